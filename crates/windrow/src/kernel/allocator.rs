@@ -1,22 +1,24 @@
-//! What the C library's allocator keeps of blocks that were freed.
+//! Limits on the freed memory that the C library's allocator keeps.
 //!
-//! glibc maps large blocks by themselves, and gives them back when they are freed - until the first of them
-//! is: from then on blocks up to that size, at most 32 MiB, are cut from a heap instead, where those that
-//! were freed stay resident between others. A merge of Parquet files that each have a dictionary of 20 MB held
-//! 42 MB of one at a time: 81 MiB were resident, and 59 with mappings.
+//! At first, glibc maps large blocks individually and unmaps each when it is freed. The first such
+//! free raises the threshold: from then on, blocks up to the size of the freed one, at most 32 MiB,
+//! come from a heap, where freed blocks stay resident between live ones. A merge of Parquet files
+//! with one dictionary of 20 MB each held 42 MB of dictionaries at a time: 81 MiB were resident,
+//! and 59 MiB with mappings.
 
-/// Blocks from this size on are mappings of their own for ever. The buffers of record batches and pages are
-/// smaller, and go through the heap: mapped anew each time they make a sort of 6M rows 4 % slower (a
-/// threshold of 1 MiB, on a Sapphire Rapids; this one is not to be measured).
+/// Blocks of this size or more always get their own mapping. Buffers of record batches and pages
+/// are smaller and come from the heap: mapping each anew makes a sort of 6M rows 4 % slower
+/// (threshold of 1 MiB, Sapphire Rapids). The cost of 4 MiB is too small to measure.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE: libc::c_int = 4 << 20;
 
-/// Tells the allocator to give every large block back to the system as soon as it is freed, and what is free at
-/// the end of its heap, for a process that is to stay below a limit. True if there is such a setting (glibc).
+/// Tells the allocator to return every large block to the system as soon as it is freed, and to
+/// return free memory at the end of its heap. Meant for processes with a memory limit. Returns true
+/// if the allocator has such a setting (glibc).
 ///
-/// It is of the whole process, and best made before there are threads. What the engine leases from a
-/// [`Budget`](crate::Budget) does not come from the allocator; this is for all else: readers and writers of
-/// files, record batches.
+/// The setting applies to the whole process and is best made before threads start. Leases of a
+/// [`Budget`](crate::Budget) do not come from the allocator; the setting is for all other memory:
+/// readers and writers of files, record batches.
 ///
 /// ```
 /// let _set = windrow::give_back_large_blocks();
@@ -25,20 +27,20 @@ pub fn give_back_large_blocks() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         let set = |parameter| {
-            // SAFETY: `mallopt` takes the lock of the allocator, may be called at any time, and changes where
-            // blocks to come are from, not those that there are.
+            // SAFETY: `mallopt` takes the lock of the allocator and may be called at any time. The
+            // call changes where future blocks come from, not existing blocks.
             unsafe { libc::mallopt(parameter, LARGE) == 1 }
         };
-        // One of them alone would leave the other at a value that the allocator no longer moves.
+        // Setting one parameter also stops the allocator from adjusting the other.
         [libc::M_MMAP_THRESHOLD, libc::M_TRIM_THRESHOLD].into_iter().all(set)
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     false
 }
 
-/// Tells the allocator to give back the pages of all blocks that are free, also those between others: blocks
-/// that ask for an alignment, as Arrow's buffers do, leave holes that the next one of their size does not fit
-/// into. A few milliseconds; true if there was anything to give back.
+/// Tells the allocator to return the pages of all free blocks, including those between live blocks.
+/// Aligned allocations, such as Arrow's buffers, leave holes too small for the next block of their
+/// size. Takes a few milliseconds. Returns true if the allocator returned memory.
 ///
 /// ```
 /// let _any = windrow::give_back_free_blocks();
@@ -46,8 +48,8 @@ pub fn give_back_large_blocks() -> bool {
 pub fn give_back_free_blocks() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        // SAFETY: `malloc_trim` takes the locks of the allocator, may be called at any time, and touches no
-        // block that is in use.
+        // SAFETY: `malloc_trim` takes the locks of the allocator, may be called at any time, and
+        // touches no block in use.
         unsafe { libc::malloc_trim(0) == 1 }
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]

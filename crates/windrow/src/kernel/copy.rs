@@ -1,7 +1,7 @@
-//! Copies of short byte strings of varying length, and of rows that lie apart.
+//! Copies of short byte strings of varying length, and of rows scattered in memory.
 //!
-//! A call of `memcpy` costs more than the moves when rows are 10 to 200 bytes. These copies use a
-//! few moves of constant size, the last one overlapping the one before, and never touch a byte
+//! For rows of 10 to 200 bytes, a call of `memcpy` costs more than the moves. These copies use a
+//! few moves of constant size, whose last one overlaps the one before, and never touch a byte
 //! outside of the two slices.
 
 use super::merge::copy_bytes;
@@ -15,7 +15,7 @@ pub(crate) fn copy_short(target: &mut [u8], source: &[u8]) {
     let len = source.len();
     let target = &mut target[..len];
     if len >= 8 {
-        // SAFETY: both have as many bytes, and no slice that is written overlaps another.
+        // SAFETY: both slices have `len` bytes, at least 8, and a mutable slice overlaps no other.
         unsafe { copy_bytes(source.as_ptr(), target.as_mut_ptr(), len) };
     } else if len >= 4 {
         let (head, tail): ([u8; 4], [u8; 4]) = (fixed(source, 0), fixed(source, len - 4));
@@ -28,10 +28,10 @@ pub(crate) fn copy_short(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// Copies rows one behind the other to the start of `target`.
+/// Copies rows, one after the other, to the start of `target`.
 ///
 /// # Panics
-/// If there is no room for them.
+/// If `target` is too short.
 pub(crate) fn copy_rows(mut target: &mut [u8], rows: &[&[u8]]) {
     for row in rows {
         copy_short(target, row);
@@ -48,14 +48,14 @@ pub(crate) struct Table<'p, 'a> {
 }
 
 impl<'a> Table<'_, 'a> {
-    /// The row of an index, as [`Table::row`], where the stride is `N`.
+    /// Returns the row of an index, as [`Table::row`] does, for the stride `N`.
     #[inline(always)]
     fn row_of<const N: usize>(self, index: usize) -> &'a [u8; N] {
         let rows: &'a [[u8; N]] = self.parts[index >> self.bits].as_chunks::<N>().0;
         &rows[index & ((1 << self.bits) - 1)]
     }
 
-    /// The row of an index.
+    /// Returns the row of an index.
     #[inline(always)]
     pub(crate) fn row(self, index: usize) -> &'a [u8] {
         let at = index & ((1 << self.bits) - 1);
@@ -63,15 +63,16 @@ impl<'a> Table<'_, 'a> {
     }
 }
 
-/// Copies the rows of `indexes` one behind the other to the start of `target`, up to the first for
-/// which `keep` is false, and no more than there is room for; returns how many. With `past` the caches,
-/// where that can be: it is for what will not be read soon, and needs a [`fence`] behind it.
+/// Copies the rows of `indexes`, one after the other, to the start of `target`, until `keep` is
+/// false for a row or `target` is full. Returns the number of copied rows. With `past`, the copy
+/// bypasses the caches where possible: for rows that will not be read soon. A [`fence`] must
+/// follow.
 ///
-/// Moves of constant size, and addresses of constants, are half the time of such as are not, for rows of
-/// 32 bytes.
+/// For rows of 32 bytes, moves of constant size to addresses with constant strides take half the
+/// time.
 ///
 /// # Panics
-/// If there is no such row.
+/// If an index has no row.
 pub(crate) fn gather(
     table: Table<'_, '_>,
     indexes: impl Iterator<Item = usize>,
@@ -105,7 +106,7 @@ fn gather_of<const N: usize>(
     target: &mut [u8],
     copy: impl Fn(&mut [u8; N], &[u8; N]),
 ) -> usize {
-    // Of one part the index is the place in it.
+    // In a single part, the index is the place.
     if let [part] = table.parts {
         let rows = part.as_chunks::<N>().0;
         return gather_rows(indexes.map(|index| &rows[index]), keep, target, copy);
@@ -136,23 +137,23 @@ fn copy<const N: usize>(to: &mut [u8; N], row: &[u8; N]) {
     *to = *row;
 }
 
-/// Bytes of a store past the caches, and what it has to be aligned to.
+/// Bytes of a store that bypasses the caches, and its alignment.
 const LANE: usize = 16;
 
 fn is_aligned(target: &[u8]) -> bool {
     target.as_ptr().addr().is_multiple_of(LANE)
 }
 
-/// A copy past the caches to whole lanes: the lines are not read before they are written. Merging 8 runs of
-/// rows of 96 bytes, 190 MB, takes a fifth less time.
+/// Copies whole lanes past the caches, which does not read the lines before writing them. Merging 8
+/// runs of rows of 96 bytes, 190 MB, takes a fifth less time.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn stream<const N: usize>(to: &mut [u8; N], row: &[u8; N]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     assert!(N.is_multiple_of(LANE) && is_aligned(to), "whole lanes");
     for at in (0..N).step_by(LANE) {
-        // SAFETY: SSE2 is part of the architecture; both have N bytes, of which a lane at `at` is left, and
-        // the target is aligned to lanes. The caller does not read it before a fence.
+        // SAFETY: SSE2 is part of the architecture. Both arrays have N bytes, a multiple of a lane,
+        // and the target is aligned to lanes. The caller does not read the target before a fence.
         unsafe {
             let lane = _mm_loadu_si128(row.as_ptr().add(at).cast::<__m128i>());
             _mm_stream_si128(to.as_mut_ptr().add(at).cast::<__m128i>(), lane);
@@ -163,7 +164,7 @@ fn stream<const N: usize>(to: &mut [u8; N], row: &[u8; N]) {
 #[cfg(not(target_arch = "x86_64"))]
 use copy as stream;
 
-/// Orders what was written past the caches before everything that follows.
+/// Orders all earlier stores past the caches before everything that follows.
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of the architecture.
@@ -172,8 +173,7 @@ pub(crate) fn fence() {
     }
 }
 
-/// Writes each byte of `source`, plus `add` and then with the bits of `flip` complemented, to
-/// `target`, which is of the same length.
+/// Writes each byte of `source`, plus `add` and then XOR `flip`, to `target`.
 ///
 /// # Panics
 /// If the lengths differ.

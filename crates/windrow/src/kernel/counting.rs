@@ -1,5 +1,5 @@
-//! Rows put in order by small codes, without words to move: how many rows have lesser codes says
-//! where the first row of a code comes.
+//! Counting sort of rows by small codes, without words to move: the number of rows with lesser
+//! codes is where the first row of a code goes.
 //!
 //! ```text
 //! codes    2 0 2 1 2 0 ...
@@ -7,19 +7,19 @@
 //! order    1 5 | 3 | 0 2 4                  each row goes to the next place of its code
 //! ```
 //!
-//! Two bytes are read and four written a row, where a pass over words moves sixteen. Rows of one
-//! code stay in their order.
+//! The sort reads two bytes a row and writes four; a pass over words moves sixteen. The sort is
+//! stable.
 
-/// Bits of a code, at the most: the counters of each are half of a first-level cache.
+/// Most bits of a code: the counters of each turn take half of a first-level cache.
 pub(crate) const BITS: u32 = 11;
 
 const CODES: usize = 1 << BITS;
-/// Counters for each code, of rows that follow each other: a counter that is added to time and
-/// again waits for itself.
+/// Counters for each code, used in turn by consecutive rows: repeated increments of one counter
+/// would wait for each other.
 const TURNS: usize = 2;
 
-/// The rows in the order of their codes; `ends` gets where those of each code below `1 << bits`
-/// end.
+/// Returns the rows in the order of their codes. `ends` receives where the rows of each code below
+/// `1 << bits` end.
 ///
 /// # Panics
 /// If there are more rows than 32 bits can number, or more bits than [`BITS`].
@@ -45,8 +45,8 @@ pub(crate) fn order(codes: &[u16], bits: u32, ends: &mut Vec<u32>) -> Vec<u32> {
     let places = order.spare_capacity_mut();
     for (code, row) in codes.iter().zip(0..) {
         let place = &mut next[usize::from(*code) & mask & (CODES - 1)];
-        // SAFETY: the rows of each code have places of their own below the number of all rows,
-        // which there is room for: these are the codes that were counted.
+        // SAFETY: the counted codes are `codes`, so each row has a place of its own below the
+        // number of rows. The capacity covers all rows.
         unsafe { places.get_unchecked_mut(*place as usize).write(row) };
         *place += 1;
     }

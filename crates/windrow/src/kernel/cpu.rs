@@ -1,15 +1,16 @@
-//! What of a CPU decides which of two ways is taken: the instructions it has, and how its caches are built.
+//! Properties of the CPU that choose between two paths: instruction sets, and the size of its
+//! caches.
 //!
-//! Every kernel asks [`detected`] for the instructions of a path, and nothing else. With the feature `portable` of this
-//! crate the answer is no everywhere, and so it is in builds with debug assertions where `WINDROW_PORTABLE` is set: what
-//! other CPUs run is measured and tested on this one.
+//! Kernels test for the instructions of a path only with [`detected`]. The macro returns false
+//! everywhere with the feature `portable` of this crate, and in builds with debug assertions where
+//! `WINDROW_PORTABLE` is set: the paths of other CPUs can be measured and tested on this one.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
 #[cfg(target_arch = "x86_64")]
 use std::sync::{LazyLock, OnceLock};
 
-/// Whether this CPU has all of these instruction sets, and this build may use them.
+/// Returns whether this CPU has all of these instruction sets, and this build may use them.
 #[cfg(target_arch = "x86_64")]
 macro_rules! detected {
     ($($feature:tt),+) => {
@@ -19,7 +20,7 @@ macro_rules! detected {
 #[cfg(target_arch = "x86_64")]
 pub(crate) use detected;
 
-/// Whether instruction sets are to be used at all.
+/// Returns whether kernels may use instruction sets at all.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn may_use_them() -> bool {
@@ -28,8 +29,9 @@ pub(crate) fn may_use_them() -> bool {
     !off
 }
 
-/// Defines a function that runs the loop `$each`, which is always inlined, compiled for instruction sets that this CPU has:
-/// a compiler makes vectors of it. What has to be written for each of them by hand is not for this.
+/// Defines a function that runs the always inlined loop `$each`, compiled for instruction sets of
+/// this CPU, if available, and vectorised by the compiler. Not for loops with hand-written vector
+/// code.
 macro_rules! compiled_for {
     (
         [$($feature:tt)+]
@@ -53,19 +55,20 @@ macro_rules! compiled_for {
 }
 pub(crate) use compiled_for;
 
-/// Bytes of a second-level cache that is wide.
+/// Bytes of a wide second-level cache.
 #[cfg(target_arch = "x86_64")]
 const WIDE: usize = 2 << 20;
 
-/// Whether the second-level cache is of 2 MiB or more, which stands for the slow third level behind it: Sapphire Rapids
-/// and later. Not Zen 4 and 5, of 1 MiB beside a third level that answers soon, nor Ice Lake, whose gathers were made
-/// slow to be safe. The first level tells nothing: it is of 48 KiB in all of them but Zen 4.
+/// Returns whether the second-level cache is of 2 MiB or more, a sign of a slow third level:
+/// Sapphire Rapids and later. Excluded are Zen 4 and 5, with 1 MiB and a fast third level, and Ice
+/// Lake, whose gathers are slow since a security mitigation. The size of the first level does not
+/// help: 48 KiB in all these CPUs but Zen 4.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_wide_caches() -> bool {
     second_level_cache() >= WIDE
 }
 
-/// No other CPU was measured.
+/// No other architecture was measured.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn has_wide_caches() -> bool {
     false
@@ -74,19 +77,20 @@ pub(crate) fn has_wide_caches() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[allow(unused_unsafe, reason = "safe to call from Rust 1.94 on")]
 fn ask(leaf: u32, cache: u32) -> CpuidResult {
-    // SAFETY: CPUs of 64 bits have the instruction.
+    // SAFETY: every x86-64 CPU has the instruction.
     unsafe { __cpuid_count(leaf, cache) }
 }
 
-/// Bytes of the second-level cache; 0 if the CPU does not say.
+/// Returns the bytes of the second-level cache, or 0 if the CPU does not report its caches.
 #[cfg(target_arch = "x86_64")]
 fn second_level_cache() -> usize {
-    /// What describes caches, and what says whether that is there: Intel's, and AMD's of the same form.
+    /// The leaf with the description of caches, and the leaf with the highest valid number:
+    /// Intel's, and AMD's in the same format.
     const LEAVES: [[u32; 2]; 2] = [[4, 0], [0x8000_001d, 0x8000_0000]];
-    /// More than any CPU describes.
+    /// More caches than any CPU describes.
     const CACHES: u32 = 8;
     static BYTES: OnceLock<usize> = OnceLock::new();
-    // A virtual machine takes a microsecond or more to answer.
+    // In a virtual machine the instruction takes a microsecond or more.
     *BYTES.get_or_init(|| {
         let known = LEAVES.into_iter().filter(|[leaf, most]| ask(*most, 0).eax >= *leaf);
         let mut caches = known.flat_map(|[leaf, _]| (0..CACHES).map(move |cache| ask(leaf, cache)));

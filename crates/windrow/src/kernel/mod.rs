@@ -1,9 +1,10 @@
-//! Slices in, slices out: every loop that moves or orders bytes, and all `unsafe` code of the engine.
+//! Slices in, slices out: every loop over bytes or rows, and all `unsafe` code of the engine.
 //!
 //! A kernel knows no Arrow type, no option and no error: nulls, types and directions are resolved
-//! before its loop. Only `strings`, `views` and `partition::arrays` make arrays, of what was just moved: to say that it
-//! is still valid takes `unsafe`. Kernels with an instruction-set path detect it at run time and keep a portable
-//! twin beside it; a test runs both on the same data.
+//! before its loop. Only `strings`, `views` and `partition::arrays` make arrays, from bytes that a
+//! kernel just moved: skipping Arrow's validation takes `unsafe`. Kernels with an instruction-set
+//! path detect it at run time and keep a portable twin beside it; a test runs both on the same
+//! data.
 //!
 //! ```text
 //! rows  --prefix-->  (prefix | index) words  --radix-->  ordered words  --copy-->  rows in order

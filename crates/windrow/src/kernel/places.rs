@@ -1,4 +1,4 @@
-//! Sorted words as what was sorted: the places in their low bits, and which of them agree above.
+//! Turns sorted words into a permutation and into bits for equal neighbours.
 //!
 //! ```text
 //! words    pear 0 | pear 5 | plum 1 | quin 2 | quin 3 | quin 7
@@ -11,18 +11,19 @@ use std::ops::Range;
 use super::cpu::compiled_for;
 use super::radix::Word;
 
-/// The places of words that are read as they are sorted, some more each time.
+/// A permutation built incrementally from words in the order of a sort.
 #[derive(Debug)]
 pub(crate) struct Places<'a> {
     shift: u32,
-    /// As many as words were read, whole blocks of them.
+    /// One row for each word read so far, a multiple of `BLOCK` until the end.
     places: Vec<u32>,
     same: &'a mut Vec<u64>,
 }
 
 impl<'a> Places<'a> {
-    /// Of `count` words: the lowest `shift` bits of each. `same` gets a bit for each word, 64 a number, that is
-    /// set if it agrees with the next one above them.
+    /// Creates the permutation of `count` words, whose lowest `shift` bits are rows. `same`
+    /// receives one bit a word, 64 bits a number, set if the word equals the next one above the
+    /// lowest `shift` bits.
     ///
     /// # Panics
     /// If `shift` is above 32.
@@ -33,15 +34,15 @@ impl<'a> Places<'a> {
         Self { shift, places: Vec::with_capacity(count), same }
     }
 
-    /// Reads what is new of `words`, which are those that were given before, and others behind them. The last
-    /// ones may be left for the next time.
+    /// Reads the new words at the end of `words`, which begins with the words of earlier calls. The
+    /// last block may wait for the next call.
     pub(crate) fn read<W: Word>(&mut self, words: &[W]) {
         let from = self.places.len();
         let end = from.max(words.len().saturating_sub(1) / BLOCK * BLOCK);
         add(words, from..end, self.shift, &mut self.places, self.same);
     }
 
-    /// The places of all words.
+    /// Reads the remaining words and returns the permutation.
     pub(crate) fn finish<W: Word>(mut self, words: &[W]) -> Vec<u32> {
         self.read(words);
         let rest = self.places.len()..words.len();
@@ -50,12 +51,12 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Words whose bits are one number.
+/// Words whose bits make one number of `same`.
 const BLOCK: usize = 64;
 
 compiled_for! {
     ["avx512f" "avx512dq" "avx512vl"]
-    /// Adds the words of `range`, which begins with a block.
+    /// Appends the words of `range`, which begins at a block.
     fn add<W: Word>(
         words: &[W],
         range: Range<usize>,
@@ -78,7 +79,7 @@ fn add_each<W: Word>(
     let alike = |a: W, b: W| u64::from((a.into() ^ b.into()) >> shift == 0);
     for first in range.step_by(BLOCK) {
         same.push(match words[first..].first_chunk::<{ BLOCK + 1 }>() {
-            // Of a known length, so that it becomes vectors.
+            // A constant length lets the compiler vectorise.
             Some(block) => {
                 (0..BLOCK).fold(0, |bits, bit| bits | alike(block[bit], block[bit + 1]) << bit)
             }
@@ -90,11 +91,11 @@ fn add_each<W: Word>(
     }
 }
 
-/// Where groups of neighbours begin, two at the least that agree, and where they end, in turn:
-/// those among the words of `range`.
+/// Returns where groups of equal neighbours, of two words or more, begin and end, alternately,
+/// among the words of `range`.
 pub(crate) fn groups(same: &[u64], range: Range<usize>) -> Vec<u32> {
     let mut ends = Vec::new();
-    // Bits of the range: that of its last word is not about two of them.
+    // The bit of the last word compares it with a word outside the range.
     let (start, end) = (range.start, range.end.saturating_sub(1));
     let (mut inside, mut last) = (0, 0);
     let blocks = same.iter().enumerate().take(end.div_ceil(BLOCK)).skip(start / BLOCK);
@@ -102,11 +103,11 @@ pub(crate) fn groups(same: &[u64], range: Range<usize>) -> Vec<u32> {
         let (from, to) = (start.saturating_sub(block * BLOCK), end - block * BLOCK);
         let own = u64::MAX << from & if to < BLOCK { (1 << to) - 1 } else { u64::MAX };
         let bits = bits & own;
-        // Set where a bit is not like the one before.
+        // Set where a bit differs from the one before it.
         let mut turns = bits ^ (bits << 1 | last);
         last = bits >> (BLOCK - 1);
         while turns != 0 {
-            // The word behind the last bit of a group is its last one.
+            // A group ends one word after its last set bit.
             ends.push((block * BLOCK) as u32 + turns.trailing_zeros() + inside);
             inside ^= 1;
             turns &= turns - 1;

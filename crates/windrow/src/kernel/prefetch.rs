@@ -1,4 +1,4 @@
-//! Asking for memory before it is needed.
+//! Prefetching of memory.
 
 macro_rules! hint {
     ($(#[$doc:meta])* $name:ident, $hint:ident) => {
@@ -6,7 +6,7 @@ macro_rules! hint {
         #[inline(always)]
         pub(super) fn $name(place: *const u8) {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a hint; it faults at no address.
+            // SAFETY: a prefetch is a hint and faults at no address.
             unsafe {
                 use std::arch::x86_64::{$hint, _mm_prefetch};
                 _mm_prefetch::<$hint>(place.cast());
@@ -17,26 +17,27 @@ macro_rules! hint {
     };
 }
 hint! {
-    /// Asks for the cache line at `place`, which need not be readable.
+    /// Prefetches the cache line at `place`, readable or not.
     prefetch, _MM_HINT_T0
 }
 hint! {
-    /// Asks for the cache line at `place`, which is to be in the second-level cache.
+    /// Prefetches the cache line at `place` into the second-level cache.
     prefetch_near, _MM_HINT_T1
 }
 hint! {
-    /// Asks for the cache line at `place`, which need not be writable, to be written to: the first store to it does
-    /// not wait for it, nor do loads behind that. A CPU that cannot does nothing.
+    /// Prefetches the cache line at `place` for writing; `place` need not be writable. Neither the
+    /// first store to the line nor loads after that store then wait for it. Has no effect on a CPU
+    /// without the instruction.
     prefetch_written, _MM_HINT_ET0
 }
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// Asks for a row that is to be read at once.
+/// Prefetches a row for an immediate read.
 #[inline(always)]
 pub(crate) fn prefetch_row(row: &[u8]) {
-    /// Of longer rows the hardware finds the rest.
+    /// The hardware prefetches the rest of longer rows.
     const MOST: usize = 256;
     let (start, last) = (row.as_ptr(), row.len().clamp(1, MOST) - 1);
     prefetch(start);
@@ -46,7 +47,7 @@ pub(crate) fn prefetch_row(row: &[u8]) {
     prefetch(start.wrapping_add(last));
 }
 
-/// Asks for all of `bytes`, which are to be in the second-level cache.
+/// Prefetches `bytes` into the second-level cache.
 pub(crate) fn prefetch_all(bytes: &[u8]) {
     let start = bytes.as_ptr();
     for at in (0..bytes.len()).step_by(LINE) {
@@ -54,7 +55,7 @@ pub(crate) fn prefetch_all(bytes: &[u8]) {
     }
 }
 
-/// Asks for all of `value`, which is read soon.
+/// Prefetches all of `value`.
 pub(crate) fn prefetch_value<T>(value: &T) {
     let start = std::ptr::from_ref(value).cast::<u8>();
     for at in (0..size_of::<T>()).step_by(LINE) {
@@ -62,14 +63,14 @@ pub(crate) fn prefetch_value<T>(value: &T) {
     }
 }
 
-/// Reads from each line of `bytes`, so that they are in the second-level cache: a CPU forgets most
-/// of what it is asked for where many lines are at once, and at once is what this is for.
+/// Reads from each line of `bytes` to bring all lines into the second-level cache. A CPU drops most
+/// prefetches of many lines at once.
 pub(crate) fn touch_all(bytes: &[u8]) {
     std::hint::black_box(bytes.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
 }
 
-/// Memory that will be read soon, asked for a few lines at a time between other work: the memory
-/// bus is idle while words are sorted in a cache.
+/// Memory to prefetch a few lines at a time between other work: the memory bus is idle while words
+/// are sorted in a cache.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead<'a> {
     ranges: &'a [&'a [u8]],
@@ -77,17 +78,17 @@ pub(crate) struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    /// The bytes of `ranges`, in this order.
+    /// Queues the bytes of `ranges`, in this order.
     pub(crate) fn new(ranges: &'a [&'a [u8]]) -> Self {
         Self { ranges, rest: &[] }
     }
 
-    /// The lines of `bytes`.
+    /// Queues the lines of `bytes`.
     pub(crate) fn of(bytes: &'a [u8]) -> Self {
         Self { ranges: &[], rest: bytes }
     }
 
-    /// Asks for as many lines, if they are left.
+    /// Prefetches the next `lines` lines, or all that are left.
     #[inline(always)]
     pub(crate) fn ask(&mut self, mut lines: usize) {
         while lines > 0 {
@@ -127,7 +128,7 @@ mod tests {
         let mut ahead = Ahead::of(&[0; 130]);
         ahead.ask(2);
         assert_eq!(ahead.rest.len(), 2);
-        // Of any length, and of none.
+        // Any length, also zero.
         for len in 0..300 {
             let bytes = vec![1; len];
             prefetch_all(&bytes);

@@ -1,8 +1,8 @@
-//! Prefixes: the bits that tell the rows of one block apart, packed into the top of a word.
+//! Prefixes: the bits that distinguish the rows of one block, packed into the top of a word.
 //!
-//! Rows that are compared with each other share most of the bits of their first bytes: high zero
-//! bytes of integers, equal leading columns, a common start of strings. Extracting only the bits
-//! that vary makes 40-50 bits of a word decide nearly every comparison.
+//! Rows of a block share most bits of their first bytes: high zero bytes of integers, equal leading
+//! columns, a common start of strings. Extracting only the bits that vary lets 40-50 bits of a word
+//! decide nearly every comparison.
 //!
 //! ```text
 //! 1. skip 32 bytes at a time while all rows agree in them
@@ -11,41 +11,42 @@
 //! 4. packed[i] = extract(row i, mask) << index_bits | i
 //! ```
 //!
-//! Steps 1 and 2 look at some of the rows only, where their first 32 bytes tell these apart; step 4 then
-//! finds out whether the others differ in a bit that was left out.
+//! For a sampled plan, steps 1 and 2 read only some of the rows if the first 32 bytes distinguish
+//! them. Step 4 then detects whether any other row differs in a bit that the plan omits.
 //!
-//! Invariant: if row `a` sorts before row `b` then `prefix(a) <= prefix(b)`, unless packing said that it
-//! is not so. Bits left out are equal in all rows, or less significant than all that were kept; a row
-//! that ends early counts as followed by zeros.
+//! Invariant: if row `a` sorts before row `b` then `prefix(a) <= prefix(b)`, unless `pack` returned
+//! false. Omitted bits are equal in all rows, or less significant than all kept bits. A row that
+//! ends early is padded with zeros.
 
 use std::ops::Range;
 
-/// Bytes looked at in one window.
+/// Bytes of the window.
 const WINDOW: usize = 32;
 const WORDS: usize = WINDOW / 8;
 
-/// Rows of which one is looked at when a plan is made of a sample. Odd: of rows that come in runs of 64 every
-/// 16th agrees with the others in four bits, in which the rest does not, and all had to be packed again.
+/// A sampled plan reads one row of this many. Odd, since rows may come in runs of a power of two:
+/// in runs of 64, every 16th row agreed in four bits in which the other rows differ, and all rows
+/// had to be packed again.
 const SAMPLED: usize = 17;
 
-/// Which bits to extract: chosen once per block.
+/// The bits to extract, chosen once per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Where the window starts within the rows.
     start: usize,
     mask: [u64; WORDS],
-    /// The words of one of the rows, and the bits in which all rows have to be like it.
+    /// The words of one of the rows, and the bits in which all rows must equal it.
     base: [u64; WORDS],
     alike: [u64; WORDS],
     /// Number of bits in `mask`.
     bits: u32,
-    /// Bytes at the end of rows that do not count.
+    /// Bytes at the end of rows that are not compared.
     tail: usize,
 }
 
 impl Plan {
-    /// Chooses at most `capacity` bits (1..=63) that vary between the rows whose indexes are in `ranges`
-    /// and of which the last `tail` bytes do not count.
+    /// Chooses at most `capacity` bits (1..=63) that vary between the rows whose indexes are in
+    /// `ranges`, without the last `tail` bytes of each row.
     pub(crate) fn new<'a>(
         ranges: &[Range<usize>],
         row: impl Fn(usize) -> &'a [u8] + Copy,
@@ -55,7 +56,8 @@ impl Plan {
         Self::of_every::<1>(ranges, row, tail, capacity)
     }
 
-    /// As [`Plan::new`], of some of the rows: packing tells whether it is one for all of them.
+    /// Chooses bits as [`Plan::new`] does, from a sample: `pack` detects whether the plan fits all
+    /// rows.
     pub(crate) fn sampled<'a>(
         ranges: &[Range<usize>],
         row: impl Fn(usize) -> &'a [u8] + Copy,
@@ -63,11 +65,11 @@ impl Plan {
         capacity: u32,
     ) -> Self {
         let plan = Self::of_every::<SAMPLED>(ranges, row, tail, capacity);
-        // Packing does not look at bytes before the window.
+        // `pack` does not check bytes before the window.
         if plan.start == 0 { plan } else { Self::new(ranges, row, tail, capacity) }
     }
 
-    /// A plan of one row of `EVERY`, and of the last row of each range.
+    /// Makes a plan of one row of `EVERY`, and of the last row of each range.
     fn of_every<'a, const EVERY: usize>(
         ranges: &[Range<usize>],
         row: impl Fn(usize) -> &'a [u8] + Copy,
@@ -99,7 +101,7 @@ impl Plan {
                 break base;
             }
             start += WINDOW;
-            // Hardly ever asked for.
+            // Rarely reached.
             let rows = || ranges.iter().cloned().flatten();
             let longest = longest.get_or_insert_with(|| rows().map(|at| row(at).len()).max());
             if longest.is_none_or(|longest| start >= longest - tail) {
@@ -119,7 +121,7 @@ impl Plan {
             left -= word.count_ones();
             *alike = !*word;
         }
-        // Bits below the last one that is kept do not matter.
+        // Bits below the last kept bit do not matter.
         let last = mask.iter().rposition(|&word| word != 0);
         if let Some(last) = last {
             alike[last] &= u64::MAX << mask[last].trailing_zeros();
@@ -129,20 +131,20 @@ impl Plan {
         Self { start, mask, base, alike, bits: varying.min(capacity), tail }
     }
 
-    /// Bits that a prefix has.
+    /// Returns the number of bits of a prefix.
     pub(crate) fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// The byte where rows with equal prefixes may first differ: words before the last one of which bits are
-    /// kept are kept whole.
+    /// Returns the first byte in which rows with equal prefixes may differ. All varying bits are
+    /// kept in the words before the last word of the mask.
     pub(crate) fn start(&self) -> usize {
         self.start + 8 * self.mask.iter().rposition(|&mask| mask != 0).unwrap_or(0)
     }
 
-    /// Appends `prefix << shift | i` for each of the `rows`, whose `i` count up from `first`. False if
-    /// a row differs from the others in a bit that was left out of a sampled plan, so that the
-    /// prefixes are not in the order of the rows.
+    /// Appends `prefix << shift | i` for each of the `rows`, whose `i` count up from `first`.
+    /// Returns false if a row differs from the others in a bit that a sampled plan omitted: the
+    /// order of the prefixes is then not the order of the rows.
     #[must_use]
     pub(crate) fn pack<'a>(
         &self,
@@ -159,7 +161,8 @@ impl Plan {
         self.pack_with(first, rows, shift, packed, extract)
     }
 
-    /// As [`Plan::pack`], with one instruction an extraction: 3.1x the portable twin on Zen 3.
+    /// Packs as [`Plan::pack`] does, with one instruction an extraction: 3.1x the speed of the
+    /// portable twin on Zen 3.
     ///
     /// # Safety
     /// The CPU must have BMI2.
@@ -232,13 +235,13 @@ impl Plan {
     }
 }
 
-/// A word of the rows.
+/// One word of the rows.
 #[derive(Clone, Copy)]
 struct Part {
-    /// Which of its bits are taken, and how many these are.
+    /// Extracted bits, and their number.
     mask: u64,
     bits: u32,
-    /// The bits in which it has to be like `base`.
+    /// Bits in which all rows must equal `base`.
     alike: u64,
     base: u64,
 }
@@ -248,7 +251,7 @@ fn body(row: &[u8], tail: usize) -> &[u8] {
     &row[..row.len() - tail]
 }
 
-/// The eight bytes of `row` from `at`, most significant first; zeros behind its end.
+/// Returns the eight bytes of `row` from `at`, most significant first, padded with zeros.
 #[inline(always)]
 fn word(row: &[u8], at: usize) -> u64 {
     if let Some(bytes) = row.get(at..at + 8) {
@@ -266,8 +269,8 @@ fn short_word(row: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The words of `row` from `start` on, as they stand in memory: which bits differ does not depend on the
-/// order of bytes.
+/// Returns the words of `row` from `start` on in native byte order: which bits differ does not
+/// depend on byte order.
 #[inline(always)]
 fn window(row: &[u8], start: usize) -> [u64; WORDS] {
     if let Some(bytes) = row.get(start..start + WINDOW) {
@@ -278,7 +281,8 @@ fn window(row: &[u8], start: usize) -> [u64; WORDS] {
     std::array::from_fn(|index| word(row, start + 8 * index).to_be())
 }
 
-/// The bits of `word` under `mask`, moved together at the low end: the portable twin of PEXT.
+/// Returns the bits of `word` under `mask`, moved together at the low end: the portable twin of
+/// PEXT.
 #[inline]
 pub(super) fn extract(word: u64, mut mask: u64) -> u64 {
     let mut out = 0;
@@ -335,7 +339,7 @@ mod tests {
                     if a == b {
                         prop_assert_eq!(x, y);
                     }
-                    // What may differ still is behind the start.
+                    // Rows with equal prefixes agree before `start`.
                     if x == y {
                         let start = plan.start();
                         let front = |row: &[u8]| [row, &vec![0; start]].concat()[..start].to_vec();

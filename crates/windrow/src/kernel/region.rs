@@ -1,9 +1,9 @@
-//! Memory that comes straight from the operating system and goes straight back.
+//! Memory mapped directly from the operating system.
 //!
-//! The buffers of the engine are large, few and recycled. Taken from the allocator they would
-//! fragment its heap, and what is freed would stay in the resident set; mapped by themselves they
-//! count while they live and vanish when they drop, so the budget's figures are the kernel's. A few
-//! bytes that are kept for long come from the allocator: a mapping is whole pages.
+//! The engine's buffers are large, few and recycled. In the allocator they would fragment the heap,
+//! and freed buffers would stay in the resident set. A mapped buffer counts while it lives and
+//! vanishes when it drops, so the budget agrees with the kernel's figures. A few long-lived bytes
+//! come from the allocator, since a mapping takes whole pages.
 
 use std::fs::File;
 use std::io;
@@ -11,9 +11,10 @@ use std::ops::{Deref, DerefMut};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-/// Bytes of addresses behind each region, without memory. Regions of one length stand one behind the other:
-/// without a gap, what lies at the same place in them is in the way of each other in the caches. A merge of
-/// runs reads there: of 8 and 64 runs of rows of 96 bytes it is an eighth faster with a page between.
+/// Bytes of unbacked addresses after each region. The system places regions of one length next to
+/// each other: without a gap, equal offsets in them compete for the same cache sets. A merge of
+/// runs reads at such offsets: with a page between the regions, merging 8 and 64 runs of rows of 96
+/// bytes is an eighth faster.
 const GAP: usize = 4096;
 
 /// An owned, zero-initialised run of bytes, page-aligned if it is mapped.
@@ -21,7 +22,7 @@ const GAP: usize = 4096;
 pub(crate) struct Region {
     start: *mut u8,
     len: usize,
-    /// Mapped, or else the allocator's.
+    /// Whether the bytes are mapped; otherwise the allocator owns them.
     mapped: bool,
 }
 
@@ -31,19 +32,20 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// A region without memory.
+    /// Returns a region without memory.
     pub(crate) const fn empty() -> Self {
         Self { start: std::ptr::null_mut(), len: 0, mapped: false }
     }
 
-    /// Maps `len` bytes, physical memory included: one call is a quarter cheaper than a fault for
-    /// every page. Huge pages are not asked for: in virtual machines they come from memory that the
-    /// host has to supply first, see `docs/decisions/009-small-pages.md`.
+    /// Maps `len` bytes and populates them: one call costs a quarter less than a fault for every
+    /// page. Huge pages are not requested: in virtual machines the host has to supply their memory
+    /// first, see `docs/decisions/009-small-pages.md`.
     pub(crate) fn new(len: usize) -> std::io::Result<Self> {
         if len == 0 {
             return Ok(Self::empty());
         }
-        // SAFETY: an anonymous private mapping at an address of the kernel's choice aliases nothing.
+        // SAFETY: an anonymous private mapping at an address that the kernel chooses aliases
+        // nothing.
         let start: *mut u8 = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
@@ -53,20 +55,22 @@ impl Region {
             )
         }?
         .cast();
-        // SAFETY: `start..start + len` is of the mapping made above. The advice changes no contents; a
-        // system that does not know it (before Linux 5.14) takes a fault a page instead.
+        // SAFETY: `start..start + len` lies in the mapping made above. The advice changes no
+        // contents. A system without this advice (before Linux 5.14) takes one fault a page
+        // instead.
         let _advised = unsafe { madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
         Ok(Self { start, len, mapped: true })
     }
 
-    /// A copy of `bytes` that the allocator has the memory for.
+    /// Copies `bytes` into memory of the allocator.
     pub(crate) fn of_allocator(bytes: &[u8]) -> Self {
         let len = bytes.len();
         let start = Box::into_raw(Box::<[u8]>::from(bytes)).cast();
         Self { start, len, mapped: false }
     }
 
-    /// Where the bytes are, for whoever hands out parts of them by itself. Null for none.
+    /// Returns a pointer to the bytes, for callers that divide the region themselves. The pointer
+    /// of an empty region is null.
     pub(crate) fn start(&mut self) -> *mut u8 {
         self.start
     }
@@ -89,7 +93,8 @@ impl DerefMut for Region {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: as for `deref`, and `&mut self` makes the access unique.
+        // SAFETY: `start..start + len` is readable, writable, initialised and owned. `&mut self`
+        // makes the access unique.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 }
@@ -99,29 +104,33 @@ impl Drop for Region {
         if !self.mapped {
             if !self.start.is_null() {
                 let bytes = std::ptr::slice_from_raw_parts_mut(self.start, self.len);
-                // SAFETY: `start` and `len` are those of a box that `of_allocator` took apart, once.
+                // SAFETY: `start` and `len` come from a box that `of_allocator` took apart. Only
+                // this drop restores the box.
                 drop(unsafe { Box::from_raw(bytes) });
             }
         } else if self.len != 0 {
-            // SAFETY: the mapping was made by `new` with this length and nothing borrows it any more.
+            // SAFETY: `new` made the mapping with this length and gap, and nothing borrows it any
+            // more.
             let unmapped = unsafe { munmap(self.start.cast(), self.len + GAP) };
             debug_assert!(unmapped.is_ok(), "munmap of an own mapping");
         }
     }
 }
 
-/// Asks the system to swap out `len` bytes of `file`, which is memory, from `offset` on, a multiple of
-/// the page size. Only mapped pages can be asked for, so they are mapped for as long as that takes.
+/// Asks the system to swap out `len` bytes of the memory file `file` from `offset` on, a multiple
+/// of the page size. The advice takes mapped pages only, so the function maps them for the duration
+/// of the call.
 pub(crate) fn page_out(file: &File, offset: u64, len: usize) -> io::Result<()> {
     if len == 0 {
         return Ok(());
     }
     let flags = MapFlags::SHARED | MapFlags::POPULATE;
-    // SAFETY: the address is the kernel's choice, so the mapping aliases nothing of this process.
+    // SAFETY: the kernel chooses the address, so the mapping aliases nothing of this process.
     let start = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, flags, file, offset) }?;
     // SAFETY: `start..start + len` is the mapping made above. The advice changes no contents.
     let advised = unsafe { madvise(start, len, Advice::LinuxPageOut) };
-    // SAFETY: as above, and no reference into the mapping was ever made.
+    // SAFETY: `start..start + len` is the mapping made above, and no reference into it was ever
+    // made.
     unsafe { munmap(start, len) }?;
     Ok(advised?)
 }

@@ -1,4 +1,4 @@
-//! Values of a column that are read one behind the other, in memory that begins where a cache line does.
+//! Growable buffers of a column's values, aligned to cache lines.
 //!
 //! ```text
 //! | 64 bytes | 64 bytes | ...      a register of values is a line: one store, and nothing of it is read first
@@ -8,10 +8,10 @@ use std::marker::PhantomData;
 
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
-/// Numbers, and room for more.
+/// A vector of numbers whose memory begins at a cache line.
 ///
-/// Benefit of the alignment: 8 columns of 8192 numbers are read out of rows in 13.6 instead of 19.7 us, 10 in
-/// 18.4 instead of 36.5.
+/// Benefit of the alignment: reading 8 columns of 8192 numbers out of rows takes 13.6 instead of
+/// 19.7 us, 10 columns 18.4 instead of 36.5 us.
 #[derive(Debug)]
 pub(crate) struct Values<T> {
     buffer: MutableBuffer,
@@ -19,7 +19,7 @@ pub(crate) struct Values<T> {
 }
 
 impl<T: ArrowNativeType> Values<T> {
-    /// None, and room for `count`.
+    /// Creates an empty vector with capacity for `count` values.
     pub(crate) fn with_capacity(count: usize) -> Self {
         let bytes = count.checked_mul(size_of::<T>()).expect("values fit the address space");
         Self { buffer: MutableBuffer::with_capacity(bytes), of: PhantomData }
@@ -33,44 +33,46 @@ impl<T: ArrowNativeType> Values<T> {
         self.buffer.extend_from_slice(values);
     }
 
-    /// How many there are.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len() / size_of::<T>()
     }
 
-    /// The first `count` of them, if there are more.
+    /// Keeps the first `count` values.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.buffer.truncate(count * size_of::<T>());
     }
 
-    /// The last `count` of them.
+    /// Returns the last `count` values.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If the vector has fewer values.
     pub(crate) fn last_mut(&mut self, count: usize) -> &mut [T] {
         let first = self.len() - count;
         &mut self.buffer.typed_data_mut()[first..]
     }
 
-    /// Makes room for `count` more.
+    /// Reserves capacity for `count` more values.
     pub(crate) fn reserve(&mut self, count: usize) {
         let bytes = count.checked_mul(size_of::<T>()).expect("values fit the address space");
         self.buffer.reserve(bytes);
     }
 
-    /// Where `count` more values go.
+    /// Reserves capacity for `count` more values and returns where to write them.
     pub(super) fn room(&mut self, count: usize) -> *mut T {
         self.reserve(count);
-        // SAFETY: the values that are there end within the buffer, or at its end.
+        // SAFETY: the length is at most the capacity, so the pointer is within the buffer or at its
+        // end.
         unsafe { self.buffer.as_mut_ptr().add(self.buffer.len()).cast() }
     }
 
-    /// Says that `count` more values are there.
+    /// Adds `count` values, which the caller wrote, to the length.
     ///
     /// # Safety
-    /// They were written to [`Values::room`], which was asked for as many.
+    /// The values were written to the pointer of [`Values::room`], called for at least `count`
+    /// values.
     pub(super) unsafe fn grow(&mut self, count: usize) {
-        // SAFETY: as this function's.
+        // SAFETY: the caller wrote `count` values after the current length, within the capacity.
         unsafe { self.buffer.set_len(self.buffer.len() + count * size_of::<T>()) };
     }
 }
@@ -95,7 +97,7 @@ impl<T> From<Values<T>> for Buffer {
 
 #[cfg(test)]
 impl<T> Values<T> {
-    /// The bytes of all of them.
+    /// Returns the bytes of all values.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.buffer.as_slice()
     }
@@ -117,7 +119,7 @@ mod tests {
         let mut values = Values::<u32>::with_capacity(3);
         for round in 0..200u32 {
             values.push(round);
-            // SAFETY: two values are written where there is room for three.
+            // SAFETY: two values are written to a reservation of three.
             unsafe {
                 let room = values.room(3);
                 room.write(round + 1);

@@ -1,4 +1,5 @@
-//! Byte strings of Arrow's views, found without a branch: which of them are short is not to be predicted.
+//! Byte strings of Arrow's view arrays, located without a branch: string lengths are hard to
+//! predict.
 //!
 //! ```text
 //! view   | length | up to 12 bytes, the string itself |
@@ -12,22 +13,22 @@ use arrow_array::GenericByteViewArray;
 use arrow_array::types::ByteViewType;
 use arrow_buffer::{Buffer, ScalarBuffer};
 
-/// Bytes of a string that its view holds.
+/// Longest string, in bytes, that a view holds.
 const INLINE: usize = 12;
 
-/// Bytes of a view in front of the string that it holds.
+/// Bytes of a view before an inline string.
 const PREFIX: usize = 4;
 
 /// The strings of an array.
 ///
-/// Invariant: those that their view does not hold lie within a buffer, of which there is at least one.
+/// Invariant: strings too long for their view lie within a buffer. `buffers` is not empty.
 pub(crate) struct Viewed {
     views: ScalarBuffer<u128>,
     buffers: Arc<[Buffer]>,
 }
 
 impl Viewed {
-    /// The strings of `array`, those under nulls too.
+    /// Takes the strings of `array`, including those at null rows.
     pub(crate) fn of<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> Self {
         let buffers = match array.data_buffers() {
             [] => [Buffer::default()].into(),
@@ -40,14 +41,14 @@ impl Viewed {
         self.views.len()
     }
 
-    /// The string at `row`.
+    /// Returns the string at `row`.
     #[inline(always)]
     pub(crate) fn get(&self, row: usize) -> &[u8] {
         let (beyond, len) = self.get_beyond(row);
         &beyond[..len]
     }
 
-    /// The string at `row` and what may be read behind it; and how long it is.
+    /// Returns the string at `row`, extended by the readable bytes after it, and its length.
     ///
     /// Benefit: two thirds of the time of Arrow's `value`, for strings of 1 to 31 bytes.
     #[inline(always)]
@@ -59,9 +60,10 @@ impl Viewed {
         let (buffer, offset) = (field(64), field(96));
         let own = std::ptr::from_ref(view).cast::<u8>().wrapping_add(PREFIX);
         let behind_own = (self.views.len() - row) * size_of::<u128>() - PREFIX;
-        // SAFETY: the view of a long string tells a buffer that there is, and where in it the string lies: an array
-        // is made of such views only. Of a short one the first buffer is looked up, and not used; it lies in its view,
-        // behind the length, and other views behind that.
+        // SAFETY: the view of a long string names an existing buffer and the string's offset in it:
+        // Arrow's arrays contain only such views. For a short string the first buffer, which always
+        // exists, is looked up and not used. A short string lies in its view after the length, and
+        // `behind_own` ends with the last view.
         unsafe {
             let buffer = self.buffers.get_unchecked(buffer);
             let start = select_unpredictable(is_long, buffer.as_ptr().wrapping_add(offset), own);
@@ -70,7 +72,7 @@ impl Viewed {
         }
     }
 
-    /// Bytes of the strings from the first to the last of `rows`.
+    /// Returns the lengths of the strings of `rows`, in bytes.
     #[inline(always)]
     pub(crate) fn lens(
         &self,

@@ -1,4 +1,4 @@
-//! Arrays of views out of strings that were just read.
+//! View arrays made of strings that kernels just read.
 //!
 //! ```text
 //! view     | 5  | h e l l o . . . . . . . |           up to 12 bytes: the string, and zeros behind it
@@ -7,7 +7,8 @@
 //!                                                     offset of 31 bits reaches into
 //! ```
 //!
-//! No buffer holds what a view does, and a text is checked as it is added: nothing is left to be done for the array.
+//! No buffer holds inline strings, and each text is checked when it is added: making the array
+//! copies and checks nothing.
 
 use std::sync::Arc;
 
@@ -17,14 +18,15 @@ use arrow_schema::ArrowError;
 
 use super::values::Values;
 
-/// Bytes of a string that its view holds.
+/// Longest string, in bytes, that a view holds.
 const HELD: usize = 12;
-/// Bytes of a string that are looked at to make a view of it.
+/// Bytes of a string that making its view reads.
 const FIRST: usize = 16;
-/// Bytes of a buffer at the most.
+/// Most bytes of a buffer.
 const MOST: usize = i32::MAX as usize;
 
-/// What a view has by the length of its string: bits of the first four bytes, of the eight behind them, and of the place.
+/// Masks of a view by the length of its string: the string's first four bytes, its next eight, and
+/// the place.
 const OWN: [[u64; 4]; HELD + 2] = {
     let mut own = [[0; 4]; HELD + 2];
     let mut len = 1;
@@ -37,45 +39,45 @@ const OWN: [[u64; 4]; HELD + 2] = {
     own
 };
 
-/// Views of strings.
+/// A builder of a view array.
 ///
-/// Invariant: each view is that of a string as Arrow has it, within itself or within a buffer; `data` is to be the one
-/// behind those that are full. Texts are UTF-8.
+/// Invariant: each view is valid in Arrow's format and refers to bytes within itself or within a
+/// buffer. The buffer of `data` follows those in `full`. Texts are UTF-8.
 #[derive(Debug)]
 pub(crate) struct Views {
     views: Values<u128>,
     data: Vec<u8>,
     full: Vec<Buffer>,
     is_text: bool,
-    /// Bytes of a buffer at the most.
+    /// Most bytes of a buffer.
     most: usize,
 }
 
 impl Views {
-    /// None yet, of texts or of byte strings.
+    /// Creates a builder of texts or of byte strings.
     pub(crate) fn new(is_text: bool) -> Self {
         let views = Values::with_capacity(0);
         Self { views, data: Vec::new(), full: Vec::new(), is_text, most: MOST }
     }
 
-    /// As [`Views::new`], in buffers of `most` bytes.
+    /// Creates a builder as [`Views::new`] does, with buffers of at most `most` bytes.
     #[cfg(test)]
     pub(super) fn in_buffers_of(most: usize, is_text: bool) -> Self {
         Self { most, ..Self::new(is_text) }
     }
 
-    /// Makes room for `rows` strings of `bytes` in all.
+    /// Reserves capacity for `rows` strings of `bytes` in all.
     pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
         self.views.reserve(rows);
         self.data.reserve(bytes.min(self.most));
     }
 
-    /// Gives back room for bytes beyond `bytes`, and beyond those in use.
+    /// Shrinks the buffer's capacity to `bytes`, or to the bytes in use if more.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         self.data.shrink_to(bytes);
     }
 
-    /// Adds a string; false if it is a text that is not UTF-8, or longer than a buffer.
+    /// Adds a string. Returns false if a text is not UTF-8, or the string is longer than a buffer.
     pub(crate) fn push(&mut self, string: &[u8]) -> bool {
         let mut first = [0; FIRST];
         let held = string.len().min(FIRST);
@@ -83,7 +85,7 @@ impl Views {
         self.push_first(string, first)
     }
 
-    /// As [`Views::push`], of the first `len` bytes of `beyond`, of which more may be read.
+    /// Adds the first `len` bytes of `beyond`, whose further bytes may be read.
     #[inline]
     pub(crate) fn push_beyond(&mut self, beyond: &[u8], len: usize) -> bool {
         match beyond.first_chunk() {
@@ -92,11 +94,11 @@ impl Views {
         }
     }
 
-    /// Adds a string whose first bytes are these, and any behind it.
+    /// Adds a string whose first bytes are `first`, padded with any bytes.
     #[inline(always)]
     fn push_first(&mut self, string: &[u8], first: [u8; FIRST]) -> bool {
         let len = string.len();
-        // Most texts are ASCII, and most of these short.
+        // Most texts are ASCII, and most of them are short.
         let high = u128::from_le_bytes(first) & u128::from_le_bytes([0x80; FIRST]);
         let is_ascii = match len {
             0..FIRST => high << (8 * (FIRST - 1 - len)) << 8 == 0,
@@ -114,15 +116,15 @@ impl Views {
         true
     }
 
-    /// Adds `count` strings without bytes.
+    /// Adds `count` empty strings.
     pub(crate) fn push_empty(&mut self, count: usize) {
         (0..count).for_each(|_| self.views.push(0));
     }
 
-    /// The array of all strings; there are none then.
+    /// Returns the array of all strings and leaves the builder empty.
     ///
     /// # Errors
-    /// If there are not as many nulls.
+    /// If `nulls` is not as long as the array.
     pub(crate) fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
         let is_text = self.is_text;
         let Self { views, data, full: mut buffers, .. } =
@@ -134,8 +136,8 @@ impl Views {
         if nulls.as_ref().is_some_and(|nulls| nulls.len() != views.len()) {
             return Ok(Arc::new(BinaryViewArray::try_new(views, buffers, nulls)?));
         }
-        // SAFETY: the views are those of strings within themselves or the buffers, and texts if this is said to be; there
-        // is a null bit for each, or none.
+        // SAFETY: the views refer to bytes within themselves or within the buffers, and are UTF-8
+        // if `is_text`. `nulls` has one bit for each view, or is `None`.
         Ok(unsafe {
             match is_text {
                 true => Arc::new(StringViewArray::new_unchecked(views, buffers, nulls)),
@@ -144,8 +146,8 @@ impl Views {
         })
     }
 
-    /// Where the views of `rows` strings go, and the buffer that they may have `bytes` of; nothing if no buffer holds as
-    /// many.
+    /// Returns where the views of `rows` strings go, and the buffer, with capacity for `bytes`
+    /// more. Returns `None` if no buffer holds as many bytes.
     pub(super) fn room(&mut self, rows: usize, bytes: usize) -> Option<(Room, &mut Vec<u8>)> {
         if bytes > self.most {
             return None;
@@ -156,43 +158,45 @@ impl Views {
         Some((Room { views, buffer, is_text: self.is_text }, &mut self.data))
     }
 
-    /// Says that `rows` more views are there.
+    /// Adds `rows` views, which the caller wrote, to the length.
     ///
     /// # Safety
-    /// They were put into [`Views::room`], which was asked for as many.
+    /// The views were written through [`Views::room`], called for at least `rows` rows.
     pub(super) unsafe fn grow(&mut self, rows: usize) {
-        // SAFETY: as this function's.
+        // SAFETY: the caller wrote `rows` views to a reservation of at least as many.
         unsafe { self.views.grow(rows) };
     }
 
-    /// Begins another buffer if there are `bytes` more than this one holds.
+    /// Starts a new buffer if `bytes` more do not fit into this one.
     fn open(&mut self, bytes: usize) {
         if bytes > self.most - self.data.len() && !self.data.is_empty() {
             self.full.push(buffer(std::mem::take(&mut self.data)));
         }
     }
 
-    /// What a view says of `at` of the buffer that is being filled.
+    /// Returns the place of byte `at` of the current buffer, as a view encodes it.
     fn place(&self, at: usize) -> u64 {
         self.full.len() as u64 | (at as u64) << 32
     }
 }
 
-/// Where views go.
+/// Reserved space for views.
 pub(super) struct Room {
     views: *mut u128,
-    /// What a view says of the start of the buffer.
+    /// The place of the buffer's first byte, as a view encodes it.
     buffer: u64,
     is_text: bool,
 }
 
 impl Room {
-    /// Writes the view of the string `row`, the `len` bytes at `at` of `data`, the buffer's bytes; `ascii` if all of them
-    /// are known to be. Returns how many of them the view does not hold; nothing if it is a text that is not UTF-8.
+    /// Writes the view of string number `row`, the `len` bytes at `at` of the buffer's bytes
+    /// `data`; `ascii` if all of them are known to be ASCII. Returns the number of bytes that the
+    /// view does not hold, or `None` if a text is not UTF-8.
     ///
     /// # Safety
-    /// There is room for such a row; the string may be read, and sixteen bytes there in any case; it is ASCII if that is
-    /// said, and the buffer no longer than one may be.
+    /// `row` is below the reserved number of rows. The `len` bytes at `data.add(at)` are readable,
+    /// and so are sixteen bytes there in any case. If `ascii`, the string is ASCII. The buffer is
+    /// no longer than Arrow allows.
     #[inline(always)]
     pub(super) unsafe fn put(
         &mut self,
@@ -202,7 +206,8 @@ impl Room {
         len: usize,
         ascii: bool,
     ) -> Option<usize> {
-        // SAFETY: as this function's.
+        // SAFETY: the caller provides a readable string, 16 readable bytes at its start and space
+        // for view `row`.
         unsafe {
             let string = data.add(at);
             if self.is_text && !ascii {
@@ -216,10 +221,11 @@ impl Room {
     }
 }
 
-/// The view of a string of `len` bytes that begins as `first` does and is at `place` if the view does not hold it; and how
-/// many bytes it does not hold, all of them or none.
+/// Returns the view of a string of `len` bytes that begins as `first` does and lies at `place` if
+/// the view does not hold it; and the number of bytes that the view does not hold, all or none.
 ///
-/// Lengths are not to be predicted: with a branch four columns of texts of 1 to 31 bytes take 335 instead of 245 us.
+/// Lengths are unpredictable: with a branch, four columns of texts of 1 to 31 bytes take 335
+/// instead of 245 us.
 #[inline(always)]
 fn view(first: [u8; 16], len: usize, place: u64) -> (u128, usize) {
     let first = u128::from_le_bytes(first);
@@ -229,7 +235,7 @@ fn view(first: [u8; 16], len: usize, place: u64) -> (u128, usize) {
     (u128::from(low) | u128::from(high) << 64, len & is_longer as usize)
 }
 
-/// `bytes`, which may have been fewer than there was room for.
+/// Makes a buffer of `bytes`, shrunk if less than half of its capacity is in use.
 fn buffer(mut bytes: Vec<u8>) -> Buffer {
     if bytes.capacity() / 2 > bytes.len() {
         bytes.shrink_to_fit();
@@ -263,7 +269,7 @@ mod tests {
                 let expected = text.get(..row).filter(|_| row < text.len()).unwrap_or("");
                 assert_eq!(array.value(row), expected);
             }
-            // Those of 13 to 35 bytes.
+            // The strings of 13 to 35 bytes.
             assert!(array.data_buffers().len() > 5);
             assert!(array.data_buffers().iter().all(|buffer| (1..=100).contains(&buffer.len())));
         }

@@ -1,4 +1,4 @@
-//! What is leased stays within the budget, whatever is done with the rows.
+//! Leases stay within the budget, whatever is done with the rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,8 @@ fn while_sorting_and_compacting() {
             let mut slabs = batch.slabs(Finish::Log);
             while slabs.next(8192, budget / 64).unwrap().is_some() {}
             let peak = pool.stats().peak_leased;
-            // By one chunk it may be passed, to go on at all; 64 KiB are the least that a chunk has.
+            // A pool may exceed the budget by one chunk, to go on at all; a chunk has at least 64
+            // KiB.
             let chunk = (budget / 96).max(64 << 10);
             assert!(peak <= budget + chunk, "{way:?} {:?} leased {peak}", layout.rule());
             pool.wait_for_spills();
@@ -108,7 +109,7 @@ fn while_seals_hold_rows_back() {
     }
 }
 
-/// Memory that somebody else counts, and has less of than the budget.
+/// Memory counted outside of the engine, with a limit below the budget.
 #[derive(Debug, Default)]
 struct Shared {
     used: AtomicUsize,
@@ -157,7 +158,7 @@ fn of_memory_that_is_counted_elsewhere() {
         .collect();
     assert!(sorted.is_sorted() && sorted.len() == 2_000_000);
     let peak = memory.peak.load(Ordering::Relaxed);
-    // By some chunks it may be passed, to go on at all.
+    // A pool may exceed the limit by some chunks, to go on at all.
     assert!(peak <= Shared::LIMIT + (4 << 20), "leased {peak}");
     assert!(pool.stats().peak_leased <= peak);
     pool.wait_for_spills();

@@ -1,5 +1,5 @@
-//! Programs written for arrow-row, with the import changed: the examples of its documentation as they are
-//! there, and any columns against arrow-row itself.
+//! Programs written for arrow-row, with the import changed: the unchanged examples of its
+//! documentation, and random columns compared with arrow-row itself.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -155,14 +155,14 @@ fn rows_of_another_converter_are_refused() {
     let _columns = of().convert_rows(&rows);
 }
 
-/// Ours and arrow-row's, of these columns.
+/// The converters of both crates, for the same columns.
 struct Both {
     ours: RowConverter,
     theirs: arrow_row::RowConverter,
 }
 
 impl Both {
-    /// Nothing if arrow-row has no rows for a type.
+    /// Creates both converters, or `None` if arrow-row does not support a type.
     fn of(columns: &[ArrayRef], options: &[SortOptions]) -> Option<Self> {
         let types = || columns.iter().map(|column| column.data_type().clone()).zip(options);
         let theirs = types().map(|(t, o)| arrow_row::SortField::new_with_options(t, *o));
@@ -173,8 +173,8 @@ impl Both {
     }
 }
 
-/// Whether arrow-row reads a type as it was: of unions it reads those that are numbered from 0 on, and the
-/// fields of runs get other names.
+/// Returns whether arrow-row preserves a type: it reads only unions numbered from 0 on, and renames
+/// the fields of runs.
 fn is_read_back(data_type: &DataType) -> bool {
     let text = data_type.to_string();
     !text.contains("Union") && !text.contains("RunEndEncoded")
@@ -215,7 +215,7 @@ proptest! {
         let back = ours.from_binary(binary.slice(cut, rows - cut));
         prop_assert!(back.iter().rev().eq(found.iter().take(rows - cut)));
 
-        // What comes back is of the types that arrow-row gives, and has the same rows.
+        // The columns have the types that arrow-row returns, and the same rows.
         if !columns.iter().all(|column| is_read_back(column.data_type())) {
             return Ok(());
         }

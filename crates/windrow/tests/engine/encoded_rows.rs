@@ -1,5 +1,5 @@
-//! Rows that are encoded already come to the same as the record batches they were made of, and are read chunk by chunk as
-//! what they are; other bytes are refused, and leave all as it was.
+//! Encoded rows give the same result as the record batches they were made of, and are read
+//! unchanged chunk by chunk. Invalid bytes are refused and leave the batcher unchanged.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use windrow::{
     PoolOptions, RowEncoder, key_len,
 };
 
-/// Changes in no order, some of which add up or cancel.
+/// Unordered changes, some of which add up or cancel.
 fn changes(text: bool, from: u64) -> RecordBatch {
     let numbers = |f: &dyn Fn(u64) -> u64| -> Vec<u64> {
         (from..from + 3_000).map(|n| f(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40)).collect()
@@ -34,7 +34,7 @@ fn layout(batch: &RecordBatch) -> Layout {
     Order::by("key").time("time").diff("diff").bind(&batch.schema()).unwrap()
 }
 
-/// Where each row ends.
+/// Returns the end of each row.
 fn ends(layout: &Layout, rows: &windrow::Rows) -> Vec<u32> {
     let mut end = 0;
     let ends = rows.iter().map(|row| {

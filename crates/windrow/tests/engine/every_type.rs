@@ -1,5 +1,5 @@
-//! Every type of Arrow on every way through the engine: as a key and as a payload, in headers, in rows of
-//! its own and in those of arrow-row, sorted without rows, and split.
+//! Every Arrow type on every path through the engine: as a key and as a payload, in headers, in the
+//! engine's rows and in rows of arrow-row, sorted without rows, and split.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use arrow_schema::{
 use windrow::compat::{Converter, SortField};
 use windrow::{Layout, Order, Partitioner, RowEncoder, SortColumn, argsort, consolidate};
 
-/// The number of a type's variant. A new variant does not compile before it is here, and then fails
-/// `every_variant_is_here` until it has an example.
+/// Returns the number of a type's variant. A new variant does not compile until it is listed here,
+/// and then fails `every_variant_is_here` until it has an example.
 fn variant(data_type: &DataType) -> usize {
     use DataType::*;
     match data_type {
@@ -69,7 +69,7 @@ fn field(name: &str, data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new(name, data_type, true))
 }
 
-/// An example of each variant, and types of types.
+/// An example of each variant, and nested types.
 fn every_type() -> Vec<DataType> {
     use DataType::*;
     let mut types = vec![Null, Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64];
@@ -133,7 +133,7 @@ fn batch(column: &ArrayRef, rows: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![Arc::clone(column), places]).unwrap()
 }
 
-/// Header, rows and their order, and the order without rows.
+/// Checks the header, rows and their order, and the order without rows.
 fn as_key(batch: &RecordBatch, options: SortOptions) {
     let what = batch.column(0).data_type();
     let SortOptions { descending, nulls_first } = options;
@@ -156,7 +156,7 @@ fn as_key(batch: &RecordBatch, options: SortOptions) {
     let mut expected: Vec<u32> = (0..values.len() as u32).collect();
     expected.sort_by(|&a, &b| model::compare(&by, &values[a as usize], &values[b as usize]));
     assert_eq!(argsort(&layout, batch).unwrap(), UInt32Array::from(expected.clone()), "{what}");
-    // Rows of equal keys are in the order of their other column, which is no order of bytes.
+    // Rows of equal keys are ordered by their second column, whose bytes are unordered.
     for pair in expected.windows(2) {
         let [a, b] = [pair[0] as usize, pair[1] as usize];
         if model::compare(&by, &values[a], &values[b]).is_lt() {
@@ -173,8 +173,8 @@ fn as_payload(batch: &RecordBatch) {
     same(&[back.column(0)], &[batch.column(0)], batch.column(0).data_type());
 }
 
-/// What a value is in rows of arrow-row, which have no null for the key of a dictionary of unions: it is the null of
-/// the union's first field.
+/// Returns a value as rows of arrow-row represent it. They have no null for a dictionary of unions:
+/// the null of the union's first field replaces it.
 fn of_arrow_row(value: Value, data_type: &DataType) -> Value {
     use DataType::*;
     let parts = |value, of: &dyn Fn(usize) -> DataType| match value {
@@ -218,14 +218,14 @@ fn in_rows_of_arrow_row(column: &ArrayRef, options: SortOptions) {
         assert_eq!(model::value(&back[0], row), expected, "{data_type}, row {row}");
     }
     let field = arrow_row::SortField::new_with_options(data_type.clone(), options);
-    // Some types inside of others it has no rows for.
+    // Arrow-row has no rows for some nested types.
     if let Ok(theirs) = arrow_row::RowConverter::new(vec![field]) {
         let theirs = theirs.convert_columns(&columns).unwrap();
         assert!(rows.iter().eq(theirs.iter().map(|row| row.data())), "{data_type}");
     }
 }
 
-/// Rows of few keys become one of each, of the last values that are there.
+/// Rows of few keys become one row of each key, with the last non-null values.
 fn as_last_known(column: &ArrayRef, rows: usize) {
     let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows as i64).map(|at| at % 20)));
     let batch = RecordBatch::try_from_iter_with_nullable([

@@ -1,4 +1,5 @@
-//! The engine from outside. What needs a process of its own, or loom, is in files beside this folder.
+//! Tests of the engine from outside. Tests with a process of their own, or loom, are in files
+//! beside this folder.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! What a caller, a file or a disk does wrong is an error that says what to do, never a panic.
+//! Mistakes of a caller, a file or a disk are errors with advice, never panics.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn table() -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// What the engine had to say, out of a reader that is Arrow's.
+/// Returns the engine's error from the result of an Arrow reader.
 fn engines(read: Result<RecordBatch, ArrowError>) -> Result<RecordBatch, Error> {
     read.map_err(Error::from)
 }
@@ -144,13 +144,13 @@ fn of_layouts_that_do_not_go_together() {
     ] {
         assert!(matches!(settled.map(|_| ()), Err(Error::SchemaMismatch { .. })));
     }
-    // The same words, bound again, are the same layout.
+    // The same order, bound again, is the same layout.
     assert_eq!(union(batch(&by_a, &schema).1).settle().unwrap().rows(), Some(4));
 }
 
 #[test]
 fn of_slabs_that_a_decoder_cannot_take() {
-    // Distinct words outnumber the keys of a dictionary where many rows are decoded at once.
+    // More distinct words than a dictionary has keys, if many rows are decoded at once.
     let words = |range: std::ops::Range<i32>| {
         let words: Vec<String> = range.map(|word| format!("{word:05}")).collect();
         let words: DictionaryArray<Int8Type> = words.iter().map(|word| Some(&word[..])).collect();
@@ -211,7 +211,7 @@ fn of_nulls() {
         let found = consolidate(layout, &null(column));
         assert!(matches!(found, Err(Error::Value { column, .. }) if column == name));
     }
-    // Chunks of partitions are of the schema that they were asked for.
+    // Chunks of partitions have the requested schema.
     let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
     let named = Field::new("id", DataType::Int64, true);
     let named = named.with_metadata([("of".into(), "another".into())].into());
@@ -228,7 +228,7 @@ fn of_nulls() {
     let chunk = builder.flush(0).unwrap().next().unwrap().unwrap();
     assert_eq!((chunk.num_rows(), chunk.schema()), (2, schema));
 
-    // A schema that says there are none, and record batches that say there may be.
+    // A schema without nullable columns, and record batches with nullable ones.
     let fields: Vec<_> = table.schema().fields().iter().cloned().collect();
     let strict: Vec<_> = fields.iter().map(|f| f.as_ref().clone().with_nullable(false)).collect();
     let strict = Order::by("id").bind(&Schema::new(strict)).unwrap();
@@ -267,7 +267,7 @@ fn of_temporary_space() {
     assert!(matches!(pushed, Err(Error::TempSpace { .. })), "{pushed:?}");
 }
 
-/// A machine without a temporary directory. The test runs itself again on one.
+/// A machine without a temporary directory. The test runs itself again with such a setting.
 #[test]
 fn of_the_systems_directory() {
     const MISSING: &str = "/no/such/directory";
@@ -320,14 +320,14 @@ fn of_pushers_whose_rows_would_be_lost() {
     assert!(matches!(batcher.seal(&Antichain::new()), Err(Error::Lost)));
     assert!(matches!(batcher.finish(), Err(Error::Lost)));
 
-    // A record batch that was refused left nothing behind.
+    // A refused record batch left no rows behind.
     let mut batcher = Batcher::new(&layout, &Pool::unlimited());
     batcher.push(&input).unwrap();
     assert!(batcher.push(&table()).is_err());
     let read: Vec<_> = batcher.finish().unwrap().record_batches(100).unwrap().collect();
     assert_eq!(read[0].as_ref().unwrap().num_rows(), 10);
 
-    // Rows that found no temporary space are gone: what is left is not the answer.
+    // Rows without temporary space are lost: the remaining rows are not the answer.
     let options = PoolOptions::new().max_temp_bytes(4096);
     let pool = Pool::new(Budget::bytes(1), options).unwrap();
     let mut batcher = Batcher::new(&layout, &pool);

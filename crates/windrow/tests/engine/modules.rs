@@ -1,9 +1,9 @@
-//! The folder is the architecture: a module uses only what stands before it, and all `unsafe` code
-//! is in `kernel`.
+//! The folder is the architecture: a module uses only earlier modules, and all `unsafe` code is in
+//! `kernel`.
 
 use std::path::{Path, PathBuf};
 
-/// Modules in the order of the data. A batch is what a batcher seals, so it stands before it.
+/// Modules in the order of the data. A batcher seals batches, so `batch` precedes `batcher`.
 const ORDER: [&str; 17] = [
     "error",
     "kernel",
@@ -36,10 +36,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// A line of code: its number, how many modules deep it stands, its text without comments.
+/// A line of code: its number, the depth of its module, its text without comments.
 type Line = (usize, usize, String);
 
-/// The top-level module of each file, and its lines.
+/// Returns the top-level module of each file, and its lines.
 fn sources() -> Vec<(String, PathBuf, Vec<Line>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut out = Vec::new();
@@ -69,17 +69,17 @@ fn sources() -> Vec<(String, PathBuf, Vec<Line>)> {
     out
 }
 
-/// The first names of the paths behind each `crate::` in `code`.
+/// Returns the first name of each path after `crate::` in `code`.
 fn used(code: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for rest in code.split("crate::").skip(1) {
-        // Empty for a list of names, which is then refused: one line, one module.
+        // Empty for a list of names, which the test refuses: one line, one module.
         names.extend(rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
     }
     names
 }
 
-/// The longest chain of `super::` in `code`.
+/// Returns the length of the longest chain of `super::` in `code`.
 fn climbs(code: &str) -> usize {
     (1..9).take_while(|&count| code.contains(&"super::".repeat(count))).count()
 }
@@ -93,7 +93,7 @@ fn a_module_uses_only_those_before_it() {
         for (number, depth, code) in lines {
             for name in used(&code) {
                 let before = ORDER[..=place].contains(&name);
-                // Names at the top are for users: inside, they hide where things come from.
+                // Names at the top are for users: inside the crate they hide the module of origin.
                 if !before {
                     wrong.push(format!("{}:{number}: {module} uses {name}", path.display()));
                 }

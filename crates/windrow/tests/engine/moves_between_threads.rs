@@ -1,5 +1,5 @@
-//! Whatever holds rows can go to another thread, with all that is left to do; what is only read can be
-//! shared.
+//! Types with rows can move to another thread with all their remaining work; types that are only
+//! read can be shared.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use windrow::{
     RecordBatches, RowEncoder, Rows, Slab, Slabs, Spine, Table,
 };
 
-// What is returned by calls that may fail is also shown, by `unwrap_err` for one.
+// Results of fallible calls also implement `Debug`, for `unwrap_err` and others.
 fn moves<T: Debug + Send + 'static>() {}
 fn is_shared<T: Debug + Send + Sync + 'static>() {}
 

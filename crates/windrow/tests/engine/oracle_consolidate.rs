@@ -1,4 +1,4 @@
-//! Equal changes become one, and a snapshot holds what is left.
+//! Equal changes become one, and a snapshot holds the remaining rows.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
 use windrow::{Batcher, Decoder, Error, Finish, Layout, Order, Pool, Slabs, consolidate};
 
-/// `input` with columns `time` and `diff`.
+/// Returns `input` with columns `time` and `diff`.
 fn changes(rng: &mut Rng, input: &RecordBatch, positive: bool) -> RecordBatch {
     let rows = input.num_rows();
     let mut fields: Vec<_> = input.schema().fields().iter().cloned().collect();
@@ -59,7 +59,7 @@ proptest! {
     ) {
         let rng = &mut Rng::new(seed);
         let input = tables::table(rng, keys + others, payload, rows, distinct);
-        // Few different rows: pick among some of them.
+        // Few different rows: picks among some of them.
         let positive = rng.flip();
         let input = changes(rng, &input, positive);
         let diff = input.num_columns() - 1;
@@ -73,7 +73,7 @@ proptest! {
             order = order.time("time");
         }
         let layout = order.bind(&input.schema()).unwrap();
-        // Payload without an order may come in any; then time.
+        // A payload has no defined order, and time follows the payload.
         by.extend((payload == 0).then_some(By::ascending(diff - 1)));
         let expected = model::consolidate(diff, model::rows([&input]));
         let mut first: Option<Vec<Row>> = None;

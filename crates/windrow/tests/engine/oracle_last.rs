@@ -1,4 +1,4 @@
-//! One row of each key stays, and it is the right one.
+//! One row of each key remains, the right one.
 
 use crate::common::arrays::Rng;
 use crate::common::engine::{Way, cases, collect, order};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use windrow::{Finish, Order, Rule};
 
-/// `input` with a Boolean column that says which rows delete their key.
+/// Returns `input` with a Boolean column of deletes.
 fn with_tombstones(rng: &mut Rng, input: &RecordBatch) -> RecordBatch {
     let deleted: BooleanArray = (0..input.num_rows()).map(|_| Some(rng.below(3) == 0)).collect();
     let mut fields: Vec<_> = input.schema().fields().iter().cloned().collect();

@@ -1,4 +1,4 @@
-//! Each key becomes one row, of the last value that is known in each column.
+//! Each key becomes one row with the last non-null value of each column.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use arrow_select::nullif::nullif;
 use proptest::prelude::*;
 use windrow::{Batch, Batcher, Finish, Layout, Merging, Order, Rule};
 
-/// `input` with most values of its columns from `first` on taken away, and a Boolean column that says which rows delete
-/// their key.
+/// Returns `input` with most values removed from its columns from `first` on, and with a Boolean
+/// column that marks deletes.
 fn with_gaps(rng: &mut Rng, input: &RecordBatch, first: usize) -> RecordBatch {
     let rows = input.num_rows();
     let mut fields: Vec<_> = input.schema().fields().iter().cloned().collect();
@@ -76,7 +76,8 @@ proptest! {
         }
     }
 
-    /// Batches of rows that come in any order, merged two by two in any order, whole or bit by bit, are the batch of all.
+    /// Batches of rows in any order, merged two by two in any order, whole or step by step, equal
+    /// the batch of all rows.
     #[test]
     fn it_does_not_matter_which_rows_meet_first(
         seed: u64,
@@ -93,7 +94,7 @@ proptest! {
         let layout = order.bind(&input.schema()).unwrap();
         let way = Way { pushers: 0, ..Way::any(rng) };
         let pool = way.pool();
-        // Equal ranks are told apart by the place in the input, which each batch has of its own.
+        // The place in the input decides ties of ranks; each batch has places of its own.
         let mut batches: Vec<Batch> = Vec::new();
         let mut of_parts: Vec<Vec<u64>> = vec![Vec::new(); parts];
         (0..input.num_rows() as u64).for_each(|row| of_parts[rng.below(parts)].push(row));
@@ -132,7 +133,8 @@ fn merged(rng: &mut Rng, layout: &Layout, pair: [Batch; 2]) -> Batch {
     }
 }
 
-/// Of each key in turn: its rows say all, a column or nothing; they are deletes; they come in another order.
+/// For each key in turn: its rows have all values, one or none; they are deletes; they come in
+/// another order.
 #[test]
 fn every_small_world() {
     const ROWS: u32 = 4;
@@ -147,7 +149,7 @@ fn every_small_world() {
         let text = kinds.iter().map(|&kind| ["", "b", "cc"].get(kind as usize).copied());
         let deletes = kinds.iter().map(|&kind| Some(kind == 4)).collect::<BooleanArray>();
         for turns in 0..8 {
-            // Which rows are of the other key, and their order within it.
+            // The rows of the other key, and their order within it.
             let keys = (0..ROWS as i64).map(|row| Some((row + turns) / 2 % 2));
             let ranks = (0..ROWS as i64).map(|row| Some((row * [1, 3][turns as usize % 2]) % 4));
             let input = RecordBatch::try_from_iter_with_nullable([
@@ -205,7 +207,7 @@ fn rows_that_say_nothing_new_do_not_pile_up() {
         let batch = way.arrange(rng, &layout, &pool, &input).unwrap();
         let read = collect(batch.record_batches(1000)).unwrap();
         model::assert_same(&model::rows(&read), &expected, &way);
-        // Three rows of 20 keys of each of the many chunks, at the most.
+        // At most three rows of 20 keys in each of the many chunks.
         assert!(pool.stats().spilled_bytes < 900_000, "{way:?} {:?}", pool.stats());
     }
 }

@@ -1,4 +1,5 @@
-//! Sorted runs merge to what sorting them together gives; runs that are not sorted are named.
+//! Merging sorted runs gives the same result as sorting all rows together; an error names an
+//! unsorted run.
 
 use std::sync::Arc;
 
@@ -40,7 +41,8 @@ proptest! {
             _ => sort,
         };
         let layout = layout.bind(&table.schema()).unwrap();
-        // Runs of unlike lengths, each sorted by the engine; groups are cut wherever it falls.
+        // Runs of different lengths, each sorted by the engine and cut into groups at random
+        // places.
         let mut inputs: Vec<Vec<RecordBatch>> = Vec::new();
         let mut all = Vec::new();
         for run in 0..runs {

@@ -46,7 +46,7 @@ proptest! {
     }
 }
 
-/// A table of several MB, whose order decides between many equal rows.
+/// A table of several MB, in which many rows agree in the first columns of the order.
 fn large(rng: &mut Rng) -> (windrow::Layout, RecordBatch) {
     let rows = 60_000;
     let names = [
@@ -86,7 +86,7 @@ fn several_spilled_passes_do_not_show() {
         let stats = pool.stats();
         assert_eq!(stats.spilled_bytes > 0, budget < usize::MAX, "{way:?}");
         assert_eq!(stats.stored_bytes < stats.spilled_bytes, codec != Codec::None, "{way:?}");
-        // The chunks take about 5 MB: what is merged two at a time is written again and again.
+        // The chunks take about 5 MB: merging two at a time writes them several times.
         assert_eq!(stats.spilled_bytes > 20 << 20, budget <= 300_000, "{way:?} {stats:?}");
         pool.wait_for_spills();
         assert_eq!(pool.budget().used(), 0, "all leases returned");
@@ -133,7 +133,7 @@ fn batches_unite_and_spill() {
     for part in 0..3 {
         let batcher = Batcher::new(&layout, &pool);
         let pushers = &mut batcher.pushers(1);
-        // Every third piece, under its number in the whole.
+        // Every third piece, with its row number in the whole table.
         for at in (0..input.num_rows()).step_by(3000).skip(part).step_by(3) {
             pushers[0].push(&input.slice(at, 3000), at as u64).unwrap();
         }

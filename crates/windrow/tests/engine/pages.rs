@@ -1,5 +1,5 @@
-//! Pages of every type, of slices and partitions: what is read is what was written, sizes are never
-//! under, damaged bytes are errors.
+//! Pages of every type, of slices and partitions: reading restores the written rows, sizes are
+//! never underestimated, and damaged bytes are errors.
 #![cfg(all(feature = "ipc", feature = "presto"))]
 
 use std::sync::Arc;
@@ -93,7 +93,7 @@ fn rows(count: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), columns).expect("columns of one length")
 }
 
-/// Row by row, whatever the dictionaries and the runs.
+/// Compares row by row, whatever the dictionaries and runs.
 fn same(got: &RecordBatch, expected: &RecordBatch) {
     assert_eq!(got.schema(), expected.schema());
     assert_eq!(got.num_rows(), expected.num_rows());
@@ -110,7 +110,7 @@ fn same(got: &RecordBatch, expected: &RecordBatch) {
     }
 }
 
-/// A dictionary's or a run's value.
+/// Returns a value of a dictionary or of runs.
 fn value(array: &ArrayRef, row: usize) -> String {
     use windrow::arrow_array::cast::AsArray;
     if array.logical_nulls().is_some_and(|nulls| nulls.is_null(row)) {
@@ -132,7 +132,7 @@ type Write = Box<dyn Fn(&RecordBatch, &mut Vec<u8>) -> Result<usize>>;
 type Read = Box<dyn Fn(&[u8]) -> Result<(RecordBatch, usize)>>;
 type Bytes = Box<dyn Fn(&RecordBatch) -> Result<usize>>;
 
-/// Every format, codec, with and without a checksum.
+/// Returns every format and codec, with and without a checksum.
 fn formats(schema: &Arc<Schema>) -> Vec<(String, Bytes, Write, Read)> {
     let mut formats: Vec<(String, Bytes, Write, Read)> = Vec::new();
     for codec in [PageCodec::None, PageCodec::Lz4, PageCodec::Zstd] {
@@ -227,7 +227,7 @@ fn damage_is_an_error_or_other_values_and_with_a_checksum_always_an_error() {
         let mut page = Vec::new();
         write(&all, &mut page).expect("written");
         let step = if cfg!(debug_assertions) { 3 } else { 1 };
-        // Every byte of the head, and some of the others.
+        // Every byte of the head, and some of the body.
         let places = || (0..32).chain((32..page.len()).step_by(step));
         for cut in places() {
             let error = read(&page[..cut]).expect_err("cut short");
@@ -283,12 +283,12 @@ fn metadata_may_be_others_and_the_readers_is_what_is_read() {
         assert!(bytes(&written).expect("written") >= written_bytes, "{name}");
         let (got, _) = read(&wire).expect("read");
         assert_eq!((got.schema(), got.column(0)), (ours.clone(), &column), "{name}");
-        // Written under one schema and read under another: the reader's.
+        // The reader's schema decides, not the writer's.
         let (got, _) = (formats(&theirs).swap_remove(index).3)(&wire).expect("read");
         assert_eq!((got.schema(), got.column(0)), (theirs.clone(), &column), "{name}");
         let refused = write(&renamed, &mut Vec::new()).expect_err("another name");
         assert!(matches!(refused, Error::SchemaMismatch { .. }), "{name}");
-        // A null where there must be none is found on both sides.
+        // Writer and reader both detect a null in a column without nulls.
         assert!(column.null_count() > 0);
         let (_, _, write_strict, read_strict) = formats(&strict).swap_remove(index);
         let refused = write_strict(&written, &mut Vec::new()).expect_err("a null");

@@ -1,4 +1,4 @@
-//! Chunks leave memory when it is needed, not before, and nothing of that shows in the rows.
+//! Chunks leave memory only when memory is needed, without an effect on the rows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use windrow::{
     SpillEvent, SpillPolicy, SpillTo, Tiered,
 };
 
-/// `rows` rows of 24 bytes, in no order.
+/// Returns `rows` unordered rows of 24 bytes.
 fn numbers(rng: &mut Rng, rows: usize) -> RecordBatch {
     let mut column = || {
         let numbers = (0..rows).map(|_| rng.below(1 << 40) as i64);
@@ -57,10 +57,10 @@ fn batchers_share_a_budget() {
     let layout = Order::by("key").bind(&input.schema()).unwrap();
     let expected = read(sorted(&layout, &Pool::unlimited(), &input));
     let budget = 2 << 20;
-    // All at a time, and one after the other, each of them holding what it has.
+    // All batchers at once, or one after the other, each keeping its rows.
     for pieces in [60, 1] {
         let pool = Way { budget, ..Way::PLAIN }.pool();
-        // Two of them in another pool, of the same budget.
+        // Two of the batchers use another pool with the same budget.
         let other = Pool::new(pool.budget().clone(), PoolOptions::default()).unwrap();
         let pools = [&pool, &other, &pool, &other];
         let mut batchers = pools.map(|pool| Batcher::new(&layout, pool));
@@ -71,7 +71,7 @@ fn batchers_share_a_budget() {
             }
         }
         let stats = pool.stats();
-        // A chunk more, to go on: the buffers that one pool keeps are of no use to the other.
+        // One more chunk, to go on; a pool cannot use the spare buffers of another.
         let most = if pieces > 1 { budget + (64 << 10) } else { 2 * budget };
         assert!(stats.peak_leased <= most, "{pieces} {stats:?}");
         for batcher in batchers {
@@ -92,7 +92,7 @@ fn batches_at_rest_leave_for_those_that_come() {
         let budget = 6 << 20;
         let way = Way { budget, codec, spill_threads, ..Way::PLAIN };
         let pool = way.pool();
-        // Each takes a quarter of the budget; twelve of them three times the budget.
+        // Each batch takes a quarter of the budget; twelve take three times the budget.
         let batches: Vec<Batch> = (0..12).map(|_| sorted(&layout, &pool, &input)).collect();
         let stats = pool.stats();
         let scratch = if codec == Codec::None { 0 } else { 256 << 10 };
@@ -119,7 +119,7 @@ fn what_dies_before_memory_is_needed_is_never_written() {
             .unwrap()
     };
     let layout = Order::by("key").diff("diff").bind(&changes(&parts[0], 1).schema()).unwrap();
-    // Five times as many changes as the budget holds, of which few live at any time.
+    // Five times as many changes as the budget holds, with few alive at any time.
     let way = Way { budget: 8 << 20, ..Way::PLAIN };
     let pool = way.pool();
     let mut batcher = Batcher::new(&layout, &pool);
@@ -216,7 +216,7 @@ fn policy_place_and_codec_change_while_chunks_are_out() {
     assert!(stats.stored_bytes < stats.spilled_bytes && stats.spills > 0, "{stats:?}");
 }
 
-/// Keeps what it is offered, and counts what it hears.
+/// Keeps all chunks that may stay, and counts offers and events.
 #[derive(Debug, Default)]
 struct Counting {
     offers: AtomicUsize,

@@ -1,5 +1,5 @@
-//! Chunks of partitions against a slow model: any types, budgets, codecs and order of flushes; and what
-//! is leased while thousands of partitions share little memory with one hot key.
+//! Chunks of partitions against a slow model, for any types, budgets, codecs and order of flushes;
+//! and leases while thousands of partitions share little memory with one hot key.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ proptest! {
                     expected[id as usize].push(row);
                 }
             }
-            // Some, in any order, and some of them twice; the builder goes on.
+            // Flushes some partitions, in any order, and some twice; the builder goes on.
             for _ in 0..partitions {
                 let partition = rng.below(partitions);
                 let chunks = flushed(&mut builder, partition);
@@ -79,7 +79,7 @@ proptest! {
     }
 }
 
-/// A number and a text that follows from it.
+/// Returns rows of a number and a text derived from it.
 fn numbered(first: u64, rows: u64) -> RecordBatch {
     let numbers = UInt64Array::from_iter_values(first..first + rows);
     let texts = StringArray::from_iter_values((first..first + rows).map(|n| format!("row {n}")));
@@ -146,7 +146,7 @@ fn a_builder_takes_only_what_it_was_made_for() {
     let found = builder.push_by_ids(&batch, &ids);
     assert!(matches!(found, Err(Error::PartitionOutOfRange { row: 40, id: 3, partitions: 3 })));
     assert!(matches!(builder.push(&batch), Err(Error::InvalidOrder(_))));
-    // None of it left a trace.
+    // The refused pushes left no rows.
     assert!((0..3).all(|partition| flushed(&mut builder, partition).is_empty()));
 
     let layout = Order::by(["n"]).bind(&schema).unwrap();
@@ -174,7 +174,7 @@ fn dictionaries_that_are_too_large_together_come_out_as_several_chunks() {
         let partitioner = Partitioner::ids(3);
         let mut builder = PartitionBuilder::new(partitioner, &batch(0).schema(), &pool).unwrap();
         let mut expected: Vec<Vec<Row>> = vec![Vec::new(); 3];
-        // Each goes with the next one or two, not with all.
+        // A batch's dictionary fits into one with the next batch's, not with all.
         for first in (0..900).step_by(45) {
             let ids: Vec<u32> = (0..90).map(|row| if row % 5 == 0 { 1 } else { 2 }).collect();
             builder.push_by_ids(&batch(first), &ids).unwrap();

@@ -1,5 +1,5 @@
 //! The partition hash against its specification, `docs/partition-hash.md`: a slow implementation of
-//! the page, the page's test vectors, and what follows for encodings, spread and exchanges.
+//! the page, the page's test vectors, and consequences for encodings, spread and exchanges.
 
 use std::sync::Arc;
 
@@ -288,7 +288,7 @@ fn lists_hash_alike_whatever_their_kind_and_what_lies_between_them() {
     let expected = assign(&[Arc::new(plain)], 0, 0, MOST);
     assert_eq!(expected[0], expected[3]);
     assert_eq!(expected[1], id(Int64Array::new_null(1)));
-    // Nine stands where nobody looks: in front, behind a null, at the end.
+    // Nine is outside of every list: before the first, in a null list, after the last.
     let values = [9, 1, 0, 9, 9, 0, 7, 1, 0, 9].map(|value| (value != 0).then_some(value));
     let values: ArrayRef = Arc::new(Int64Array::from_iter(values));
     let nulls = || Some(NullBuffer::from(vec![true, false, true, true]));
@@ -321,7 +321,8 @@ fn equal_rows_of_any_type_go_together_wherever_they_stand() {
             let part = assign(&[array.slice(start, len)], 1, 0, MOST);
             assert_eq!(part, ids[start..start + len], "round {round}, {data_type}");
         }
-        // Rows that the row format tells apart go apart, but for zeros and NaNs; equal ones do not.
+        // Rows that differ in the row format differ in the hash, except for zeros and NaNs; equal
+        // rows do not.
         let field = Field::new("a", data_type.clone(), true);
         let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap();
         let layout = Order::by("a").bind(&batch.schema()).unwrap();
@@ -340,7 +341,7 @@ fn equal_rows_of_any_type_go_together_wherever_they_stand() {
     }
 }
 
-/// No partition has a quarter more than its share, beyond what chance gives (five deviations).
+/// Checks that no partition has a quarter more than its share, beyond chance (five deviations).
 #[track_caller]
 fn check_spread(ids: &[u32], partitions: usize, what: &str) {
     let mut counts = vec![0.0f64; partitions];

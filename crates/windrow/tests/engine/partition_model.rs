@@ -1,5 +1,5 @@
 //! Splits against a slow model: rows of any type, sliced anywhere, for 1 to 65,536 partitions and
-//! ids of any shape; order within partitions; what is refused.
+//! ids of any shape; order within partitions; refused inputs.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use windrow::{Error, Partitioned, Partitioner};
 
 const COUNTS: [usize; 16] = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 64, 255, 257, 1000, 65_536];
 
-/// The rows of each partition: thirty lines would be too many.
+/// Returns the rows of a partition.
 fn model(all: &[Row], ids: &[u32], partition: u32) -> Vec<Row> {
     let rows = all.iter().zip(ids).filter(|(_, id)| **id == partition);
     rows.map(|(row, _)| row.clone()).collect()
@@ -52,7 +52,7 @@ fn record_batch(rng: &mut Rng, types: &[DataType], rows: usize) -> RecordBatch {
             let (front, back) = (rng.below(70), rng.below(4));
             let nullable = rng.flip();
             let array = array_of(rng, data_type, nullable, front + rows + back).slice(front, rows);
-            // Types without a bitmap have nulls even when they are not asked for.
+            // Types without a bitmap have nulls even if none are requested.
             (Field::new(format!("c{index}"), data_type.clone(), true), array)
         })
         .collect();
@@ -62,7 +62,7 @@ fn record_batch(rng: &mut Rng, types: &[DataType], rows: usize) -> RecordBatch {
     RecordBatch::try_new_with_options(schema, columns, &options).unwrap()
 }
 
-/// Partitions that have rows, and a few that have none.
+/// Returns partitions with rows, and a few without.
 fn looked_at(ids: &[u32], partitions: usize) -> Vec<u32> {
     let mut some: Vec<u32> = ids.to_vec();
     some.extend([0, partitions as u32 - 1, partitions as u32 / 2]);
@@ -123,7 +123,7 @@ proptest! {
             check(&batch, &ids, partitions, &parts);
             before.push((batch, ids, parts));
         }
-        // Memory is used again, but not while someone looks at it.
+        // Memory is reused, but not while an array shares it.
         for (batch, ids, parts) in &before {
             check(batch, ids, partitions, parts);
         }
@@ -192,7 +192,7 @@ fn record_batches_of_usual_length() {
     }
 }
 
-/// By what they say of themselves: the model would be too slow.
+/// Compares properties of the result: the model would be too slow.
 #[test]
 fn record_batches_of_many_chunks() {
     use arrow_array::types::Int32Type;
@@ -265,7 +265,7 @@ fn memory_is_not_taken_again_while_rows_are_in_it() {
             let ids: Vec<u32> = (0..batch.num_rows()).map(|_| rng.below(5) as u32).collect();
             let parts = partitioner.split_by_ids(&batch, &ids).unwrap();
             let expected = Partitioner::ids(5).split_by_ids(&batch, &ids).unwrap();
-            // A slice keeps what all slices share.
+            // A slice keeps the memory that all slices share.
             held.push_back((parts.partition(turn % 5), expected.partition(turn % 5)));
             if held.len() > turn % 12 {
                 held.pop_front();
@@ -315,7 +315,7 @@ fn ids_out_of_range_are_errors() {
     }
 }
 
-/// Runs repeat a value without its bytes; rows that part company do not.
+/// Runs repeat a value without its bytes; separated rows of a run do not.
 #[test]
 fn offsets_that_outgrow_their_type_are_errors() {
     use arrow_array::{Int32Array, ListArray, NullArray, RunArray};
@@ -330,7 +330,7 @@ fn offsets_that_outgrow_their_type_are_errors() {
         let runs = RunArray::try_new(&Int32Array::from(vec![3000, 6000]), values.as_ref()).unwrap();
         let batch = RecordBatch::try_from_iter([("r", Arc::new(runs) as ArrayRef)]).unwrap();
         let ids: Vec<u32> = (0..6000).map(|row| u32::from(row % 3000 >= 1500)).collect();
-        // Two rows of one run are one run again, so these stay as they are.
+        // Neighbours of one run form a run again, so these runs stay as they are.
         let parts = Partitioner::ids(2).split_by_ids(&batch, &ids).unwrap();
         assert_eq!((parts.rows(0).len(), parts.rows(1).len()), (3000, 3000));
         let ids: Vec<u32> = (0..6000).map(|row| row % 3000).collect();

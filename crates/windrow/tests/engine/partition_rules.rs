@@ -1,4 +1,4 @@
-//! Who goes where: ranges against a slow search, samples, turns, and what they refuse.
+//! Rules of partitions: ranges against a slow search, samples, turns, and refused inputs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn numbers(values: Vec<Option<i64>>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable([("n", numbers, true)]).unwrap()
 }
 
-/// A type that can be a key.
+/// Returns a random type allowed as a key.
 fn key_type(rng: &mut Rng) -> DataType {
     loop {
         let depth = rng.below(3);
@@ -81,7 +81,8 @@ fn samples_cut_evenly_and_can_be_had_elsewhere() {
     assert!(parts.iter().all(|part| (900..1700).contains(&part.num_rows())));
     let mut same = Partitioner::range(&layout, sampled.splitters().unwrap()).unwrap();
     assert_eq!(same.split(&batch).unwrap().batch(), parts.batch());
-    // Nothing to sample: everything in the first partition, and the others there and empty.
+    // Without rows to sample, all rows go to the first partition, and all later partitions are
+    // empty.
     let mut empty = Partitioner::range_of_sample(&layout, &batch.slice(0, 0), 3).unwrap();
     let parts = empty.split(&batch).unwrap();
     assert_eq!(parts.offsets(), [0, 20_000, 20_000, 20_000]);
@@ -130,7 +131,7 @@ fn turns_go_on_from_one_record_batch_to_the_next() {
     assert_eq!(parts.partition(1), numbers(vec![Some(1), Some(4), Some(7)]));
 }
 
-/// What arrives in order of its partitions is not moved, however the ids came about.
+/// Rows already in the order of their partitions are not moved, whatever the source of the ids.
 #[test]
 fn rows_in_order_stay_where_they_are() {
     let batch = numbers((0..5000).map(Some).collect());

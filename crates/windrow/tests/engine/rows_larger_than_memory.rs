@@ -53,7 +53,7 @@ fn they_go_through_every_rule() {
             let batch = way.arrange(&mut Rng::new(8), &layout, &pool, &input).unwrap();
             let sorted = collect(batch.record_batches(50)).unwrap();
             model::assert_same(&model::rows(&sorted), &expected, &way);
-            // What is staged, its chunk, and what is read back: some of the largest row.
+            // The write buffer, its chunk, and the chunks read back: some of the largest row.
             let most = budget.saturating_add(4 * (20 << 20));
             assert!(pool.stats().peak_leased < most, "{way:?} {:?}", pool.stats());
         }

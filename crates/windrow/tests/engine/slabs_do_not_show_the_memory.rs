@@ -1,4 +1,5 @@
-//! Where slabs end depends on the rows and on what is asked for; what is decoded, on the projection. What is first and last in a slab.
+//! Ends of slabs depend only on the rows and the request, decoded columns only on the projection;
+//! also the first and last rows of slabs.
 
 use crate::common::arrays::Rng;
 use crate::common::engine::Way;
@@ -34,7 +35,7 @@ fn slabs_are_cut_the_same_in_every_memory() {
                     assert!((1..=rows.max(1)).contains(&slab.rows()));
                     got.push((slab.rows(), slab.bytes()));
                 }
-                // Only the last one may end before it is full.
+                // Only the last slab may end before it is full.
                 for &(r, b) in &got[..got.len() - 1] {
                     assert!(r == rows.max(1) || b >= bytes, "{r} rows, {b} bytes");
                 }

@@ -1,21 +1,22 @@
-//! Whether rows stand in order already.
+//! Tests whether rows are sorted.
 //!
 //! ```text
 //! row i      | 16 bytes | the rest of the body | diff |       compared as one number, then the rest
 //! row i + 1  | 16 bytes | the rest of the body | diff |
 //! ```
 //!
-//! Each row is loaded once; what follows its first 16 bytes is looked at where those are the same. Rows in no
-//! order are found out by the first few.
+//! The loop loads each row once, and compares the bytes after the first 16 only where those 16
+//! agree. The first few of unordered rows end the test.
 
 use super::input::{Sorted, Strided, Varying};
 
-/// Bytes that are compared as one number.
+/// Bytes compared as one number.
 const HEAD: usize = 16;
 /// Bytes of a diff, at the end of a row.
 const DIFF: usize = 8;
 
-/// True if every row sorts before the next one, and, with `diffs`, none has a diff of zero.
+/// Returns whether every row sorts before the next one and, with `diffs`, no row has a diff of
+/// zero.
 ///
 /// Benefit over slices: 14 instead of 35 instructions a row.
 ///
@@ -30,14 +31,15 @@ pub(crate) fn ascends(rows: Strided<'_>, diffs: bool) -> bool {
     if body < HEAD {
         return short(bytes, 0, ends, tail, diffs);
     }
-    // SAFETY: rows of `stride` bytes up to `count` of them are whole, and bodies have a head.
+    // SAFETY: `count` whole rows of `stride` bytes lie within the bytes. Each body has `HEAD`
+    // bytes, and the tail has a diff if `diffs`.
     unsafe { up(bytes, 0, ends, tail, diffs) }
 }
 
-/// As [`ascends`], of rows that vary.
+/// Tests rows of varying lengths as [`ascends`] does.
 ///
 /// # Panics
-/// If rows do not lie within their bytes, or have no tail.
+/// If rows do not lie within their bytes, or, with `diffs`, if the tail is shorter than a diff.
 pub(crate) fn ascends_varying(rows: Varying<'_>, diffs: bool) -> bool {
     let Varying { bytes, starts, tail } = rows;
     assert!(!diffs || tail >= DIFF, "a diff behind the body");
@@ -45,16 +47,16 @@ pub(crate) fn ascends_varying(rows: Varying<'_>, diffs: bool) -> bool {
     if rows.lengths().0 < HEAD + tail {
         return short(bytes, start, ends, tail, diffs);
     }
-    // SAFETY: rows lie within the bytes one behind the other, as their lengths make sure of, and bodies have a
-    // head.
+    // SAFETY: rows lie within the bytes, one after the other, as `lengths` asserted. Each body has
+    // `HEAD` bytes, and the tail has a diff if `diffs`.
     unsafe { up(bytes, start, ends, tail, diffs) }
 }
 
-/// Of rows from `start` on that end at `ends`, the last `tail` bytes of which do not count.
+/// Tests rows from `start` on that end at `ends`, without the last `tail` bytes of each.
 ///
 /// # Safety
-/// Ends ascend from `start` on and are at most the number of bytes; each row has [`HEAD`] bytes and the tail,
-/// which has at least [`DIFF`] bytes if there are `diffs`.
+/// Ends ascend from `start` on and are at most the number of bytes. Each row has [`HEAD`] bytes and
+/// the tail. With `diffs`, the tail has at least [`DIFF`] bytes.
 #[inline(always)]
 unsafe fn up(
     bytes: &[u8],
@@ -63,10 +65,10 @@ unsafe fn up(
     tail: usize,
     diffs: bool,
 ) -> bool {
-    // Below all others, the first of which is not compared.
+    // Zero is the lowest head; the first row is not compared.
     let (mut last, mut before) = (0, start);
     for end in ends {
-        // SAFETY: the row lies within the bytes, and has those of a head, and of a diff if there are diffs.
+        // SAFETY: the row lies within the bytes. It has a head, and a diff if `diffs`.
         let (next, zero) = unsafe {
             let head = bytes.as_ptr().add(start).cast::<[u8; HEAD]>().read();
             let zero = diffs && bytes.as_ptr().add(end - DIFF).cast::<u64>().read_unaligned() == 0;
@@ -85,7 +87,7 @@ unsafe fn up(
     true
 }
 
-/// As [`up`], of bodies that may be shorter than a head.
+/// Tests rows as [`up`] does; bodies may be shorter than a head.
 #[cold]
 fn short(
     bytes: &[u8],
@@ -111,7 +113,7 @@ fn short(
 mod tests {
     use super::*;
 
-    /// Rows of a body and a diff, and where they start.
+    /// Returns rows of a body and a diff, and their starts.
     fn rows<'a>(bodies: impl Iterator<Item = &'a [u8]>, diff: i64) -> (Vec<u8>, Vec<u32>) {
         let (mut bytes, mut starts) = (Vec::new(), vec![0]);
         for body in bodies {

@@ -1,37 +1,37 @@
-//! How the bytes of rows of any length are compared and copied: by words and moves of constant size,
-//! the last of which overlaps the one before.
+//! Comparing and copying the bytes of rows, by words and moves of constant size. The last word or
+//! move overlaps the one before.
 
 use super::super::prefetch::prefetch;
 
-/// Bytes ahead of each of two inputs that are prefetched: hardware does not look beyond the end of a page, and
-/// finding out where the next one lies takes as long as dozens of rows.
+/// Bytes ahead of each of two inputs that are prefetched: the hardware does not prefetch beyond the
+/// end of a page, and translating the address of the next page takes as long as dozens of rows.
 pub(super) const AHEAD: usize = 2048;
 
-/// Eight bytes from `at` on, as a number that has their order.
+/// Returns the eight bytes from `at` on as a number of the same order.
 ///
 /// # Safety
-/// They can be read.
+/// The eight bytes from `at` on are readable.
 #[inline(always)]
 pub(super) unsafe fn word_at(row: *const u8, at: usize) -> u64 {
-    // SAFETY: as the function's.
+    // SAFETY: the caller provides eight readable bytes from `at` on.
     u64::from_be(unsafe { row.add(at).cast::<u64>().read_unaligned() })
 }
 
-/// The diff at the end of a row of `len` bytes.
+/// Returns the diff at the end of a row of `len` bytes.
 ///
 /// # Safety
-/// They can be read, and are at least 8.
+/// `len` is at least 8, and the `len` bytes are readable.
 #[inline(always)]
 pub(super) unsafe fn diff_at(row: *const u8, len: usize) -> i64 {
-    // SAFETY: as the function's.
+    // SAFETY: the caller provides `len` readable bytes, at least 8.
     i64::from_le_bytes(unsafe { row.add(len - 8).cast::<[u8; 8]>().read() })
 }
 
-/// True if the first `len` bytes of `p`, from `at` on, sort before those of `q`, and true if they are
-/// equal: one long subtraction, the last word first, of which a part comes twice.
+/// Returns whether the bytes `at..len` of `p` sort before those of `q`, and whether they are equal.
+/// One long subtraction from the last word to the first; the last word may overlap the one before.
 ///
 /// # Safety
-/// Both have `len` bytes, and `at + 8 <= len`.
+/// Both have `len` readable bytes, and `at + 8 <= len`.
 #[inline(always)]
 pub(super) unsafe fn compare_from(
     p: *const u8,
@@ -53,15 +53,16 @@ pub(super) unsafe fn compare_from(
     }
 }
 
-/// True if the first `len` bytes of `p` and `q` differ, at least 32: as wide as registers are.
+/// Returns whether the first `len` bytes of `p` and `q`, at least 32, differ. Compares as many
+/// bytes at once as a register has.
 ///
 /// # Safety
-/// Both have as many.
+/// Both have `len` readable bytes, and `len` is at least 32.
 #[inline(always)]
 pub(super) unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool {
     let mut different = [0u64; 4];
     let mut look = |at: usize| {
-        // SAFETY: the words from `at` on end at `len` or before.
+        // SAFETY: the four words from `at` on end at `len` or before.
         let (x, y) = unsafe {
             (
                 p.add(at).cast::<[u64; 4]>().read_unaligned(),
@@ -82,10 +83,11 @@ pub(super) unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool {
 /// Copies `len` bytes, at least 8.
 ///
 /// # Safety
-/// They are readable at `from` and writable at `to`, and the two do not overlap.
+/// `len` is at least 8. The `len` bytes are readable at `from` and writable at `to`, and the two
+/// ranges do not overlap.
 #[inline(always)]
 pub(in crate::kernel) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: every move lies within the `len` bytes: the last of each width ends where they end.
+    // SAFETY: every move lies within the `len` bytes: the last move of each width ends at `len`.
     unsafe {
         if len >= 32 {
             if len <= 64 {
@@ -113,14 +115,15 @@ pub(in crate::kernel) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copies `len` bytes, at least 64, and asks for what stands behind them, here and there.
+/// Copies `len` bytes, at least 64, and prefetches the bytes after them in both places.
 ///
 /// # Safety
-/// They are readable at `from` and writable at `to`, and the two do not overlap.
+/// `len` is at least 64. The `len` bytes are readable at `from` and writable at `to`, and the two
+/// ranges do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_ahead(from: *const u8, to: *mut u8, len: usize) {
     let mut at = 0;
-    // SAFETY: every move lies within the `len` bytes: the last two end where they end.
+    // SAFETY: every move lies within the `len` bytes: the last two moves end at `len`.
     unsafe {
         while at + 64 <= len {
             prefetch(from.wrapping_add(at + AHEAD));
@@ -137,19 +140,20 @@ pub(super) unsafe fn copy_ahead(from: *const u8, to: *mut u8, len: usize) {
 }
 
 /// # Safety
-/// `N` bytes are readable at `from` and writable at `to`, and the two do not overlap.
+/// `N` bytes are readable at `from` and writable at `to`, and the two ranges do not overlap.
 #[inline(always)]
 pub(super) unsafe fn move_bytes<const N: usize>(from: *const u8, to: *mut u8) {
-    // SAFETY: as the function's. As a value of an array type it would go by the stack, too.
+    // SAFETY: the caller provides both ranges, without overlap. A value of an array type would go
+    // through the stack.
     unsafe { std::ptr::copy_nonoverlapping(from, to, N) }
 }
 
-/// The borrow out of `a - b - borrow`: a chain of them compares numbers of many words.
+/// Returns the borrow of `a - b - borrow`. A chain of borrows compares numbers of many words.
 #[inline(always)]
 pub(super) fn subtract(a: u64, b: u64, borrow: bool) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        // The portable form becomes three instructions a word more.
+        // The portable form compiles to three more instructions a word.
         let mut difference = 0;
         std::arch::x86_64::_subborrow_u64(u8::from(borrow), a, b, &mut difference) != 0
     }
@@ -177,16 +181,17 @@ mod tests {
                 let (p, q) = (a.as_ptr(), b.as_ptr());
                 if at + 8 <= len {
                     let expected = (a[..len] < b[..len], a[..len] == b[..len]);
-                    // SAFETY: both have as many bytes.
+                    // SAFETY: both have `len` bytes.
                     let (found, back) =
                         unsafe { (compare_from(p, q, at, len), compare_from(q, p, at, len)) };
                     assert_eq!(found, expected, "{len} bytes, {differs:?} differs");
                     assert_eq!(back, (b[..len] < a[..len], expected.1));
                 }
                 if len >= 32 {
-                    // SAFETY: as above; the level is one that the CPU has.
+                    // SAFETY: both have `len` bytes, at least 32. `Plain` needs no instructions.
                     let found = unsafe { [differ(p, q, len), Plain::differ(p, q, len)] };
-                    // SAFETY: as above.
+                    // SAFETY: both have `len` bytes, at least 32. `by_level` chooses a level of
+                    // this CPU.
                     let wide = by_level!(L => unsafe { L::differ(p, q, len) });
                     let expected = differs.is_some();
                     assert_eq!((found, wide), ([expected; 2], expected), "{len}, {differs:?}");
@@ -201,7 +206,8 @@ mod tests {
         for len in 8..source.len() {
             for ahead in [false, true].into_iter().take(1 + usize::from(len >= 64)) {
                 let mut out = vec![0xaa; len + 8];
-                // SAFETY: there are as many bytes, four in front of the room and behind it.
+                // SAFETY: both buffers have `len` bytes at these places; the output has four more
+                // before and after them.
                 unsafe {
                     let (from, to) = (source.as_ptr(), out.as_mut_ptr().add(4));
                     if ahead { copy_ahead(from, to, len) } else { copy(from, to, len) }
@@ -217,7 +223,7 @@ mod tests {
         for mask in (0..64).map(|at| 0x8421_f0f0_00ff_1234u64.rotate_left(at)).chain([0, u64::MAX])
         {
             for word in [0, u64::MAX, 0x0123_4567_89ab_cdef, mask] {
-                // SAFETY: the level is one that the CPU has.
+                // SAFETY: `by_level` chooses a level of this CPU.
                 let (plain, wide) =
                     unsafe { (Plain::extract(word, mask), by_level!(L => L::extract(word, mask))) };
                 let set = (0..64).filter(|at| mask >> at & 1 == 1);

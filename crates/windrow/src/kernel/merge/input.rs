@@ -1,4 +1,4 @@
-//! What is merged, and where it goes: rows of one length, or of any, with where they start.
+//! Inputs and output of merges: rows of one length, or rows of any length with their starts.
 //!
 //! ```text
 //! Strided   | row | row | row |         row i starts at i * stride
@@ -6,43 +6,45 @@
 //! Target    | rows that are there | room | spare |
 //! ```
 //!
-//! The first bytes of a row are its body, which is compared; the `tail` behind it is a diff, a tombstone or nothing.
+//! The first bytes of a row are its body, which is compared. The `tail` after the body is a diff, a
+//! tombstone or nothing.
 
 use super::rows::Stretch;
 
-/// Rows in order.
+/// Sorted rows.
 pub(super) trait Sorted<'a>: Copy {
-    /// Number of rows.
+    /// Returns the number of rows.
     fn len(&self) -> usize;
 
-    /// A row.
+    /// Returns a row.
     fn row(&self, index: usize) -> &'a [u8];
 
-    /// Bytes at the end of rows that are not compared.
+    /// Returns the number of bytes at the end of rows that are not compared.
     fn tail(&self) -> usize;
 
-    /// The length that all rows have, if it is one.
+    /// Returns the length of all rows, if they have one length.
     fn stride(&self) -> Option<usize>;
 
-    /// Bytes of the shortest row, and of the longest. Makes sure that the rows lie within their bytes.
+    /// Returns the lengths of the shortest and the longest row. Panics unless the rows lie within
+    /// their bytes.
     fn lengths(&self) -> (usize, usize);
 
-    /// The rows for loops; none if there are none.
+    /// Returns the rows as a stretch for loops, [`Stretch::NONE`] if there are no rows.
     fn stretch(&self) -> Stretch;
 
-    /// The compared bytes of a row.
+    /// Returns the compared bytes of a row.
     fn body(&self, index: usize) -> &'a [u8] {
         let row = self.row(index);
         &row[..row.len() - self.tail()]
     }
 
-    /// The bodies of the first row and the last, of which there are some.
+    /// Returns the bodies of the first and the last row. Panics if there are no rows.
     fn ends(&self) -> (&'a [u8], &'a [u8]) {
         (self.body(0), self.body(self.len() - 1))
     }
 }
 
-/// Rows of one length, one behind the other.
+/// Rows of one length, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<'a> {
     pub(crate) bytes: &'a [u8],
@@ -84,7 +86,7 @@ impl<'a> Sorted<'a> for Strided<'a> {
     }
 }
 
-/// Rows, and where they start; the last entry is the end.
+/// Rows and their starts; the last entry is the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Varying<'a> {
     pub(crate) bytes: &'a [u8],
@@ -132,19 +134,19 @@ impl<'a> Sorted<'a> for Varying<'a> {
     }
 }
 
-/// Rows that are being written, and where they end.
+/// An output of rows and their ends.
 pub(crate) struct Target<'a> {
     pub(crate) bytes: &'a mut [u8],
-    /// Bytes that are written.
+    /// Bytes written so far.
     pub(crate) used: usize,
-    /// Where rows end, if they vary: one entry more than rows. Else nothing.
+    /// Ends of rows if lengths vary, one entry more than rows; else empty.
     pub(crate) ends: &'a mut Vec<u32>,
-    /// Bytes at the end of `bytes` to be left for each row.
+    /// Bytes at the end of `bytes` reserved for each row.
     pub(crate) spare: usize,
 }
 
 impl Target<'_> {
-    /// How many rows of `len` bytes have room.
+    /// Returns how many more rows of `len` bytes fit.
     pub(super) fn room(&self, len: usize) -> usize {
         let spare = self.ends.len().saturating_sub(1) * self.spare;
         let left = self.bytes.len().min(u32::MAX as usize).saturating_sub(self.used + spare);
@@ -152,7 +154,7 @@ impl Target<'_> {
     }
 }
 
-/// The bytes in which `a` and `b` agree.
+/// Returns the length of the common prefix of `a` and `b`.
 pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

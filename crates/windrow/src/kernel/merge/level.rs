@@ -1,12 +1,12 @@
-//! What loops are compiled for: newer CPUs, and any.
+//! Instruction levels that loops are compiled for: newer CPUs, and any CPU.
 //!
 //! ```text
 //! by_level!(L => ..)    the best level of this CPU
 //! L::run(loop)          the loop as a function of its own, compiled for the level
 //! ```
 //!
-//! Each loop is a function of its own: within another one its selections become branches, and its pointers go to
-//! the stack.
+//! Each loop is a function of its own: inlined into another loop, its selections would become
+//! branches, and its pointers would move to the stack.
 
 use super::super::prefix;
 use super::bytes;
@@ -14,15 +14,17 @@ use super::bytes;
 /// The instructions that a loop may use.
 ///
 /// # Safety
-/// To call anything of a level: the CPU has its instructions; the rest is said at each function.
+/// The CPU must have the level's instructions to call any function of a level. Each function names
+/// its further conditions.
 pub(super) trait Level {
     /// Runs `work` as a function of its own, compiled for the level.
     unsafe fn run<T>(work: impl FnOnce() -> T) -> T;
 
-    /// The bits of a word under a mask, moved together.
+    /// Returns the bits of a word under a mask, moved together.
     unsafe fn extract(word: u64, mask: u64) -> u64;
 
-    /// True if the first `len` bytes of `p` and `q` differ; both have as many, at least 32.
+    /// Returns whether the first `len` bytes of `p` and `q` differ. Both have `len` readable bytes,
+    /// at least 32.
     unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool;
 }
 
@@ -42,12 +44,12 @@ impl Level for Plain {
 
     #[inline(always)]
     unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides `len` readable bytes of both, at least 32.
         unsafe { bytes::differ(p, q, len) }
     }
 }
 
-/// AVX2, MOVBE, BMI1 and BMI2: 32 bytes move in one register, words are loaded in their order, bits extracted.
+/// AVX2, MOVBE, BMI1 and BMI2: moves of 32 bytes in one register, big-endian loads, bit extraction.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;
 
@@ -61,17 +63,18 @@ impl Level for Avx2 {
 
     #[inline(always)]
     unsafe fn extract(word: u64, mask: u64) -> u64 {
-        // SAFETY: the CPU has BMI2, by the function's promise.
+        // SAFETY: the caller promises a CPU with BMI2.
         unsafe { std::arch::x86_64::_pext_u64(word, mask) }
     }
 
-    /// Written out: the compiler makes shuffles of the portable one where `len` is a constant.
+    /// Hand-written: the compiler turns the portable form into shuffles if `len` is a constant.
     #[inline(always)]
     unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool {
         use std::arch::x86_64::{
             __m256i, _mm256_loadu_si256, _mm256_or_si256, _mm256_testz_si256, _mm256_xor_si256,
         };
-        // SAFETY: every load ends at `len` or before, which is 32 at least; the CPU has AVX2.
+        // SAFETY: every load ends at `len` or before, and `len` is at least 32. The caller promises
+        // a CPU with AVX2.
         unsafe {
             let look = |at: usize| {
                 let x = _mm256_loadu_si256(p.add(at).cast::<__m256i>());
@@ -86,13 +89,13 @@ impl Level for Avx2 {
     }
 }
 
-/// True if the CPU has the instructions of [`Avx2`].
+/// Returns whether the CPU has the instructions of [`Avx2`].
 #[cfg(target_arch = "x86_64")]
 pub(super) fn has_avx2() -> bool {
     crate::kernel::cpu::detected!("bmi1", "bmi2", "avx2", "movbe")
 }
 
-/// Evaluates an expression for the best level of this CPU, which it calls `$level`.
+/// Evaluates an expression with the type `$level` bound to the best level of this CPU.
 macro_rules! by_level {
     ($level:ident => $run:expr) => {{
         #[cfg(target_arch = "x86_64")]

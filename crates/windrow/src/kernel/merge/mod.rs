@@ -1,5 +1,5 @@
-//! Merges of rows in order, of one length and of any: of two inputs and of several, and whether there is
-//! anything to merge.
+//! Merges of two and of several sorted inputs, with rows of one length or of any, and a test for
+//! sorted rows.
 //!
 //! ```text
 //! input     what is merged and where it goes: slices
@@ -11,8 +11,8 @@
 //! ascends   whether rows are in order already
 //! ```
 //!
-//! Rows compare by their bodies; what stands behind is a tail that does not count, and where equal rows are added
-//! up a diff of eight bytes.
+//! Rows compare by their bodies. The tail after a body is not compared; where equal rows are added
+//! up, the tail is a diff of eight bytes.
 
 mod ascends;
 mod bytes;
@@ -28,6 +28,6 @@ pub(crate) use input::{Strided, Target, Varying};
 pub(crate) use several::{Hints, MOST_SEVERAL, Several};
 pub(crate) use two::{merge, merge_varying};
 
-/// Is called with sums that do not fit: the compared bytes of the row, and 1 or -1 for the 2^64 that are missing.
-/// `None` where equal rows are not to be added up.
+/// Called with sums that overflow: the compared bytes of the row, and 1 or -1 for the 2^64 that the
+/// sum lacks. `None` if equal rows are not added up.
 pub(crate) type Wrapped<'a> = Option<&'a mut dyn FnMut(&[u8], i64)>;

@@ -1,4 +1,4 @@
-//! Rows as loops read them, by a cursor.
+//! Rows as loops read them, through a cursor.
 //!
 //! ```text
 //! Fixed    | row | row | row |          the cursor is where a row stands
@@ -8,18 +8,18 @@
 //!          | row    | row | row  |
 //! ```
 //!
-//! One loop serves both: what rows of one length do not need is gone when it is compiled.
+//! One loop serves both: the compiler removes the code for starts where rows have one length.
 
 use super::super::prefetch::{LINE, prefetch, prefetch_near};
 use super::bytes::copy;
 
-/// Rows that stand one behind the other.
+/// Rows that lie one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
-    /// The cursors of the first row and of the last; null if there is none.
+    /// The cursors of the first and the last row; null if there are no rows.
     pub(super) first: *const u8,
     pub(super) last: *const u8,
-    /// What starts count from, if rows vary.
+    /// The base of starts, if lengths vary.
     pub(super) bytes: *const u8,
 }
 
@@ -29,30 +29,32 @@ impl Stretch {
         Self { first: std::ptr::null(), last: std::ptr::null(), bytes: std::ptr::null() };
 }
 
-/// How rows are found.
+/// A layout of rows.
 pub(super) trait Rows: Copy {
-    /// Whether rows are of different lengths.
+    /// Whether rows have different lengths.
     const VARY: bool;
 
-    /// Bytes from one cursor to the next.
+    /// Returns the bytes from one cursor to the next.
     fn step(self) -> usize;
 
-    /// The row at a cursor.
+    /// Returns the row at a cursor.
     ///
     /// # Safety
-    /// There is one, in a stretch of these bytes; or the cursor is one past the last one's.
+    /// The cursor belongs to a row of a stretch with these `bytes`, or is one step past the last
+    /// row's cursor.
     unsafe fn row(self, at: *const u8, bytes: *const u8) -> *const u8;
 
-    /// The length of the row at a cursor.
+    /// Returns the length of the row at a cursor.
     ///
     /// # Safety
-    /// There is one.
+    /// The cursor belongs to a row of a stretch.
     unsafe fn len(self, at: *const u8) -> usize;
 
-    /// The bytes that are compared of a row of `len` bytes, `tail` of which are not.
+    /// Returns the compared bytes of a row of `len` bytes with a tail of `tail` bytes.
     fn body(self, len: usize, tail: usize) -> usize;
 
-    /// Lines of a row that are prefetched: of longer rows the hardware finds the rest.
+    /// Returns the number of lines of a row to prefetch: the hardware prefetches the rest of longer
+    /// rows.
     fn lines(self) -> usize;
 
     /// Prefetches a line of a run.
@@ -61,15 +63,16 @@ pub(super) trait Rows: Copy {
     /// Copies a row of `len` bytes, at least 8.
     ///
     /// # Safety
-    /// They are readable at `from` and writable at `to`, and the two do not overlap.
+    /// `len` is at least 8. The `len` bytes are readable at `from` and writable at `to`, and the
+    /// two ranges do not overlap.
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8, len: usize) {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides `len` bytes, at least 8, in both ranges, without overlap.
         unsafe { copy(from, to, len) }
     }
 }
 
-/// Rows of `S` bytes, the last eight of them a diff, or of `.0` if `S` is zero.
+/// Rows of `S` bytes whose last eight are a diff; rows of `.0` bytes if `S` is zero.
 #[derive(Clone, Copy)]
 pub(super) struct Fixed<const S: usize>(pub(super) usize);
 
@@ -101,7 +104,7 @@ impl<const S: usize> Rows for Fixed<S> {
         self.step().div_ceil(LINE).min(4)
     }
 
-    /// To the second-level cache: of 64 runs more is ahead than the first holds.
+    /// Prefetches into the second-level cache: the lines ahead of 64 runs exceed the first.
     #[inline(always)]
     fn ask(self, line: *const u8) {
         prefetch_near(line);
@@ -109,7 +112,8 @@ impl<const S: usize> Rows for Fixed<S> {
 
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8, len: usize) {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides `len` bytes, at least 8 and equal to a nonzero `S`, in both
+        // ranges, without overlap.
         unsafe {
             if S > 0 {
                 std::ptr::copy_nonoverlapping(from, to, S);
@@ -120,8 +124,8 @@ impl<const S: usize> Rows for Fixed<S> {
     }
 }
 
-/// Evaluates an expression for rows of a stride and a tail, which it calls `$rows`. Rows of some strides move by as many
-/// moves as they take: merges of two take half the time in the caches.
+/// Evaluates an expression for rows of a stride and a tail, bound to `$rows`. Rows of some strides
+/// are copied by moves of constant size: within the caches, merges of two take half the time.
 macro_rules! by_stride {
     ($rows:ident = $shape:expr => $run:expr) => {
         match $shape {
@@ -139,7 +143,7 @@ macro_rules! by_stride {
 }
 pub(super) use by_stride;
 
-/// Rows of any length.
+/// Rows of varying lengths.
 #[derive(Clone, Copy)]
 pub(super) struct Vary;
 
@@ -153,14 +157,15 @@ impl Rows for Vary {
 
     #[inline(always)]
     unsafe fn row(self, at: *const u8, bytes: *const u8) -> *const u8 {
-        // SAFETY: a start, or the end, within the bytes.
+        // SAFETY: the cursor points to a row's start or to the last end, which is an offset within
+        // the bytes.
         unsafe { bytes.add(*at.cast::<u32>() as usize) }
     }
 
     #[inline(always)]
     unsafe fn len(self, at: *const u8) -> usize {
         let starts = at.cast::<u32>();
-        // SAFETY: a row has a start and an end.
+        // SAFETY: the cursor belongs to a row, whose start and end are consecutive entries.
         unsafe { (*starts.add(1) - *starts) as usize }
     }
 
@@ -174,7 +179,8 @@ impl Rows for Vary {
         2
     }
 
-    /// To the first-level cache: from the second, merges of such rows took a tenth longer.
+    /// Prefetches into the first-level cache: from the second level, merges of such rows took a
+    /// tenth longer.
     #[inline(always)]
     fn ask(self, line: *const u8) {
         prefetch(line);

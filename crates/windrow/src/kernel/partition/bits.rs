@@ -1,13 +1,13 @@
-//! Bitmaps in a new order: up to eight at a time, as one byte a row.
+//! Brings bitmaps into a new order: up to eight at a time, as one byte a row.
 //!
 //! ```text
 //! bitmap 0   1 0 0 1 ...         row 0 1 2 3              in order 2 0 3 1
 //! bitmap 1   1 1 0 0 ...  --->      3 2 0 1  ---gather--->  0 3 1 2  --->  bitmaps
 //! ```
 //!
-//! Eight bitmaps and eight rows are a matrix of 64 bits, transposed in a register. So the bytes of
-//! eight bitmaps are moved for the price of one column of bytes. Where there are masks, the bits of
-//! one or two bitmaps are extracted by them instead, 64 rows at a time.
+//! Eight bitmaps and eight rows are a matrix of 64 bits, transposed in a register: moving eight
+//! bitmaps costs as much as moving one column of bytes. With masks, the bits of one or two bitmaps
+//! are extracted instead, 64 rows at a time.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(crate) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// `len` bits from bit `offset` of `bytes` on.
+    /// Takes `len` bits from bit `offset` of `bytes` on.
     ///
     /// # Panics
     /// If `bytes` has fewer.
@@ -42,7 +42,7 @@ impl<'a> Bits<'a> {
         self.len
     }
 
-    /// The 64 bits from bit `at` on; zeros behind the end of the bytes.
+    /// Returns the 64 bits from bit `at` on, with zeros after the end of the bytes.
     #[inline(always)]
     pub(super) fn word(&self, at: usize) -> u64 {
         self.bits.word(at)
@@ -58,10 +58,10 @@ pub(crate) struct Scratch {
 
 impl Planned<'_> {
     /// Brings up to [`GROUP`] bitmaps into order. Each of `out` has a bit for every row, in whole
-    /// words, and one word more; bits behind the last row are anything.
+    /// words, and one word more; bits after the last row are arbitrary.
     ///
     /// # Panics
-    /// If there are more bitmaps, or not as many targets, or one is too short.
+    /// If there are more bitmaps, if `out` is not as many, or if one is too short.
     pub(crate) fn bits(
         &mut self,
         sources: &[Bits<'_>],
@@ -89,7 +89,7 @@ impl Planned<'_> {
     }
 }
 
-/// Bitmaps on their way through bytes.
+/// Moves bitmaps as bytes, a chunk at a time.
 struct Bytes<'a, 'b> {
     sources: &'a [Bits<'a>],
     out: &'a mut [&'b mut [u64]],
@@ -125,7 +125,7 @@ impl Mover for Bytes<'_, '_> {
     }
 }
 
-/// Adds the bits of `word` to `out` from bit `at` on; those that do not fit are zero.
+/// ORs the bits of `word` into `out` from bit `at` on; bits beyond the end of `out` are zero.
 #[inline(always)]
 fn append(out: &mut [u64], at: usize, word: u64) {
     let (index, shift) = (at / 64, at % 64);
@@ -141,7 +141,7 @@ fn append(out: &mut [u64], at: usize, word: u64) {
 fn spread_all(level: Level, sources: &[Bits<'_>], bytes: &mut [[u8; 64]]) {
     #[cfg(target_arch = "x86_64")]
     if level >= Level::Avx512 {
-        // SAFETY: the level says that the CPU can.
+        // SAFETY: the CPU has the instructions of the level.
         return unsafe { wide::spread_all(sources, bytes) };
     }
     let _ = level;
@@ -158,7 +158,7 @@ fn spread_all(level: Level, sources: &[Bits<'_>], bytes: &mut [[u8; 64]]) {
 fn collect_all(level: Level, bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
     #[cfg(target_arch = "x86_64")]
     if level >= Level::Avx512 {
-        // SAFETY: the level says that the CPU can.
+        // SAFETY: the CPU has the instructions of the level.
         return unsafe { wide::collect_all(bytes, out) };
     }
     let _ = level;
@@ -169,7 +169,7 @@ fn collect_all(level: Level, bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
     }
 }
 
-/// A byte for each of 64 rows: bit `i` is the row's bit in word `i`.
+/// Returns a byte for each of 64 rows: bit `i` is the row's bit in word `i`.
 #[inline(always)]
 fn spread(words: &[u64; GROUP]) -> [u8; 64] {
     let mut bytes = [0; 64];
@@ -180,7 +180,7 @@ fn spread(words: &[u64; GROUP]) -> [u8; 64] {
     bytes
 }
 
-/// The words of which 64 rows have their bits in `bytes`; undoes [`spread`].
+/// Returns the words of 64 rows whose bits are in `bytes`; undoes [`spread`].
 #[inline(always)]
 fn collect(bytes: &[u8; 64]) -> [u64; GROUP] {
     let mut words = [0; GROUP];
@@ -208,7 +208,7 @@ mod wide {
                 rows = _mm512_mask_add_epi8(rows, source.word(index * 64), rows, bit);
                 bit = _mm512_add_epi8(bit, bit);
             }
-            // SAFETY: 64 bytes.
+            // SAFETY: `bytes` has 64 bytes.
             unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), rows) };
         }
     }
@@ -216,7 +216,7 @@ mod wide {
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn collect_all(bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
         for (index, bytes) in bytes.iter().enumerate() {
-            // SAFETY: 64 bytes.
+            // SAFETY: `bytes` has 64 bytes.
             let rows = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
             let mut bit = _mm512_set1_epi8(1);
             for out in out.iter_mut() {
@@ -227,7 +227,7 @@ mod wide {
     }
 }
 
-/// Rows for columns of a matrix of eight by eight bits (Warren, "Hacker's Delight", 7-3).
+/// Transposes a matrix of eight by eight bits (Warren, "Hacker's Delight", 7-3).
 #[inline(always)]
 fn transpose(mut bits: u64) -> u64 {
     let swap = (bits ^ (bits >> 7)) & 0x00aa_00aa_00aa_00aa;

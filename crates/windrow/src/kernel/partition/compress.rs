@@ -1,4 +1,4 @@
-//! Values and bits through masks: those of a partition's rows, side by side.
+//! Compresses values and bits through masks: the rows of a partition, side by side.
 //!
 //! ```text
 //! ids         1 0 1 2 0 1        mask 0  0 1 0 0 1 0      compress(values, mask 0)  1 4 . .
@@ -6,11 +6,12 @@
 //!                                mask 2  0 0 0 1 0 0      compress(values, mask 2)  3 . . .
 //! ```
 //!
-//! A block of rows is compressed for every partition before the next one, so that it is read from
-//! the first-level cache by all but the first. A compressed register is stored whole while what it
-//! has beyond its rows is still the partition's own, to be overwritten; at the end it is cut.
+//! A block of rows is compressed for every partition before the next block, so that all partitions
+//! but the first read it from the first-level cache. While the surplus of a compressed register
+//! lies within its partition, the register is stored whole and later stores overwrite the surplus;
+//! at the end of the partition the store is masked.
 //!
-//! Stores are what it costs: one of 64 bytes, at any address, takes four cycles, one of 32 less
+//! Stores are the cost: a store of 64 bytes to any address takes four cycles, one of 32 bytes less
 //! than two and a half. With four partitions or more, half a register is mostly enough.
 
 use std::arch::x86_64::*;
@@ -20,20 +21,20 @@ use super::masks::Masks;
 
 /// Words of masks in a block: 4 KiB of eight-byte values.
 const BLOCK: usize = 8;
-/// Bits that can be appended at once, behind up to seven others in their first byte.
+/// Most bits appended at once, after up to seven others in their first byte.
 const MOST_BITS: u32 = 56;
-/// The most partitions that are compressed.
+/// Most partitions that are compressed.
 const MOST: usize = 16;
-/// Up to so many partitions, half a register is too little too often.
+/// Most partitions for which registers are stored whole: half a register is too often too short.
 const MOST_WHOLE: usize = 3;
 
 impl Masks {
-    /// Writes the values of `source` to `out`, those of each partition from the value that `starts`
-    /// says on. What it has up to `ends` may be overwritten.
+    /// Writes the values of `source` to `out`, the values of each partition from index `starts` on.
+    /// May overwrite the partition's values up to `ends`.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; `W` is 1, 2, 4 or 8; every row is
-    /// in one mask, and there is room for those of a mask from its start to its end.
+    /// The CPU has the instructions of [`super::Level::Avx512`]. `W` is 1, 2, 4 or 8. Every row is
+    /// in one mask, and the rows of each mask fit between its start and its end.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt")]
     pub(super) unsafe fn compress<const W: usize>(
         &self,
@@ -55,9 +56,10 @@ impl Masks {
                 for &word in &mask[first..mask.len().min(first + BLOCK)] {
                     for part in 0..W {
                         let lane_mask = word >> (part * lanes);
-                        // SAFETY: only lanes of rows in the mask are read, which are in `source`. A
-                        // partition has room for the rows of its mask, so `at` is within it, and so
-                        // are 64 bytes up to `whole`, and the compressed ones behind that.
+                        // SAFETY: only lanes of rows in the mask are read, and `source` has all
+                        // rows. A partition has space for the rows of its mask, so `at` is within
+                        // the partition. Up to `whole`, 64 bytes are within it, too; after `whole`
+                        // only the compressed values are written.
                         unsafe {
                             let (values, count) = compressed::<W>(from, lane_mask);
                             if at <= whole {
@@ -76,18 +78,20 @@ impl Masks {
         }
     }
 
-    /// Writes bits in order of partitions to `out`, which has a word more than they need.
+    /// Writes the bits to `out` in the order of partitions. `out` has a word more than the bits
+    /// need.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask.
+    /// The CPU has the instructions of [`super::Level::Avx512`]. Every row is in one mask.
     ///
     /// # Panics
-    /// If there are fewer bits than rows, or no room for them.
+    /// If there are fewer bits than rows, or `out` is too short.
     #[target_feature(enable = "bmi2,popcnt")]
     pub(super) unsafe fn extract(&self, source: Bits<'_>, out: &mut [u64]) {
         assert!(source.len() >= self.rows() && out.len() > self.words());
         let mut bits = Appended { at: out.as_mut_ptr().cast(), held: 0, count: 0 };
-        // SAFETY: the bits in all masks are `self.rows`: they end before the last word of `out`.
+        // SAFETY: all masks together have `self.rows` bits, so the bits end before the last word of
+        // `out`.
         unsafe {
             for mask in self.partitions() {
                 for (word, &mask) in mask.iter().enumerate() {
@@ -101,19 +105,19 @@ impl Masks {
 
 /// The end of a string of bits.
 struct Appended {
-    /// The byte that the next bit is in.
+    /// The byte of the next bit.
     at: *mut u8,
-    /// The bits of that byte so far.
+    /// The bits of the byte so far.
     held: u64,
-    /// How many there are: fewer than eight.
+    /// Number of these bits, fewer than eight.
     count: u32,
 }
 
 impl Appended {
-    /// Appends the bits of `word` that are in `mask`, in halves if they are more than fit at once.
+    /// Appends the bits of `word` under `mask`, in halves if they are too many at once.
     ///
     /// # Safety
-    /// The CPU has BMI2 and POPCNT; there is room for the bits and eight bytes behind the last.
+    /// The CPU has BMI2 and POPCNT. The bits and eight bytes after the last are writable.
     #[inline]
     #[target_feature(enable = "bmi2,popcnt")]
     unsafe fn append_those(&mut self, word: u64, mask: u64) {
@@ -121,21 +125,21 @@ impl Appended {
         let (one, two) = ([mask, 0], [mask & LOW, mask & !LOW]);
         let halves = if mask.count_ones() <= MOST_BITS { &one[..1] } else { &two };
         for &mask in halves {
-            // SAFETY: as the caller promised.
+            // SAFETY: the caller provides space for the bits and eight bytes after the last.
             unsafe { self.append(_pext_u64(word, mask), mask.count_ones()) };
         }
     }
 
-    /// Appends the lowest `count` of `bits`, which are at most [`MOST_BITS`]; the others are zero.
+    /// Appends the lowest `count` of `bits`, at most [`MOST_BITS`]; the other bits are zero.
     ///
     /// # Safety
-    /// There is room for them and eight bytes behind the last.
+    /// The bits and eight bytes after the last are writable.
     #[inline(always)]
     unsafe fn append(&mut self, bits: u64, count: u32) {
         let all = self.held | bits << self.count;
         let count = self.count + count;
-        // SAFETY: as the caller promised. Written whether bytes are full or not: a branch would
-        // often be guessed wrong.
+        // SAFETY: the caller provides space for the bits and eight bytes. Incomplete bytes are
+        // written, too: a branch would often be mispredicted.
         unsafe {
             self.at.cast::<u64>().write_unaligned(all.to_le());
             self.at = self.at.add((count / 8) as usize);
@@ -145,15 +149,15 @@ impl Appended {
     }
 }
 
-/// Stores at least the first `bytes` of `values`, in one store of half the register if `half` says
-/// that this is mostly enough.
+/// Stores at least the first `bytes` of `values`; with `half`, first tries one store of half the
+/// register, which is mostly enough.
 ///
 /// # Safety
-/// 64 bytes at `at` can be written.
+/// 64 bytes are writable at `at`. The CPU has AVX-512F.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn store(at: *mut u8, values: __m512i, bytes: usize, half: bool) {
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller provides 64 writable bytes at `at`.
     unsafe {
         if half {
             _mm256_storeu_si256(at.cast(), _mm512_castsi512_si256(values));
@@ -165,13 +169,13 @@ unsafe fn store(at: *mut u8, values: __m512i, bytes: usize, half: bool) {
     }
 }
 
-/// The values at `from` whose lanes are in the lowest bits of `mask`, and how many.
+/// Returns the values at `from` whose lanes are in the lowest bits of `mask`, and their number.
 ///
 /// # Safety
-/// Lanes in the mask can be read; `W` is 1, 2, 4 or 8.
+/// The lanes in the mask are readable, `W` is 1, 2, 4 or 8, and the CPU has the enabled features.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
 unsafe fn compressed<const W: usize>(from: *const u8, mask: u64) -> (__m512i, usize) {
-    // SAFETY: as the caller promised; lanes outside of the mask are not read.
+    // SAFETY: the caller provides readable lanes in the mask; other lanes are not read.
     unsafe {
         match W {
             1 => {

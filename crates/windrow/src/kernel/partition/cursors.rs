@@ -1,4 +1,4 @@
-//! The order of a chunk by cursors: a counting sort, one pass to count and one to deal.
+//! The order of a chunk by cursors: a counting sort with a pass to count and a pass to deal.
 //!
 //! ```text
 //! ids       1 0 1 2 0 1
@@ -11,13 +11,15 @@
 //!           ^         ^         ^         ^      one row of each a step
 //! ```
 //!
-//! Both passes are bound by stores, one a row each. 1. `cursor[id] += 1` makes the next row of the same
-//! partition wait for the store of this one. Rows of different segments never share a cursor, so their waits
-//! overlap; cursors of a partition lie side by side in the order of segments, so rows come out stable. With
-//! many partitions rows seldom meet, and one segment needs fewer cursors. 2. Two ids are one load.
-//! 3. The rows of a partition that has most of them are told by masks, see `hot`.
+//! Stores bound both passes, one a row each.
+//! 1. `cursor[id] += 1` makes the next row of the same partition wait for the store of this one.
+//!    Rows of different segments never share a cursor, so their waits overlap. Cursors of a
+//!    partition lie side by side in the order of segments, so the result is stable. With many
+//!    partitions rows seldom meet, and one segment needs fewer cursors.
+//! 2. One load reads two ids.
+//! 3. Masks find the rows of a partition that has most rows, see `hot`.
 //!
-//! Invariant: what is dealt is what was counted last: the same ids, all of them below the partitions.
+//! Invariant: the dealt ids are the ids counted last, all of them below the number of partitions.
 
 use std::ops::Range;
 
@@ -28,31 +30,32 @@ use super::ids::within;
 use super::plan::{Count, SEGMENTS, Seen, counting};
 use crate::kernel::prefetch::prefetch_near;
 
-/// Ids of a line of the cache, which is prefetched as a whole.
+/// Ids of a cache line, which is prefetched as a whole.
 const LINE: usize = 16;
-/// Rows that ids and values are prefetched ahead: some pages, where the CPU's own prefetches end with each.
+/// Rows ahead of which ids and values are prefetched: a few pages, since the CPU's own prefetches
+/// end with each page.
 const AHEAD: usize = 512;
-/// Rows of a segment whose ids are checked before they are counted, while they are in cache.
+/// Rows of a segment whose ids are checked and then counted, while they are in cache.
 const BLOCK: usize = 16 * LINE;
 
-/// Where the rows of each partition and segment go.
+/// Targets of the rows of each partition and segment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cursors {
-    /// For each partition and segment, where its first row goes.
+    /// Target of the first row of each partition and segment.
     starts: Vec<u32>,
-    /// The same, moved on as rows are dealt.
+    /// Target of the next row of each partition and segment.
     moving: Vec<u32>,
     counted: Counted,
-    /// How many rows were counted; none, if an id was no partition.
+    /// Number of counted rows; zero if an id was no partition.
     rows: usize,
     #[cfg(target_arch = "x86_64")]
     hot: Hot,
-    /// Where the rows of a hot partition and others go.
+    /// Targets of the rows of a hot partition and of all others.
     #[cfg(target_arch = "x86_64")]
     targets: Vec<u16>,
 }
 
-/// What was counted.
+/// The way of the last count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Counted {
     #[default]
@@ -63,8 +66,8 @@ enum Counted {
 }
 
 impl Cursors {
-    /// Counts `ids`, fewer than 2^32, and writes to `ends` where partitions end. False if an id is not below
-    /// the number of partitions.
+    /// Counts `ids`, fewer than 2^32, and writes the ends of partitions to `ends`. Returns false if
+    /// an id is not below the number of partitions.
     pub(super) fn count(
         &mut self,
         level: Level,
@@ -78,7 +81,7 @@ impl Cursors {
             #[cfg(target_arch = "x86_64")]
             Count::Hot(hot) => {
                 self.counted = Counted::Hot;
-                // SAFETY: rows are hot only where the CPU can.
+                // SAFETY: `counting` returns `Hot` only at the AVX-512 level.
                 unsafe { self.hot.count(hot, ids, ends) }
             }
             Count::Segments(SEGMENTS) => {
@@ -110,10 +113,11 @@ impl Cursors {
         true
     }
 
-    /// As [`Cursors::count`], for ids that were counted before. Where they are one segment, `ends` are enough.
+    /// Restores the state after [`Cursors::count`] for ids that were counted before. With one
+    /// segment, `ends` are sufficient.
     ///
     /// # Safety
-    /// `ends` are those that `count` wrote for these ids.
+    /// `count` wrote `ends` for these ids.
     pub(super) unsafe fn recall(
         &mut self,
         level: Level,
@@ -131,20 +135,21 @@ impl Cursors {
         self.starts.extend_from_slice(&ends[..ends.len() - 1]);
     }
 
-    /// Calls `put` with each row and where it goes: each number below the rows once.
+    /// Calls `put` with each row and its target: each number below the rows once.
     ///
     /// # Safety
-    /// `ids` are those that were counted, and found to be known.
+    /// `ids` are the ids counted last, and the count returned true.
     #[inline(always)]
     pub(super) unsafe fn each(&mut self, ids: &[u32], put: impl Fn(usize, usize)) {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller provides the counted ids.
         unsafe { self.each_ahead(ids, |_| (), put) };
     }
 
-    /// Puts each value of `source` to `out`.
+    /// Writes each value of `source` to its target in `out`.
     ///
     /// # Safety
-    /// As [`Cursors::each`], and there are as many values as ids, and room for them.
+    /// `ids` are the ids counted last, and the count returned true. `source` has a value for each
+    /// id, and `out` has space for as many.
     #[inline(always)]
     pub(super) unsafe fn put<const W: usize>(
         &mut self,
@@ -158,7 +163,8 @@ impl Cursors {
             let start = from.wrapping_add(row + AHEAD).cast::<u8>();
             (0..LINE * W).step_by(64).for_each(|at| prefetch_near(start.wrapping_add(at)));
         };
-        // SAFETY: rows and targets are below the number of ids.
+        // SAFETY: the caller provides the counted ids, so rows and targets are below their number.
+        // `source` and `out` have as many values.
         unsafe {
             self.each_ahead(ids, prefetch, |row, target| {
                 out.add(target).copy_from_nonoverlapping(from.add(row), 1);
@@ -166,10 +172,11 @@ impl Cursors {
         }
     }
 
-    /// [`Cursors::each`], where `prefetch` is called with the first row of each [`LINE`] of ids.
+    /// Calls `put` as [`Cursors::each`] does, and `prefetch` with the first row of each [`LINE`] of
+    /// ids.
     ///
     /// # Safety
-    /// As there.
+    /// `ids` are the ids counted last, and the count returned true.
     #[inline(always)]
     unsafe fn each_ahead(
         &mut self,
@@ -181,7 +188,7 @@ impl Cursors {
         #[cfg(target_arch = "x86_64")]
         if self.counted == Counted::Hot {
             self.targets.resize(ids.len(), 0);
-            // SAFETY: rows are hot only where the CPU can.
+            // SAFETY: rows are counted as hot only at the AVX-512 level.
             unsafe { self.hot.targets(ids, &mut self.targets) };
             for (line, targets) in self.targets.chunks(LINE).enumerate() {
                 prefetch(line * LINE);
@@ -192,7 +199,8 @@ impl Cursors {
         self.moving.clone_from(&self.starts);
         let cursors = self.moving.as_mut_ptr();
         let next = |cursor: usize, row: usize| {
-            // SAFETY: the same cursors as when these ids were counted.
+            // SAFETY: the caller provides the counted ids, so `cursor` is one of the cursors of
+            // that count.
             let target = unsafe {
                 let cursor = cursors.add(cursor);
                 let target = *cursor;
@@ -210,10 +218,10 @@ impl Cursors {
         }
     }
 
-    /// Writes where each row goes to `targets`.
+    /// Writes the target of each row to `targets`.
     ///
     /// # Safety
-    /// As [`Cursors::each`], and there are at most 65,536 ids.
+    /// `ids` are the ids counted last, at most 65,536, and the count returned true.
     ///
     /// # Panics
     /// If there is not a target for each row.
@@ -221,21 +229,23 @@ impl Cursors {
         assert!(ids.len() == targets.len() && ids.len() == self.rows, "ids were counted");
         #[cfg(target_arch = "x86_64")]
         if self.counted == Counted::Hot {
-            // SAFETY: rows are hot only where the CPU can.
+            // SAFETY: rows are counted as hot only at the AVX-512 level.
             return unsafe { self.hot.targets(ids, targets) };
         }
         let targets = targets.as_mut_ptr();
-        // SAFETY: as the caller promised; rows are below the number of targets.
+        // SAFETY: the caller provides the counted ids. Rows are below the number of targets, as
+        // asserted.
         unsafe { self.each(ids, |row, at| *targets.add(row) = at as u16) };
     }
 }
 
-/// Adds one to the count of each id and segment. False if an id is no partition.
+/// Adds one to the count of each id and segment. Returns false if an id is no partition.
 fn add_up<const S: usize>(ids: &[u32], counts: &mut [u32]) -> bool {
     let partitions = counts.len() / S;
     let len = segment::<S>(ids.len());
     let starts = counts.as_mut_ptr();
-    // SAFETY: only called for ids that are within the partitions, and segments below `S`.
+    // SAFETY: called only for ids below the number of partitions and segments below `S`, after
+    // `within`.
     let count = |cursor: usize, _row: usize| unsafe { *starts.add(cursor) += 1 };
     for first in (0..len).step_by(BLOCK) {
         let steps = first..len.min(first + BLOCK);
@@ -252,8 +262,8 @@ fn add_up<const S: usize>(ids: &[u32], counts: &mut [u32]) -> bool {
     true
 }
 
-/// Rows of each of `S` segments, whole lines. Segments that are nearly multiples of 4 KiB apart would meet in
-/// one set of the cache at every step: they are cut shorter.
+/// Returns the rows of each of `S` segments, whole lines. Segments nearly a multiple of 4 KiB apart
+/// would share one cache set at every step: such segments are shortened.
 #[inline(always)]
 fn segment<const S: usize>(rows: usize) -> usize {
     const PAGE: usize = 4096 / size_of::<u32>();
@@ -262,8 +272,8 @@ fn segment<const S: usize>(rows: usize) -> usize {
     if S > 1 && len >= PAGE && len % PAGE < APART { len - len % PAGE - APART } else { len }
 }
 
-/// Calls `take` with the cursor of each row and the row, `S` segments in lock step, for `steps`, which are whole
-/// lines. Ids are prefetched, and `prefetch` is called with the first row of each line.
+/// Calls `take` with the cursor of each row and the row, `S` segments in lock step, for `steps`,
+/// which are whole lines. Prefetches ids, and calls `prefetch` with the first row of each line.
 #[inline(always)]
 fn walk<const S: usize>(
     ids: &[u32],
@@ -300,19 +310,20 @@ fn walk<const S: usize>(
     }
 }
 
-/// Two ids by one load, which compilers make two of.
+/// Returns two ids read by one load, which a compiler would split into two.
 ///
 /// # Safety
-/// They can be read.
+/// Both ids are readable.
 #[inline(always)]
 unsafe fn two_ids(at: *const u32) -> [u32; 2] {
-    // SAFETY: eight bytes, at any address.
+    // SAFETY: the caller provides eight readable bytes; the load is unaligned.
     let both = unsafe { at.cast::<u64>().read_unaligned() };
     let halves = [both as u32, (both >> 32) as u32];
     if cfg!(target_endian = "little") { halves } else { [halves[1], halves[0]] }
 }
 
-/// [`walk`], for the rows that are left over from segments of one length: they are the last segment's.
+/// Continues [`walk`] with the rows after the segments of equal length, which belong to the last
+/// segment.
 #[inline(always)]
 fn rest<const S: usize>(ids: &[u32], take: impl Fn(usize, usize)) {
     for (row, &id) in ids.iter().enumerate().skip(segment::<S>(ids.len()) * S) {
@@ -326,7 +337,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts and deals `ids` by every level, and compares with a stable sort.
+    /// Counts and deals `ids` at every level, and compares the result with a stable sort.
     fn check(cursors: &mut Cursors, ids: &[u32], partitions: usize, wide: bool) {
         let mut expected: Vec<usize> = (0..ids.len()).collect();
         expected.sort_by_key(|&row| ids[row]);
@@ -342,19 +353,20 @@ mod tests {
                     unsafe { cursors.recall(level, ids, &mut ends, wide) };
                 }
                 let found = RefCell::new(vec![usize::MAX; ids.len()]);
-                // SAFETY: these ids were counted.
+                // SAFETY: these ids were counted last, successfully.
                 unsafe { cursors.each(ids, |row, target| found.borrow_mut()[target] = row) };
                 assert_eq!(found.into_inner(), expected, "{partitions} {level:?} {recalled}");
                 if ids.len() <= 65_536 {
                     let mut targets = vec![0; ids.len()];
-                    // SAFETY: as above.
+                    // SAFETY: these ids were counted last, successfully, and are at most 65,536.
                     unsafe { cursors.targets(ids, &mut targets) };
                     let places = expected.iter().map(|&row| usize::from(targets[row]));
                     assert!(places.eq(0..ids.len()));
                 }
                 let values: Vec<[u8; 4]> = (0..ids.len() as u32).map(u32::to_le_bytes).collect();
                 let mut out = vec![[0; 4]; ids.len()];
-                // SAFETY: as above; there are as many values, and room for them.
+                // SAFETY: these ids were counted last, successfully. There are as many values, and
+                // `out` has space for them.
                 unsafe { cursors.put(ids, &values, out.as_mut_ptr()) };
                 assert!(out.iter().zip(&expected).all(|(v, &row)| *v == values[row]));
             }

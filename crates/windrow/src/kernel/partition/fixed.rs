@@ -1,15 +1,15 @@
-//! Columns of fixed width in a new order.
+//! Brings columns of fixed width into a new order.
 //!
 //! ```text
 //! gather    out[k] = source[places[k]]      reads from anywhere, writes in order
 //! scatter   out[targets[row]] = source[row] reads in order, writes anywhere
 //! ```
 
-/// The row that comes at a place, or the place where a row goes.
+/// A gather or scatter index: the row at a place, or the target of a row.
 pub(crate) trait Place: Copy {
     fn row(self) -> usize;
 
-    /// Four rows, by as few loads as there can be: loads are what moves are short of.
+    /// Returns four rows with as few loads as possible: loads limit moves.
     fn rows(four: &[Self; 4]) -> [usize; 4];
 }
 
@@ -21,8 +21,8 @@ impl Place for u16 {
 
     #[inline(always)]
     fn rows(four: &[Self; 4]) -> [usize; 4] {
-        // SAFETY: four places are eight bytes, at any address. Made of four, compilers would take the
-        // number apart again.
+        // SAFETY: four places are eight bytes, and the load is unaligned. A number built from four
+        // places would be split again by the compiler.
         let all = unsafe { four.as_ptr().cast::<u64>().read_unaligned() }.to_le();
         [0, 16, 32, 48].map(|shift| (all >> shift) as u16 as usize)
     }
@@ -43,7 +43,7 @@ impl Place for u32 {
 /// Writes `source[place]` for each place to `out`. Four at a time, so that loads overlap.
 ///
 /// # Safety
-/// Places are below the length of `source`; `out` is as long as `places`.
+/// Places are below the length of `source`, and `out` is as long as `places`.
 #[inline(always)]
 pub(super) unsafe fn gather<const W: usize, P: Place>(
     source: &[[u8; W]],
@@ -58,7 +58,7 @@ pub(super) unsafe fn gather<const W: usize, P: Place>(
     // SAFETY: the caller promises that places are below the length of `source`.
     unsafe {
         for (places, out) in blocks.iter().zip(out_blocks) {
-            // By pointers: a copy through a local would be taken apart into bytes.
+            // Through pointers: a copy through a local would be split into bytes.
             for (row, out) in P::rows(places).into_iter().zip(out) {
                 from.add(row).copy_to_nonoverlapping(out, 1);
             }
@@ -72,7 +72,7 @@ pub(super) unsafe fn gather<const W: usize, P: Place>(
 /// Writes each value of `source` to `out[target]`.
 ///
 /// # Safety
-/// Targets are below the length of `out`; `source` is as long as `targets`.
+/// Targets are below the length of `out`, and `source` is as long as `targets`.
 #[inline(always)]
 pub(super) unsafe fn scatter<const W: usize>(
     source: &[[u8; W]],
@@ -97,7 +97,7 @@ pub(super) unsafe fn scatter<const W: usize>(
     }
 }
 
-/// As [`gather`], of values of any width.
+/// Gathers as [`gather`] does, for values of any width.
 ///
 /// # Panics
 /// If a place is outside of `source`, or `out` is not `places.len()` values long.

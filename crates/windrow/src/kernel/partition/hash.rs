@@ -7,18 +7,18 @@
 //! id <- (upper half of finish(state)) * partitions, upper half of that
 //! ```
 //!
-//! A row's state stays in a register while its columns are absorbed, so two columns cost one
-//! wide multiplication and two loads. Rows do not depend on each other: with AVX-512, eight are
-//! hashed at once, and a wide multiplication is four narrow ones.
+//! A row's state stays in a register while its columns are absorbed, so two columns cost one wide
+//! multiplication and two loads. Rows are independent: with AVX-512, eight are hashed at once, and
+//! a wide multiplication is four narrow ones.
 
-/// XORs the halves of the 128-bit product.
+/// Multiplies and XORs the halves of the 128-bit product.
 #[inline(always)]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// What the seed and the round decide.
+/// Keys that depend on the seed and the round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
     pub(crate) addend: u64,
@@ -38,7 +38,7 @@ fn absorbed<const N: usize>(keys: Keys, columns: &[&[u64]; N], row: usize, state
     if column < N { fold(state ^ columns[column][row], keys.multiplier) } else { state }
 }
 
-/// Absorbs the words of `columns` into `states`. All slices are of one length.
+/// Absorbs the words of `columns` into `states`. All slices have one length.
 pub(crate) fn absorb<const N: usize>(keys: Keys, columns: [&[u64]; N], states: &mut [u64]) {
     let columns = columns.map(|words| &words[..states.len()]);
     for (row, state) in states.iter_mut().enumerate() {
@@ -46,8 +46,8 @@ pub(crate) fn absorb<const N: usize>(keys: Keys, columns: [&[u64]; N], states: &
     }
 }
 
-/// Absorbs the words of `columns` into states that nothing was absorbed into, and reduces them to
-/// ids below `partitions`. All slices are of one length.
+/// Hashes the words of `columns` from fresh states, and reduces the states to ids below
+/// `partitions`. All slices have one length.
 pub(crate) fn fused<const N: usize>(
     keys: Keys,
     columns: [&[u64]; N],
@@ -58,7 +58,7 @@ pub(crate) fn fused<const N: usize>(
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if crate::kernel::cpu::detected!("avx512f", "avx512dq") {
-        // SAFETY: the CPU has both.
+        // SAFETY: the CPU has AVX-512F and DQ.
         done = unsafe { wide::fused(keys, columns, partitions, ids) };
     }
     fused_portable(keys, columns, partitions, ids, done);
@@ -83,7 +83,8 @@ mod wide {
 
     use super::{FINISH, Keys};
 
-    /// As the portable twin, for as many rows as are a multiple of eight; returns how many.
+    /// Hashes as the portable twin does, for as many rows as are a multiple of eight. Returns their
+    /// number.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub(super) fn fused<const N: usize>(
         keys: Keys,
@@ -122,7 +123,7 @@ mod wide {
         blocks.len() * 8
     }
 
-    /// The halves of the 128-bit products, by four products of halves.
+    /// XORs the halves of 128-bit products, made of four products of halves.
     #[target_feature(enable = "avx512f")]
     fn fold(a: __m512i, b: __m512i) -> __m512i {
         let half = _mm512_set1_epi64(0xffff_ffff);
@@ -140,7 +141,7 @@ mod wide {
     }
 }
 
-/// Mixes `states` once more, by the keys of a later round.
+/// Mixes `states` once more, with the keys of a later round.
 pub(crate) fn remix(keys: Keys, states: &mut [u64]) {
     for state in states {
         *state = fold(*state ^ keys.addend, keys.multiplier);
@@ -150,11 +151,11 @@ pub(crate) fn remix(keys: Keys, states: &mut [u64]) {
 /// The multiplier of [`reduce`]: odd, with as many ones as zeros.
 const FINISH: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// A number below `partitions`.
+/// Reduces a state to a number below `partitions`.
 ///
-/// The best bits of a folded product are in its middle, so they are brought up first. Then the
-/// upper half counts as a fraction of one, multiplied (Lemire, "Fast random integer generation in
-/// an interval", 2019).
+/// The best bits of a folded product are in its middle, so they are moved up first. The upper half
+/// is then a fraction of one and multiplied (Lemire, "Fast random integer generation in an
+/// interval", 2019).
 #[inline(always)]
 pub(crate) fn reduce(state: u64, partitions: u32) -> u32 {
     let state = (state ^ (state >> 32)).wrapping_mul(FINISH);

@@ -1,4 +1,5 @@
-//! One partition that has most of the rows: where rows go, by masks of it and a list of the others.
+//! One partition with most of the rows: targets from masks of its rows and a list of all other
+//! rows.
 //!
 //! ```text
 //! ids       7 7 2 7 7 7 0 7
@@ -7,8 +8,8 @@
 //! targets   2 3 1 4 5 6 0 7      where 7 starts, and the rows of it so far
 //! ```
 //!
-//! Benefit: a cursor of such rows waits for the store of the row in front; masks make no row wait, in half the
-//! time. The portable twin is a count and then cursors, see `cursors`.
+//! Benefit: the cursor of such a partition waits for the store of the row before; masks make no row
+//! wait and take half the time. The portable twin is a count and then cursors, see `cursors`.
 
 use std::arch::x86_64::*;
 
@@ -19,33 +20,33 @@ const LANES: usize = 32;
 /// Rows that two bytes can number.
 pub(super) const MOST: usize = 1 << 16;
 
-/// Which rows are those of the partition, and where all rows go.
+/// The rows of the hot partition, and the targets of all rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hot {
-    /// Which of so many rows are those of the partition.
+    /// A bit for each row of the hot partition, [`LANES`] rows a mask.
     masks: Vec<u32>,
-    /// The rows that are not.
+    /// The other rows.
     others: Vec<u16>,
-    /// Where the first row of the partition goes.
+    /// Target of the first row of the hot partition.
     start: u16,
-    /// Where the first row of each partition goes.
+    /// Target of the first row of each partition.
     starts: Vec<u16>,
-    /// Where the next one goes, while rows are dealt out.
+    /// Target of the next row of each partition.
     moving: Vec<u16>,
 }
 
 impl Hot {
-    /// Counts `ids`, most of which are `hot`, and writes to `ends` where partitions end. False if an id is not below the
-    /// number of partitions; then nothing is known.
+    /// Counts `ids`, most of which are `hot`, and writes the ends of partitions to `ends`. Returns
+    /// false if an id is not below the number of partitions; nothing was counted then.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says.
+    /// The CPU has the instructions of [`super::Level::Avx512`].
     ///
     /// # Panics
     /// If there are more than 65,536 ids.
     pub(super) unsafe fn count(&mut self, hot: u32, ids: &[u32], ends: &mut [u32]) -> bool {
         assert!(ids.len() <= MOST);
-        // SAFETY: as the caller promised; there are at most 65,536 ids.
+        // SAFETY: the caller promises the level, and the assertion allows at most 65,536 ids.
         let most = unsafe { self.tell_apart(hot, ids) };
         if most.max(hot) as usize >= ends.len() {
             return false;
@@ -66,17 +67,19 @@ impl Hot {
         true
     }
 
-    /// Writes where each row goes to `targets`, each number below the rows once, if `ids` are those that were counted.
+    /// Writes the target of each row to `targets`, each number below the rows once, if `ids` are
+    /// the counted ids.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says.
+    /// The CPU has the instructions of [`super::Level::Avx512`].
     ///
     /// # Panics
-    /// If there are not as many ids or targets as were counted.
+    /// If the numbers of ids or targets differ from the counted number.
     pub(super) unsafe fn targets(&mut self, ids: &[u32], targets: &mut [u16]) {
         assert_eq!(ids.len(), targets.len());
         assert_eq!(self.masks.len(), targets.len().div_ceil(LANES));
-        // SAFETY: as the caller promised; there is a mask for each 32 targets.
+        // SAFETY: the caller promises the level, and there is a mask for each 32 targets, as
+        // asserted.
         unsafe { self.number(targets) };
         self.moving.clone_from(&self.starts);
         for &row in &self.others {
@@ -86,23 +89,24 @@ impl Hot {
         }
     }
 
-    /// Finds the masks, and the other rows; returns the greatest id.
+    /// Finds the masks and the other rows. Returns the greatest id.
     ///
     /// # Safety
-    /// As [`Hot::count`]; there are at most 65,536 ids.
+    /// The CPU has the instructions of [`super::Level::Avx512`]. There are at most 65,536 ids.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
     unsafe fn tell_apart(&mut self, hot: u32, ids: &[u32]) -> u32 {
         self.masks.clear();
         self.others.clear();
         self.others.reserve(ids.len() + LANES);
         let hot = _mm512_set1_epi32(hot.cast_signed());
-        // SAFETY: 32 of 64 bytes.
+        // SAFETY: `RANKS` has 64 bytes, of which 32 are read.
         let ranks = unsafe { _mm256_loadu_si256(RANKS.as_ptr().cast()) };
         let ranks = _mm512_cvtepu8_epi16(ranks);
         let mut most = _mm512_setzero_si512();
         for (index, block) in ids.chunks(LANES).enumerate() {
             let own = u32::MAX >> (LANES - block.len());
-            // SAFETY: the masks leave the ids of the block; there is room for all rows, and a register more.
+            // SAFETY: the masks limit the loads to the ids of the block. `others` has capacity for
+            // all rows and a register more.
             unsafe {
                 let low = _mm512_maskz_loadu_epi32(own as u16, block.as_ptr().cast());
                 let high = block.as_ptr().wrapping_add(LANES / 2).cast();
@@ -122,22 +126,23 @@ impl Hot {
         _mm512_reduce_max_epu32(most)
     }
 
-    /// Writes the numbers from where the partition starts to the targets of the rows that are in the masks; those of
-    /// others are to be written over.
+    /// Writes consecutive numbers from the partition's start to the targets of the rows in the
+    /// masks. Targets of other rows get values to be overwritten.
     ///
     /// # Safety
-    /// As [`Hot::targets`]; there is a mask for each 32 targets.
+    /// The CPU has the instructions of [`super::Level::Avx512`]. There is a mask for each 32
+    /// targets.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
     unsafe fn number(&self, targets: &mut [u16]) {
         let mut next = self.start;
-        // SAFETY: 32 of 64 bytes.
+        // SAFETY: `RANKS` has 64 bytes, of which 32 are read.
         let ranks = unsafe { _mm256_loadu_si256(RANKS.as_ptr().cast()) };
         let ranks = _mm512_cvtepu8_epi16(ranks);
         for (&mask, block) in self.masks.iter().zip(targets.chunks_mut(LANES)) {
             let own = u32::MAX >> (LANES - block.len());
             let v = _mm512_maskz_expand_epi16(mask, ranks);
             let v = _mm512_add_epi16(v, _mm512_set1_epi16(next.cast_signed()));
-            // SAFETY: the mask leaves the targets of the block.
+            // SAFETY: the mask limits the store to the targets of the block.
             unsafe { _mm512_mask_storeu_epi16(block.as_mut_ptr().cast(), own, v) };
             next = next.wrapping_add(mask.count_ones() as u16);
         }

@@ -1,29 +1,30 @@
-//! What ids tell before they are counted: that they ascend or are no partitions, and a pattern.
+//! Properties of ids before the count: ascending order, ids out of range, and a pattern.
 //!
 //! ```text
 //! ids 0 0 0 1 1 2    ascend: nothing is moved, offsets 0 3 5 6
 //! ids 7 7 2 7 7 7    most are one partition's
 //! ```
 //!
-//! Loops over all ids have no branch on an id, so that compilers make vectors of them, of AVX2 where there is.
+//! Loops over all ids have no branch on an id, so that the compiler vectorises them, with AVX2 if
+//! available.
 
 use crate::kernel::cpu::compiled_for;
 
-/// Ids that are looked at before all are, at the start and all over.
+/// Ids sampled before all are read, at the start and spread over all rows.
 const SAMPLE: usize = 16;
-/// Rows that are looked at between two branches.
+/// Rows read between two branches.
 const BLOCK: usize = 512;
-/// Pairs of neighbours that tell a pattern.
+/// Pairs of neighbours sampled for a pattern.
 const PAIRS: usize = 128;
-/// Ids that tell whether a partition has most rows.
+/// Ids sampled for a partition with most rows.
 const VOTES: usize = 64;
-/// Rows of a partition, on average, from which on its end is searched, and not written with each of its rows.
+/// Average rows of a partition from which on its end is searched; below, each row writes its end.
 const SEARCHED: usize = 64;
 
 compiled_for! {
     ["avx2"]
-    /// True if no id is below the one in front of it. Stops at the first block that says no; 0.05 ns a
-    /// row otherwise.
+    /// Returns whether no id is below the id before it. Stops at the first block with a descent;
+    /// otherwise takes 0.05 ns a row.
     fn ascend(ids: &[u32]) -> bool = ascend_each
 }
 
@@ -43,7 +44,7 @@ fn ascend_each(ids: &[u32]) -> bool {
 
 compiled_for! {
     ["avx2"]
-    /// True if every id is below the number of partitions; 0.04 ns a row.
+    /// Returns whether every id is below the number of partitions; takes 0.04 ns a row.
     pub(super) fn within(ids: &[u32], partitions: usize) -> bool = within_each
 }
 
@@ -53,10 +54,10 @@ fn within_each(ids: &[u32], partitions: usize) -> bool {
     ids.is_empty() || (most as usize) < partitions
 }
 
-/// What neighbours have in common.
+/// Similarity of neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// This partition has half of the rows or more, as far as a sample tells.
+    /// This partition has at least half of the rows of a sample.
     Most(u32),
     /// Neighbours often share a partition.
     Runs,
@@ -64,7 +65,7 @@ pub(super) enum Pattern {
 }
 
 impl Pattern {
-    /// The pattern of `ids`, by [`PAIRS`] pairs or a few more.
+    /// Returns the pattern of `ids`, from about [`PAIRS`] pairs.
     pub(super) fn of(ids: &[u32]) -> Self {
         let step = (ids.len() / PAIRS).max(1);
         let pairs = || ids.windows(2).step_by(step);
@@ -76,10 +77,11 @@ impl Pattern {
     }
 }
 
-/// The id of half of the rows and more, as far as [`VOTES`] tell (Boyer and Moore, "MJRTY", 1981).
+/// Returns the id of at least half of the rows, judged by about [`VOTES`] of them (Boyer and Moore,
+/// "MJRTY", 1981).
 fn majority(ids: &[u32]) -> Option<u32> {
     let votes = || ids.iter().step_by((ids.len() / VOTES).max(1));
-    // Of a majority something is left when each other vote is paired with one of it.
+    // A majority leaves a rest when each vote for it is paired with another vote.
     let (most, _) = votes().fold((0, 0), |(most, left), &id| match left {
         0 => (id, 1),
         _ if id == most => (most, left + 1),
@@ -89,18 +91,18 @@ fn majority(ids: &[u32]) -> Option<u32> {
     (own * 2 >= all && all > 0).then_some(most)
 }
 
-/// What becomes of ids that may be in order already.
+/// Whether ids ascend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ascending {
     Yes,
     No,
-    /// Some id is not below the number of partitions.
+    /// An id is not below the number of partitions.
     Outside,
 }
 
-/// Finds where partitions start and end, if ids ascend.
+/// Finds the offsets of partitions, if ids ascend.
 pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Ascending {
-    // Most ids fall soon; then nothing is written.
+    // Most ids descend soon; nothing is written then.
     if !sample_ascends(ids) {
         return Ascending::No;
     }
@@ -118,13 +120,14 @@ pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>
     Ascending::Yes
 }
 
-/// True if [`SAMPLE`] ids from all over do not fall, nor do as many neighbours at the start.
+/// Returns whether [`SAMPLE`] ids spread over all rows ascend, and as many neighbours at the start.
 fn sample_ascends(ids: &[u32]) -> bool {
     let step = (ids.len() / SAMPLE).max(1);
     ids[..ids.len().min(SAMPLE)].is_sorted() && ids.iter().step_by(step).is_sorted()
 }
 
-/// Where partitions end, by a store for each row: short runs would cost a branch guessed wrong for each.
+/// Finds the offsets by a store for each row: with short runs, a branch would be mispredicted for
+/// each run.
 fn ends_of_each(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
     offsets.clear();
     offsets.resize(partitions + 1, 0);
@@ -138,7 +141,7 @@ fn ends_of_each(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
     }
 }
 
-/// Where partitions start, by a search for each: long runs in few steps.
+/// Finds the offsets by a search for each partition: long runs take few steps.
 fn gallop(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
     offsets.clear();
     let mut at = 0;
@@ -224,7 +227,7 @@ mod tests {
     fn offsets_are_found_in_runs_of_any_length() {
         let mut offsets = Vec::new();
         let some = (0..1000).map(|row| row * row / 30_000 % 7).collect::<Vec<u32>>();
-        // Most partitions start behind the one before them, some two behind.
+        // Ids rise by one, now and then by two.
         let short = (0..5000).map(|row| row / 5 + row / 700).collect::<Vec<u32>>();
         let long = (0..5000).map(|row| row / 40).collect::<Vec<u32>>();
         // Now and then several start in one block of rows.

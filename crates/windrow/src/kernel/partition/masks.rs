@@ -1,4 +1,5 @@
-//! Few partitions: which rows go to each, as bits, and the order of rows that follows.
+//! Masks of few partitions: a bit for each row and partition, and the order of rows that follows
+//! from them.
 //!
 //! ```text
 //! ids         1 0 1 2 0 1        mask 0  0 1 0 0 1 0      places: rows compressed   1 4 | 0 2 5 | 3
@@ -6,27 +7,26 @@
 //!                                mask 2  0 0 0 1 0 0               2 0 3 5 1 4
 //! ```
 //!
-//! A row's target is where its partition is to go on at this word of masks, and how many rows of it
-//! the word has in front of the row: the first looked up by id in a register, the second numbers
-//! expanded to the rows of a mask, as bytes, 64 at a time.
+//! A row's target is the next place of its partition at this word of masks, plus the number of
+//! earlier rows of the partition in the word. The first is looked up by id in a register; the
+//! second comes from numbers expanded to the rows of a mask, as bytes, 64 at a time.
 //!
-//! A compressed register is stored whole, and what it has beyond its rows is overwritten by what
-//! comes next, at last by nothing: places are [`PAD`] longer than their rows. Cost: a few
-//! cycles for 64 rows and partition, whatever the ids are. The portable twin is the way of
-//! segments; `tests` holds them against each other.
+//! A compressed register is stored whole, and the next store overwrites its surplus; after the
+//! last, places are [`PAD`] longer than their rows. Cost: a few cycles for 64 rows and a partition,
+//! for any ids. The portable twin counts by segments; `tests` compares both.
 
 use std::arch::x86_64::*;
 
 use super::order::PAD;
 
-/// Most partitions whose targets are found: where they go on are half a register.
+/// Most partitions whose targets are found: their next places take half a register.
 const MOST_EXPANDED: usize = 16;
 /// Words of masks whose rows are counted together: a register.
 const COUNTED: usize = 8;
-/// Ids that are prefetched ahead, from the second-level cache: to read them is what masks cost.
+/// Ids prefetched ahead, from the second-level cache: reading ids dominates the cost of masks.
 const AHEAD: usize = 512;
 
-/// A register's worth of numbers, each made of its place.
+/// Makes a register's worth of numbers, each computed from its index.
 macro_rules! table {
     ($number:ty, $row:ident => $of:expr) => {{
         let mut table = [0; 64 / size_of::<$number>()];
@@ -39,14 +39,14 @@ macro_rules! table {
     }};
 }
 
-/// Which bytes of four registers of ids, shifted into one, are the ids in order.
+/// The order of ids among the bytes of four registers of ids, shifted into one.
 const BYTES: [u8; 64] = table!(u8, row => row % 16 * 4 + row / 16);
 /// The numbers of rows in a register, as bytes.
 pub(super) const RANKS: [u8; 64] = table!(u8, row => row);
 /// The lower half of each id of two registers.
 const HALVES: [u16; 32] = table!(u16, row => 2 * row);
 
-/// The ids of a block as bytes, if they fit; what bits they have is added to `seen`.
+/// Returns the ids of a block as bytes, if they fit; ORs their bits into `seen`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn bytes(block: &[u32; 64], seen: &mut __m512i) -> __m512i {
@@ -62,38 +62,40 @@ fn bytes(block: &[u32; 64], seen: &mut __m512i) -> __m512i {
     let (b, c, d) =
         (_mm512_slli_epi32::<8>(b), _mm512_slli_epi32::<16>(c), _mm512_slli_epi32::<24>(d));
     let all = _mm512_or_si512(_mm512_ternarylogic_epi32::<OR>(a, b, c), d);
-    // SAFETY: 64 bytes.
+    // SAFETY: `BYTES` has 64 bytes.
     let order = unsafe { _mm512_loadu_si512(BYTES.as_ptr().cast()) };
     _mm512_permutexvar_epi8(order, all)
 }
 
-/// The ids behind the last whole block, and zeros.
+/// Returns the ids after the last whole block, padded with zeros.
 fn padded(rest: &[u32]) -> [u32; 64] {
     let mut block = [0; 64];
     block[..rest.len()].copy_from_slice(rest);
     block
 }
 
-/// Writes the numbers of the rows in `mask` to `at`, and returns where they end. `halves` says that a
-/// word mostly has no more than 32.
+/// Writes the numbers of the rows in `mask` to `at` and returns their end. With `halves`, a word
+/// mostly has at most 32 rows.
 ///
-/// Rows of a word are compressed as bytes, and made numbers of two on the way out: that is one
-/// instruction of those that cost most for 64 rows, not two. Of 10,000 rows in 16 partitions it saves
-/// 1.4 us, in four 0.5 (Sapphire Rapids).
+/// Rows of a word are compressed as bytes and widened to two bytes afterwards: one instead of two
+/// of the most expensive instructions for 64 rows. For 10,000 rows in 16 partitions this saves 1.4
+/// us, in four 0.5 us (Sapphire Rapids).
 ///
 /// # Safety
-/// The CPU has what [`super::Level::Avx512`] says; there is room for the rows and [`PAD`] places more.
+/// The CPU has the instructions of [`super::Level::Avx512`]. The rows and [`PAD`] more places are
+/// writable.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
 unsafe fn put_rows(mask: &[u64], mut at: *mut u16, halves: bool) -> *mut u16 {
-    // SAFETY: 64 bytes.
+    // SAFETY: `RANKS` has 64 bytes.
     let ranks = unsafe { _mm512_loadu_si512(RANKS.as_ptr().cast()) };
     let (mut first, step) = (_mm512_setzero_si512(), _mm512_set1_epi16(64));
     for &word in mask {
         let chosen = _mm512_maskz_compress_epi8(word, ranks);
         let count = word.count_ones() as usize;
         let front = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(chosen));
-        // SAFETY: as the caller promised: 32 numbers are a register, two of which are the pad.
+        // SAFETY: the caller provides space for the rows and a pad. A register has 32 numbers, and
+        // the pad two registers.
         unsafe {
             _mm512_storeu_si512(at.cast(), _mm512_add_epi16(front, first));
             if !halves || count > 32 {
@@ -107,7 +109,7 @@ unsafe fn put_rows(mask: &[u64], mut at: *mut u16, halves: bool) -> *mut u16 {
     at
 }
 
-/// A bit for each row and partition: all words of partition 0, then those of partition 1.
+/// A bit for each row and partition: all words of partition 0, then all words of partition 1.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Masks {
     masks: Vec<u64>,
@@ -119,11 +121,12 @@ impl Masks {
         self.rows.div_ceil(64)
     }
 
-    /// Sets the bits of `ids`, and `ends` to where partitions end. False if some id is not below
-    /// the number of partitions.
+    /// Sets the bits of `ids`, and `ends` to the ends of partitions. Returns false if an id is not
+    /// below the number of partitions.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; there are fewer than 255 partitions.
+    /// The CPU has the instructions of [`super::Level::Avx512`]. There are fewer than 255
+    /// partitions.
     #[target_feature(
         enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vpopcntdq,bmi2,popcnt"
     )]
@@ -144,11 +147,12 @@ impl Masks {
             sum += mask.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() as u32;
             *end = sum;
         }
-        // An id that is in no mask is no partition.
+        // An id in no mask is no partition.
         known && sum as usize == ids.len()
     }
 
-    /// The words of all masks from word `first` on. False if an id does not fit a byte.
+    /// Builds the words of all masks from word `first` on. Returns false if an id does not fit into
+    /// a byte.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn build_blocks(&mut self, blocks: &[[u32; 64]], first: usize) -> bool {
         let words = self.words();
@@ -164,28 +168,29 @@ impl Masks {
         _mm512_reduce_or_epi32(seen) as u32 <= u32::from(u8::MAX)
     }
 
-    /// Writes which row comes where to `places`, which has [`PAD`] places more than rows.
+    /// Writes the row of each place to `places`, which has [`PAD`] places more than rows.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask, and there are at
-    /// most 65,536.
+    /// The CPU has the instructions of [`super::Level::Avx512`]. Every row is in one mask, and
+    /// there are at most 65,536 rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
     pub(super) unsafe fn places(&self, places: &mut [u16]) {
         assert!(places.len() >= self.rows + PAD);
         let mut at = places.as_mut_ptr();
         let halves = self.halves();
         for mask in self.partitions() {
-            // SAFETY: the rows of all masks are `self.rows`, so that `at` stays below the rows, and
+            // SAFETY: all masks together have `self.rows` rows, so `at` stays below the rows, and
             // stores end within the pad.
             unsafe { at = put_rows(mask, at, halves) };
         }
     }
 
-    /// Writes where each row goes to `targets`, which has [`PAD`] bytes more than rows.
+    /// Writes the target of each row to `targets`, which has [`PAD`] bytes more than rows.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask, and there are at
-    /// most 65,536; the masks are of `ids`, and partitions end at `ends`.
+    /// - The CPU has the instructions of [`super::Level::Avx512`].
+    /// - Every row is in one mask, and there are at most 65,536 rows.
+    /// - The masks are of `ids`, and partitions end at `ends`.
     ///
     /// # Panics
     /// If there are more than [`MOST_EXPANDED`] partitions.
@@ -202,7 +207,7 @@ impl Masks {
         for (start, &end) in starts[1..].iter_mut().zip(ends) {
             *start = end as u16;
         }
-        // SAFETY: arrays of 64 bytes.
+        // SAFETY: all three arrays have 64 bytes.
         let (mut next, numbers, halves) = unsafe {
             (
                 _mm512_loadu_si512(starts.as_ptr().cast()),
@@ -214,7 +219,7 @@ impl Masks {
             for (word, counts) in (first..words).zip(self.counts(first)) {
                 let mut ranks = _mm512_setzero_si512();
                 for partition in 0..ends.len() {
-                    // SAFETY: there is a mask of so many words for each of `ends`.
+                    // SAFETY: there is a mask of `words` words for each of `ends`, as asserted.
                     let mask = unsafe { *self.masks.get_unchecked(partition * words + word) };
                     ranks = _mm512_mask_expand_epi8(ranks, mask, numbers);
                 }
@@ -230,8 +235,9 @@ impl Masks {
                     let start = _mm512_permutexvar_epi16(ids, next);
                     _mm512_add_epi16(start, _mm512_cvtepu8_epi16(ranks[at / 32]))
                 });
-                // SAFETY: the rows of a word and the pad are in `targets`: 128 bytes, of which at
-                // least one row is there, or 64 and the pad.
+                // SAFETY: `targets` has all rows and a pad of 64 bytes. A word has at least one
+                // row, so the first 64 bytes fit into the row and the pad. The second 64 bytes are
+                // written only if a row lies in them.
                 unsafe {
                     let at = targets.as_mut_ptr().add(word * 64);
                     _mm512_storeu_si512(at.cast(), found[0]);
@@ -239,7 +245,7 @@ impl Masks {
                         _mm512_storeu_si512(at.add(32).cast(), found[1]);
                     }
                 }
-                // SAFETY: 16 bytes.
+                // SAFETY: `counts` has 16 bytes.
                 let counts = unsafe { _mm_loadu_si128(counts.as_ptr().cast()) };
                 let counts = _mm512_zextsi256_si512(_mm256_cvtepu8_epi16(counts));
                 next = _mm512_add_epi16(next, counts);
@@ -247,15 +253,16 @@ impl Masks {
         }
     }
 
-    /// How many rows each partition has in each of [`COUNTED`] words from word `first` on.
+    /// Returns the rows of each partition in each of [`COUNTED`] words from word `first` on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512vpopcntdq")]
     fn counts(&self, first: usize) -> [[u8; MOST_EXPANDED]; COUNTED] {
         let lanes = u8::MAX >> COUNTED.saturating_sub(self.words() - first);
-        // A byte for a partition, in the lane of its word; the partitions from the ninth on apart.
+        // A byte for each partition, in the lane of its word; partitions from the ninth on in a
+        // second register.
         let mut counts = [_mm512_setzero_si512(); 2];
         for (partition, mask) in self.partitions().enumerate() {
-            // SAFETY: only lanes of words that are there are read.
+            // SAFETY: only lanes of existing words are read.
             let mask = unsafe { _mm512_maskz_loadu_epi64(lanes, mask[first..].as_ptr().cast()) };
             let shift = _mm_cvtsi32_si128((partition % 8 * 8) as i32);
             let shifted = _mm512_sll_epi64(_mm512_popcnt_epi64(mask), shift);
@@ -272,7 +279,7 @@ impl Masks {
                 2 => _mm512_extracti32x4_epi32::<2>(of),
                 _ => _mm512_extracti32x4_epi32::<3>(of),
             };
-            // SAFETY: 16 bytes each.
+            // SAFETY: each sum has 16 bytes.
             unsafe {
                 _mm_storeu_si128(sums[0].as_mut_ptr().cast(), lane(even));
                 _mm_storeu_si128(sums[1].as_mut_ptr().cast(), lane(odd));
@@ -281,16 +288,17 @@ impl Masks {
         sums
     }
 
-    /// A mask after the other, each with a word for 64 rows.
+    /// Returns the masks, each with a word for 64 rows.
     pub(super) fn partitions(&self) -> impl Iterator<Item = &[u64]> {
         self.masks.chunks_exact(self.words().max(1))
     }
 
-    /// Where each partition goes on in `out`, whose values of `width` bytes start at `starts`; and the last place
-    /// where `own` bytes up to its end are its own: wrapped, where there is none.
+    /// Returns the next place of each partition in `out`, whose values of `width` bytes start at
+    /// `starts`, and the last place from which `own` bytes end within the partition. The latter
+    /// wraps if there is none.
     ///
     /// # Panics
-    /// If there are more than `N` partitions, or a partition ends behind `out`.
+    /// If there are more than `N` partitions, or a partition ends after `out`.
     pub(super) fn fronts<const N: usize>(
         &self,
         width: usize,
@@ -309,7 +317,7 @@ impl Masks {
         [next, whole]
     }
 
-    /// True if half of a register mostly holds what a partition has of a whole one.
+    /// Returns whether half a register mostly holds the rows that a partition has of a whole one.
     pub(super) fn halves(&self) -> bool {
         self.masks.len() > 2 * self.words()
     }
@@ -339,7 +347,7 @@ mod tests {
                 let mut order: Vec<usize> = (0..rows).collect();
                 order.sort_by_key(|&row| ids[row]);
                 let mut ends = vec![7; partitions];
-                // SAFETY: the CPU can.
+                // SAFETY: the CPU has the level, and there are fewer than 255 partitions.
                 assert!(unsafe { masks.build(&ids, &mut ends) });
                 for (partition, (mask, &end)) in masks.partitions().zip(&ends).enumerate() {
                     let is_set = |row: usize| mask[row / 64] >> (row % 64) & 1 == 1;
@@ -351,7 +359,8 @@ mod tests {
                     );
                 }
                 let (mut places, mut targets) = (vec![9; rows + PAD], vec![9; rows + PAD]);
-                // SAFETY: the CPU can; the masks are of these ids.
+                // SAFETY: the CPU has the level. The masks are of these ids, and partitions end at
+                // `ends`.
                 unsafe {
                     masks.places(&mut places);
                     masks.targets(&ids, &ends, &mut targets);
@@ -366,7 +375,7 @@ mod tests {
                 }) {
                     let mut ids = ids.clone();
                     ids[row] = outside;
-                    // SAFETY: the CPU can.
+                    // SAFETY: the CPU has the level, and there are fewer than 255 partitions.
                     assert!(!unsafe { masks.build(&ids, &mut ends) }, "{what}: {outside} in {row}");
                 }
             }

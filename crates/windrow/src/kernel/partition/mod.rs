@@ -9,18 +9,19 @@
 //!            column ------------------------------------------------> column in order
 //! ```
 //!
-//! A store for each row bounds most splits, since CPUs retire one a cycle: one to count the row, one to move
-//! its cursor on, one for each of its values. Each way does without some of them:
+//! Stores bound most splits, since CPUs retire one store a cycle: one to count a row, one to
+//! advance its cursor, one for each of its values. Each way avoids some of these stores:
 //!
-//! 1. *Masks*: a bit per row and partition. Rows are compressed out of registers, or their places and targets
-//!    are found 64 at a time, and no load depends on a store. For few partitions, on CPUs that compress.
-//! 2. *Cursors*: a count, then targets, of several segments in lock step or one. A partition that has most rows
-//!    is told by masks (`hot`), on CPUs that compress.
+//! 1. *Masks*: a bit per row and partition. Rows are compressed in registers, or their places and
+//!    targets are found 64 at a time, and no load depends on a store. For few partitions, on CPUs
+//!    with compress instructions.
+//! 2. *Cursors*: a count, then targets, of one segment or of several in lock step. Masks find the
+//!    rows of a partition that has most rows (`hot`), on CPUs with compress instructions.
 //! 3. *Moves*: values are dealt by cursors, scattered to targets or gathered from places.
-//! 4. *Runs*: a record batch longer than caches is ordered chunk by chunk, and its runs are appended, by
-//!    *lines* past the cache.
+//! 4. *Runs*: a record batch longer than the caches is ordered chunk by chunk, and its runs are
+//!    appended, by *lines* past the cache.
 //!
-//! `plan` decides which, in one place; all else obeys.
+//! `plan` alone decides which way is taken.
 
 pub(crate) mod arrays;
 pub(crate) mod bits;
@@ -47,10 +48,10 @@ mod tests;
 mod text;
 pub(crate) mod views;
 
-/// What the CPU can do.
+/// The instructions of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Nothing that the compiler does not emit anyway.
+    /// Only instructions that the compiler emits by default.
     Portable,
     /// AVX-512 with VBMI, VBMI2 and VPOPCNTDQ, and BMI2: Ice Lake, Zen 4 and later.
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +59,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// The most that this CPU can do.
+    /// Returns the highest level of this CPU.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if crate::kernel::cpu::detected!(
@@ -76,12 +77,13 @@ impl Level {
         Self::Portable
     }
 
-    /// True if lanes of a register are compressed by one instruction, and registers written past the cache.
+    /// Returns whether one instruction compresses the lanes of a register, and registers can be
+    /// written past the cache.
     fn compresses(self) -> bool {
         self > Self::Portable
     }
 
-    /// All that this CPU can do.
+    /// Returns all levels of this CPU.
     #[cfg(test)]
     pub(crate) fn all() -> Vec<Self> {
         match Self::detect() {

@@ -1,4 +1,4 @@
-//! Columns of fixed width through an order, as `plan` decides.
+//! Moves columns of fixed width through an order, as `plan` decides.
 //!
 //! ```text
 //! compress   values --masks--> side by side                      few partitions
@@ -11,9 +11,10 @@
 //!                    out | p0 ..  v | p1 .. v | p2 .. v |
 //! ```
 //!
-//! Of a record batch that no cache holds, every partition would be a page and a line of its own, to be read at
-//! random before it is written. So rows are ordered a chunk at a time, in cache, and runs are appended to their
-//! partitions - by whole lines past the cache, where it could not hold them anyway, see `lines`.
+//! In a record batch that no cache holds, each partition would need a page and a line of its own,
+//! read at random before each write. Rows are therefore ordered a chunk at a time, in cache, and
+//! runs are appended to their partitions. Where the cache cannot hold the output, runs are written
+//! by whole lines past the cache, see `lines`.
 
 use std::mem::replace;
 use std::ops::Range;
@@ -26,13 +27,14 @@ use super::order::{Mover, Order, PAD, Planned};
 use super::plan::{Find, Move};
 use crate::kernel::prefetch::{Ahead, LINE, prefetch_all};
 
-/// Rows that are scattered between two prefetches.
+/// Rows scattered between two prefetches.
 const BLOCK: usize = 256;
-/// Rows that values are prefetched ahead of those: some pages, where the CPU's own prefetches end with each.
+/// Rows ahead of which values are prefetched: a few pages, since the CPU's own prefetches end with
+/// each page.
 const AHEAD: usize = 512;
 
 impl Planned<'_> {
-    /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than they are.
+    /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than the values.
     ///
     /// # Panics
     /// If a slice is too short.
@@ -63,14 +65,15 @@ impl Planned<'_> {
             Move::Compress => unreachable!("only x86-64 compresses"),
             Move::Gather => self.each_run(&mut Fixed { source, out, ahead: Ahead::default() }),
             Move::Deal if way.is_one_chunk() => {
-                // SAFETY: these ids were counted, and there are as many values, and room for them.
+                // SAFETY: the cursors counted `self.ids`. `source` and `out` have a value for each
+                // of the `rows` ids.
                 unsafe { self.order.cursors.put(self.ids, source, out.as_mut_ptr()) };
             }
             Move::Deal => self.append_chunks(source, out, |order, chunk, values, dealt| {
                 let ids = &ids[chunk.rows];
                 assert!(dealt.len() >= values.len() && values.len() == ids.len());
-                // SAFETY: these ends were written when these ids were counted; there are as many values, and
-                // room for them.
+                // SAFETY: counting these ids wrote these ends. As asserted, there are as many
+                // values as ids, and `dealt` has space for them.
                 unsafe {
                     order.cursors.recall(order.level, ids, chunk.ends, way.is_wide());
                     order.cursors.put(ids, values, dealt.as_mut_ptr());
@@ -79,7 +82,8 @@ impl Planned<'_> {
             Move::Scatter => {
                 self.target();
                 if way.is_one_chunk() {
-                    // SAFETY: there is a target for each row, below the rows, and as many values.
+                    // SAFETY: each row has a target below the number of rows, and `source` and
+                    // `out` have `rows` values.
                     return unsafe { scatter(source, &self.order.targets[..rows], out) };
                 }
                 self.append_chunks(source, out, |order, chunk, values, dealt| {
@@ -89,7 +93,8 @@ impl Planned<'_> {
                     for ((values, targets), row) in blocks.zip(chunk.rows.step_by(BLOCK)) {
                         let ahead = (row + AHEAD).min(rows)..(row + AHEAD + BLOCK).min(rows);
                         prefetch_all(source[ahead].as_flattened());
-                        // SAFETY: there is a target for each row, below the rows of the chunk.
+                        // SAFETY: each row has a target below the rows of the chunk, and `dealt` is
+                        // at least as long.
                         unsafe { scatter(values, targets, dealt) };
                     }
                 });
@@ -97,15 +102,16 @@ impl Planned<'_> {
         }
     }
 
-    /// Compresses the values of each chunk to where its runs go.
+    /// Compresses the values of each chunk to the place of its runs.
     #[cfg(target_arch = "x86_64")]
     fn compress<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
         let order = &mut *self.order;
         let partitions = order.offsets.len() - 1;
         if order.way.is_one_chunk() {
             let (starts, ends) = (&order.offsets[..partitions], &order.offsets[1..]);
-            // SAFETY: masks are for CPUs that can; widths that compress are 1, 2, 4 and 8; from one offset to
-            // the next there are as many rows as in a mask.
+            // SAFETY: `plan` uses masks only at the AVX-512 level, and compresses only widths of 1,
+            // 2, 4 and 8. Every row is in one mask. Between two offsets there are as many rows as
+            // in the mask.
             return unsafe { order.masks.compress::<W>(source, out, starts, ends) };
         }
         let mut next = order.offsets[..partitions].to_vec();
@@ -113,10 +119,12 @@ impl Planned<'_> {
         let values = source[..rows * W].chunks(chunk * W);
         let ends = order.ends.chunks_exact_mut(partitions);
         for ((ids, values), ends) in self.ids.chunks(chunk).zip(values).zip(ends) {
-            // SAFETY: masks are for CPUs that can, and for fewer than 255 partitions.
+            // SAFETY: `plan` uses masks only at the AVX-512 level, and for fewer than 255
+            // partitions.
             assert!(unsafe { order.masks.build(ids, ends) }, "ids were looked at before");
-            // SAFETY: as above; offsets are apart by what all chunks have of a partition, and `next` is behind
-            // those before.
+            // SAFETY: `plan` uses masks only at the AVX-512 level, and compresses only widths of 1,
+            // 2, 4 and 8. Every row is in one mask. Between two offsets there is space for the rows
+            // of all chunks, and `next` is after the rows of earlier chunks.
             unsafe { order.masks.compress::<W>(values, out, &next, &order.offsets[1..]) };
             let mut start = 0;
             for (&mut end, next) in ends.iter_mut().zip(&mut next) {
@@ -125,7 +133,8 @@ impl Planned<'_> {
         }
     }
 
-    /// Has `deal` bring the values of each chunk into order, and appends the runs to their partitions.
+    /// Brings the values of each chunk into order with `deal`, and appends the runs to their
+    /// partitions.
     fn append_chunks<const W: usize>(
         &mut self,
         source: &[[u8; W]],
@@ -137,7 +146,7 @@ impl Planned<'_> {
         let mut next = order.offsets[..partitions].to_vec();
         let mut ends = std::mem::take(&mut order.ends);
         let mut transit = std::mem::take(&mut order.transit);
-        // A line behind the last run may be read with it.
+        // `Lines::append` may read a line beyond the last run.
         transit.resize(way.chunk * W + PAD, 0);
         let (dealt, _) = transit.as_chunks_mut::<W>();
         let mut runs = Runs::of(way.goes_past_cache(W), partitions, out);
@@ -152,14 +161,14 @@ impl Planned<'_> {
         (order.ends, order.transit) = (ends, transit);
     }
 
-    /// Brings bits into order by masks. `out` has a word more than they need.
+    /// Brings bits into order by masks. `out` has a word more than the bits need.
     ///
     /// # Panics
     /// If there are no masks, or a slice is too short.
     pub(super) fn extract(&self, source: Bits<'_>, out: &mut [u64]) {
         assert!(self.order.way.find == Find::Masks && self.order.way.is_one_chunk());
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: masks are for CPUs that can, and every row is in one.
+        // SAFETY: `plan` uses masks only at the AVX-512 level, and every row is in one mask.
         unsafe {
             self.order.masks.extract(source, out);
         }
@@ -168,22 +177,23 @@ impl Planned<'_> {
     }
 }
 
-/// Rows of a chunk, and where partitions end among them.
+/// The rows of a chunk, and the ends of partitions among them.
 struct Chunk<'a> {
     rows: Range<usize>,
     ends: &'a mut [u32],
 }
 
-/// Runs of chunks on their way to their partitions.
+/// Appends runs of chunks to their partitions.
 struct Runs<'a, const W: usize> {
     out: &'a mut [[u8; W]],
-    /// Where they are written past the cache.
+    /// Set if runs are written past the cache.
     #[cfg(target_arch = "x86_64")]
     lines: Option<Lines>,
 }
 
 impl<'a, const W: usize> Runs<'a, W> {
-    /// Runs of so many partitions to `out`; `past_cache` says that the CPU writes by lines.
+    /// Creates the writer of runs of this many partitions to `out`. With `past_cache`, the CPU
+    /// writes by lines.
     fn of(past_cache: bool, partitions: usize, out: &'a mut [[u8; W]]) -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -198,7 +208,8 @@ impl<'a, const W: usize> Runs<'a, W> {
         }
     }
 
-    /// Appends the runs of a chunk, which end at `ends` of `dealt`, to where partitions go on.
+    /// Appends the runs of a chunk, which end at `ends` of `dealt`, at the current end of each
+    /// partition.
     fn append(&mut self, dealt: &[[u8; W]], ends: &[u32], next: &mut [usize]) {
         let mut start = 0;
         for (partition, (&end, next)) in ends.iter().zip(next).enumerate() {
@@ -209,8 +220,8 @@ impl<'a, const W: usize> Runs<'a, W> {
             #[cfg(target_arch = "x86_64")]
             if let Some(lines) = &mut self.lines {
                 let (from, len) = (run.as_ptr().cast(), run.len() * W);
-                // SAFETY: lines are for CPUs that can; `dealt` has a line behind its last run; runs of a
-                // partition follow each other, and `out` starts with a line.
+                // SAFETY: `past_cache` is set only at the AVX-512 level. `dealt` has a line after
+                // its last run. Runs of a partition follow each other, and `out` starts at a line.
                 unsafe { lines.append(partition, from, len, to.as_mut_ptr().cast()) };
                 continue;
             }
@@ -219,14 +230,14 @@ impl<'a, const W: usize> Runs<'a, W> {
         }
     }
 
-    /// Writes what is left of lines, once the runs of all chunks are appended.
+    /// Writes the remaining partial lines, once all runs are appended.
     fn finish(self, offsets: &[usize]) {
         #[cfg(target_arch = "x86_64")]
         if let Some(lines) = self.lines {
             let out = self.out.as_mut_ptr();
             let place = |row: usize| out.wrapping_add(row).cast::<u8>();
             let ends = offsets.windows(2).map(|pair| (place(pair[0]), place(pair[1])));
-            // SAFETY: lines are for CPUs that can; all runs were appended.
+            // SAFETY: `past_cache` is set only at the AVX-512 level, and all runs were appended.
             unsafe { lines.finish(ends) };
         }
         let _ = offsets;
@@ -236,7 +247,7 @@ impl<'a, const W: usize> Runs<'a, W> {
 struct Fixed<'a, const W: usize> {
     source: &'a [[u8; W]],
     out: &'a mut [[u8; W]],
-    /// The next chunk, prefetched as runs of this one are gathered.
+    /// The next chunk, prefetched while runs of this one are gathered.
     ahead: Ahead<'a>,
 }
 
@@ -249,7 +260,7 @@ impl<const W: usize> Mover for Fixed<'_, W> {
     unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
         self.ahead.ask((places.len() * W).div_ceil(LINE));
         let out = &mut self.out[target..target + places.len()];
-        // SAFETY: `base + place` is a row, and `source` has all rows.
+        // SAFETY: the caller promises that `base + place` is a row, and `source` has all rows.
         unsafe { gather(&self.source[base..], places, out) };
     }
 }

@@ -1,4 +1,4 @@
-//! The order of a record batch by partition: where rows go, and which row comes where.
+//! The order of a record batch by partition: targets of rows, and rows of places.
 //!
 //! ```text
 //! rows     0 1 2 3 4 5      places    1 4 0 2 5 3     the row that comes k-th
@@ -9,11 +9,12 @@
 //!   places and targets, as rows of their chunk
 //! ```
 //!
-//! Places and targets are found when the first column needs them, and kept; the only column of a record
-//! batch mostly needs neither.
+//! Places and targets are found when the first column needs them, and kept; the only column of a
+//! record batch mostly needs neither.
 //!
-//! Invariant: the places of a chunk are its rows, each once, those of a partition in ascending
-//! order; `offsets` says where partitions start in the whole, from 0 to the number of rows.
+//! Invariant: the places of a chunk are its rows, each once, with the rows of a partition in
+//! ascending order. `offsets` are the starts of partitions in the whole, from 0 to the number of
+//! rows.
 
 use std::mem::{replace, take};
 
@@ -27,23 +28,23 @@ use super::plan::{Find, LARGEST_CHUNK, Seen, Way, plan};
 
 pub(crate) use super::plan::Load;
 
-/// Bytes behind the rows of a target that may be overwritten.
+/// Bytes after the rows of an output that moves may overwrite.
 pub(crate) const PAD: usize = 64;
 
-/// What becomes of ids; keeps its memory from one record batch to the next.
+/// The order of ids; keeps its memory from one record batch to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(super) level: Level,
     pub(super) way: Way,
-    /// Where partitions start; behind the last, the number of rows.
+    /// Starts of partitions; after the last, the number of rows.
     pub(super) offsets: Vec<usize>,
-    /// Where partitions end in each chunk.
+    /// Ends of partitions in each chunk.
     pub(super) ends: Vec<u32>,
-    /// Which row comes where in each chunk, and a pad.
+    /// The row at each place of each chunk, and a pad.
     places: Vec<u16>,
-    /// Where each row goes in its chunk, and a pad.
+    /// The target of each row in its chunk, and a pad.
     pub(super) targets: Vec<u16>,
-    /// Which row comes where among all rows.
+    /// The row at each place among all rows.
     whole: Vec<u32>,
     placed: bool,
     targeted: bool,
@@ -54,11 +55,11 @@ pub(crate) struct Order {
     pub(super) transit: Vec<u8>,
 }
 
-/// What ids turn out to be.
+/// The result of planning.
 pub(crate) enum Plan<'a> {
-    /// Some id is not a partition.
+    /// An id is not a partition.
     Outside,
-    /// Rows are in order as they are.
+    /// Rows are in order already.
     Ascending,
     Ordered(Planned<'a>),
 }
@@ -69,15 +70,16 @@ pub(crate) struct Planned<'a> {
     pub(super) ids: &'a [u32],
 }
 
-/// What is done with the places of a run.
+/// A consumer of the places of runs.
 pub(super) trait Mover {
     /// Announces the rows of a chunk, before its runs.
     fn chunk(&mut self, _rows: std::ops::Range<usize>) {}
 
-    /// Moves the rows `base + place` to `target` and behind.
+    /// Moves the rows `base + place` to `target` and after.
     ///
     /// # Safety
-    /// They are below the number of rows of the order, and so is `target + places.len() - 1`.
+    /// Each `base + place` is below the number of rows of the order, and so is
+    /// `target + places.len() - 1`.
     unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize);
 }
 
@@ -100,18 +102,18 @@ impl Order {
         }
     }
 
-    /// Where partitions start; behind the last, the number of rows.
+    /// Returns the starts of partitions; after the last, the number of rows.
     #[cfg(test)]
     pub(crate) fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    /// The same, to be kept: they are gone from here.
+    /// Takes the starts of partitions out of the order.
     pub(crate) fn take_offsets(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.offsets)
     }
 
-    /// Finds the order of `ids`, of which there are fewer than 2^32. `load` says what it is for.
+    /// Finds the order of `ids`, fewer than 2^32, for the columns of `load`.
     pub(crate) fn plan<'a>(
         &'a mut self,
         ids: &'a [u32],
@@ -132,7 +134,7 @@ impl Order {
         Plan::Ordered(Planned { order: self, ids })
     }
 
-    /// Counts the rows of each chunk. False if an id is no partition.
+    /// Counts the rows of each chunk. Returns false if an id is no partition.
     fn count(&mut self, ids: &[u32], partitions: usize) -> bool {
         let Way { find, chunk, rows, .. } = self.way;
         let (level, wide) = (self.level, self.way.is_wide());
@@ -141,7 +143,8 @@ impl Order {
         let chunks = ids.chunks(chunk).zip(self.ends.chunks_exact_mut(partitions));
         for (ids, ends) in chunks {
             let known = match find {
-                // SAFETY: masks are for CPUs that can, and for fewer than 255 partitions.
+                // SAFETY: `plan` uses masks only at the AVX-512 level, and for fewer than 255
+                // partitions.
                 #[cfg(target_arch = "x86_64")]
                 Find::Masks => unsafe { self.masks.build(ids, ends) },
                 _ => self.cursors.count(level, ids, ends, wide),
@@ -153,13 +156,14 @@ impl Order {
         if find == Find::Whole {
             self.whole.resize(rows, 0);
             let places = self.whole.as_mut_ptr();
-            // SAFETY: these ids were counted, all of them as one chunk; targets are below the rows.
+            // SAFETY: these ids were counted as one chunk, successfully. Targets are below the
+            // rows, and `whole` has an entry for each row.
             unsafe { self.cursors.each(ids, |row, target| *places.add(target) = row as u32) };
         }
         true
     }
 
-    /// Adds up what chunks have of each partition.
+    /// Adds up the rows of each partition over all chunks.
     fn find_offsets(&mut self, partitions: usize) {
         self.offsets.clear();
         self.offsets.reserve_exact(partitions + 1);
@@ -195,12 +199,12 @@ impl Planned<'_> {
         self.order.offsets.len() - 1
     }
 
-    /// True if there is one column or bitmap, and nothing else.
+    /// Returns whether the load is one column or bitmap only.
     pub(crate) fn moves_one(&self) -> bool {
         self.order.way.moves_one()
     }
 
-    /// Finds which row comes at each place of each chunk, unless that is known.
+    /// Finds the row at each place of each chunk, unless found before.
     fn place(&mut self) {
         let Way { find, rows, .. } = self.order.way;
         if find == Find::Whole || replace(&mut self.order.placed, true) {
@@ -212,19 +216,21 @@ impl Planned<'_> {
             #[cfg(target_arch = "x86_64")]
             Find::Masks => {
                 assert!(self.is_one_run(), "masks of long record batches have no places");
-                // SAFETY: masks are for CPUs that can; they are of at most 65,536 rows, each of which is in one.
+                // SAFETY: `plan` uses masks only at the AVX-512 level. They have at most 65,536
+                // rows, each of which is in one mask.
                 unsafe { self.order.masks.places(&mut places) };
             }
             _ => self.each_chunk(&mut places[..rows], |cursors, ids, places| {
                 let places = places.as_mut_ptr();
-                // SAFETY: these ids were counted; targets are below the rows of the chunk, and 65,536.
+                // SAFETY: `each_chunk` provides the counted ids of a chunk. Targets are below the
+                // rows of the chunk, at most 65,536, and `places` has an entry for each of them.
                 unsafe { cursors.each(ids, |row, target| *places.add(target) = row as u16) };
             }),
         }
         self.order.places = places;
     }
 
-    /// Finds where each row goes in its chunk, unless that is known.
+    /// Finds the target of each row in its chunk, unless found before.
     pub(super) fn target(&mut self) {
         let Way { find, rows, .. } = self.order.way;
         if replace(&mut self.order.targeted, true) {
@@ -236,12 +242,12 @@ impl Planned<'_> {
             #[cfg(target_arch = "x86_64")]
             Find::Masks => {
                 assert!(self.is_one_run(), "masks of long record batches have no targets");
-                // SAFETY: masks are for CPUs that can; they are of these ids, at most 65,536, each of which is
-                // in one.
+                // SAFETY: `plan` uses masks only at the AVX-512 level. The masks are of these ids,
+                // at most 65,536, each of which is in one mask, and partitions end at `ends`.
                 unsafe { self.order.masks.targets(self.ids, &self.order.ends, &mut targets) };
             }
             _ => self.each_chunk(&mut targets[..rows], |cursors, ids, targets| {
-                // SAFETY: these ids were counted, of which a chunk has at most 65,536.
+                // SAFETY: `each_chunk` provides the counted ids of a chunk, at most 65,536.
                 unsafe { cursors.targets(ids, targets) };
             }),
         }
@@ -260,26 +266,26 @@ impl Planned<'_> {
         let parts = found.chunks_mut(order.way.chunk);
         for ((ids, part), ends) in self.ids.chunks(order.way.chunk).zip(parts).zip(ends) {
             if !one {
-                // SAFETY: these ends were written when these ids were counted.
+                // SAFETY: counting these ids wrote these ends.
                 unsafe { order.cursors.recall(order.level, ids, ends, false) };
             }
             find(&mut order.cursors, ids, part);
         }
     }
 
-    /// True if all rows are one run.
+    /// Returns whether all rows are one run.
     pub(super) fn is_one_run(&self) -> bool {
         self.order.way.is_one_chunk()
     }
 
-    /// Calls `mover` for all runs, in order of chunks and, within, of partitions.
+    /// Calls `mover` for all runs, by chunk and, within a chunk, by partition.
     pub(super) fn each_run(&mut self, mover: &mut impl Mover) {
         self.place();
         let order = &*self.order;
         let Way { find, chunk, rows, .. } = order.way;
         if order.way.is_one_chunk() {
             mover.chunk(0..rows);
-            // SAFETY: places are rows.
+            // SAFETY: places are rows of the order, one for each row, from target 0 on.
             return unsafe {
                 match find {
                     Find::Whole => mover.run(0, &order.whole, 0),
@@ -298,8 +304,8 @@ impl Planned<'_> {
             for (&end, target) in ends.iter().zip(&mut targets) {
                 let run = &places[start..end as usize];
                 if !run.is_empty() {
-                    // SAFETY: places are rows of the chunk at `base`; targets start at the offset
-                    // of their partition and are moved on by what was put there.
+                    // SAFETY: places are rows of the chunk at `base`. A partition's target starts
+                    // at its offset and advances by the rows moved there.
                     unsafe { mover.run(base, run, *target) };
                     *target += run.len();
                 }
@@ -308,7 +314,7 @@ impl Planned<'_> {
         }
     }
 
-    /// The row that comes at each place, in place of what `rows` held.
+    /// Replaces the contents of `rows` by the row at each place.
     pub(crate) fn write_rows(&mut self, rows: &mut Vec<u64>) {
         rows.resize(self.rows(), 0);
         self.each_run(&mut Rows { out: rows });

@@ -1,4 +1,4 @@
-//! Which way a record batch goes: the only place that decides, and all thresholds it decides by.
+//! Chooses the way of a record batch: the only place with such decisions and their thresholds.
 //!
 //! ```text
 //! level, load, ids --plan--> Way     how rows are counted, in chunks of how many rows
@@ -20,72 +20,82 @@
 //! else                                      gather from places
 //! ```
 //!
-//! Invariant: every function here is pure. Movers obey, and decide nothing.
+//! Invariant: every function here is pure. Movers decide nothing.
 
 use super::Level;
 use super::ids::Pattern;
 
-/// Rows of the largest chunk: what two bytes can number.
+/// Most rows of a chunk: as many as two bytes can number.
 pub(super) const LARGEST_CHUNK: usize = 64 << 10;
-/// Rows of a chunk where there are several: 8-byte values and their places stay in a second-level cache.
+/// Rows of a chunk if there are several: 8-byte values and their places stay in a second-level
+/// cache.
 const CHUNK: usize = 32 << 10;
-/// Rows of the shortest run worth a copy of its own; chunks grow until runs have as many.
+/// Rows of the shortest run worth a copy of its own; chunks grow until runs are as long.
 const RUN: usize = 32;
-/// Most partitions that have masks: one more costs a pass over all masks, a cursor costs the same for any number.
+/// Most partitions with masks: each more costs a pass over all masks, while cursors cost the same
+/// for any number.
 const MOST_MASKED: usize = 16;
-/// The same, for a bitmap: bits are extracted 64 at a time, and moved as bytes otherwise.
+/// The same for a bitmap: bits are extracted 64 at a time, or else moved as bytes.
 const MOST_MASKED_BITS: usize = 32;
-/// Most partitions for which the only column of a long record batch is compressed: with more, lines are faster.
+/// Most partitions for which the only column of a long record batch is compressed: with more, lines
+/// are faster.
 const MOST_MASKED_LONG: usize = 4;
-/// Most partitions for which values of a width, in bytes, are compressed: a wider value leaves fewer in a register.
+/// Most partitions for which values of a width, in bytes, are compressed: a register holds fewer of
+/// a wider value.
 const COMPRESSED: [(usize, usize); 4] = [(1, 16), (2, 16), (4, 6), (8, 2)];
-/// Most bitmaps that are extracted by masks, and not moved as bytes of eight bitmaps.
+/// Most bitmaps extracted by masks; more are moved as bytes of eight bitmaps.
 const MOST_EXTRACTED: usize = 2;
-/// Least bytes of a value that is scattered in any case: reads in order are worth more than writes in order.
+/// Fewest bytes of a value that is always scattered: sequential reads are worth more than
+/// sequential writes.
 const SCATTERED: usize = 8;
-/// Least partitions for which shorter values are gathered: their places serve strings and bitmaps, too.
+/// Fewest partitions for which shorter values are gathered: strings and bitmaps use their places,
+/// too.
 const GATHERED: usize = 32;
-/// Most partitions for which several columns are dealt in chunks: the runs of more are too short to be copied.
+/// Most partitions for which several columns are dealt in chunks: with more, runs are too short to
+/// be copied.
 const MOST_DEALT: usize = 512;
-/// Most partitions for which a long column is dealt without chunks: each has a line and a page at hand.
+/// Most partitions for which a long column is dealt without chunks: each needs a cache line and a
+/// page.
 const STRAIGHT: usize = 64;
 /// Bytes of a column above which its lines are written past the cache.
 pub(super) const UNCACHED: usize = 48 << 20;
 /// Most partitions whose cursors come in segments: with more, rows seldom share a partition.
 const SEGMENTED: usize = 16;
-/// The same, where neighbours share partitions: the cursors of more do not stay in a first-level cache.
+/// The same if neighbours share partitions: more cursors do not stay in a first-level cache.
 const SEGMENTED_RUNS: usize = 512;
-/// Most partitions whose rows may have a pattern: with more, a count takes as long as the rows.
+/// Most partitions whose rows are searched for a pattern: with more, a count takes as long as the
+/// rows.
 const MOST_PATTERNED: usize = 4096;
-/// Least rows that may have a pattern.
+/// Fewest rows searched for a pattern.
 const LEAST_PATTERNED: usize = 64;
 
 /// Segments of a chunk that are walked in lock step, if not one.
 pub(super) const SEGMENTS: usize = 8;
 
-/// What is to be moved.
+/// The columns to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// One bitmap, and nothing else.
+    /// One bitmap only.
     Bits,
-    /// One column of fixed width without nulls, of so many bytes a value, and nothing else.
+    /// One column of fixed width without nulls only, with this many bytes a value.
     Fixed(usize),
-    /// Several columns, or nulls: values of eight bytes or more, or several columns of four, among them.
+    /// Several columns, or nulls, including values of eight bytes or more, or several columns of
+    /// four bytes.
     ManyWide,
-    /// The same, without those, strings and nested values.
+    /// Several columns, or nulls, without such values, strings or nested values.
     Many,
-    /// The same, with strings or nested values, which are read from places.
+    /// Several columns with strings or nested values, which are read from places.
     ManyTexts,
 }
 
 impl Load {
-    /// True for one column or bitmap, and nothing else.
+    /// Returns whether the load is one column or bitmap only.
     pub(super) fn is_one(self) -> bool {
         matches!(self, Self::Bits | Self::Fixed(_))
     }
 }
 
-/// What is known of ids.
+/// Properties of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) rows: usize,
@@ -108,7 +118,7 @@ pub(super) enum Find {
     Masks,
     /// A count for each partition, then a cursor.
     Cursors,
-    /// The same, and the place of each row among all, in four bytes.
+    /// Cursors, and the place of each row among all rows, in four bytes.
     Whole,
 }
 
@@ -116,7 +126,7 @@ pub(super) enum Find {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) find: Find,
-    /// Rows of a chunk; all rows, where there is one.
+    /// Rows of a chunk; all rows if there is one chunk.
     pub(super) chunk: usize,
     pub(super) rows: usize,
     partitions: usize,
@@ -130,9 +140,9 @@ pub(super) struct Way {
 pub(super) enum Move {
     /// Compressed by masks, partition by partition.
     Compress,
-    /// Put to the place that the cursor of its partition has.
+    /// Written to the place of the partition's cursor.
     Deal,
-    /// Put to targets, which are found once for all columns.
+    /// Written to targets, which are found once for all columns.
     Scatter,
     /// Read from places, which are found once for all columns.
     Gather,
@@ -141,13 +151,13 @@ pub(super) enum Move {
 /// How the rows of a chunk are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
-    /// By cursors for each partition and segment, of which there are one or [`SEGMENTS`].
+    /// By cursors for each partition and segment; one segment, or [`SEGMENTS`].
     Segments(usize),
-    /// By masks, of the partition that has most rows; only the others are counted.
+    /// By masks of the partition that has most rows; only the other rows are counted.
     Hot(u32),
 }
 
-/// Decides how ids are looked at.
+/// Chooses how the order of ids is found.
 pub(super) fn plan(level: Level, load: Load, seen: Seen) -> Way {
     let Seen { rows, partitions, .. } = seen;
     let compresses = level.compresses();
@@ -170,7 +180,8 @@ pub(super) fn plan(level: Level, load: Load, seen: Seen) -> Way {
     Way { find, chunk, rows, partitions, load, lines: compresses }
 }
 
-/// Rows of a chunk: as few as cache well, unless runs would be too short. `None` if they would be in any chunk.
+/// Returns the rows of a chunk: few enough to cache well, unless runs would be too short. Returns
+/// `None` if runs would be too short in any chunk.
 fn chunk_rows(partitions: usize) -> Option<usize> {
     let chunk = CHUNK.max((partitions * RUN).next_power_of_two()).min(LARGEST_CHUNK);
     // A quarter of a run is better than reads from all over the record batch.
@@ -182,7 +193,7 @@ fn is_compressed(width: usize, partitions: usize) -> bool {
 }
 
 impl Way {
-    /// Decides how values of `width` bytes are moved.
+    /// Chooses how values of `width` bytes are moved.
     pub(super) fn movement(self, width: usize) -> Move {
         let scatters = width >= SCATTERED
             || match self.load {
@@ -202,33 +213,33 @@ impl Way {
         }
     }
 
-    /// True for the only column, of values that fill a cache by themselves.
+    /// Returns whether the load is one column of values wide enough to fill a cache.
     pub(super) fn is_wide(self) -> bool {
         matches!(self.load, Load::Fixed(width) if width > SCATTERED)
     }
 
-    /// True if there is one column or bitmap, and nothing else.
+    /// Returns whether the load is one column or bitmap only.
     pub(super) fn moves_one(self) -> bool {
         self.load.is_one()
     }
 
-    /// True if all rows are one chunk.
+    /// Returns whether all rows are one chunk.
     pub(super) fn is_one_chunk(self) -> bool {
         self.chunk >= self.rows
     }
 
-    /// True if runs of values of `width` bytes are written by lines, past the cache.
+    /// Returns whether runs of values of `width` bytes are written by lines, past the cache.
     pub(super) fn goes_past_cache(self, width: usize) -> bool {
         self.lines && self.rows.saturating_mul(width) > UNCACHED
     }
 
-    /// True if so many bitmaps are extracted by masks, and not moved as bytes.
+    /// Returns whether this many bitmaps are extracted by masks instead of moved as bytes.
     pub(super) fn extracts(self, bitmaps: usize) -> bool {
         self.find == Find::Masks && (self.load == Load::Bits || bitmaps <= MOST_EXTRACTED)
     }
 }
 
-/// Decides how a chunk is counted. `wide` values fill the cache by themselves, and more so in segments.
+/// Chooses how a chunk is counted. `wide` values fill the cache, and segments would use more of it.
 pub(super) fn counting(level: Level, seen: Seen, wide: bool) -> Count {
     match seen.pattern {
         Pattern::Most(hot) if level.compresses() && seen.rows <= LARGEST_CHUNK => Count::Hot(hot),
@@ -253,8 +264,8 @@ mod tests {
         Seen { rows, partitions, pattern: Pattern::Any }
     }
 
-    /// Load, rows, partitions; then how order is found, rows of a chunk, and the movements of 1, 4, 8 and 16
-    /// bytes: `c`ompress, `d`eal, `s`catter, `g`ather.
+    /// Load, rows, partitions; then the way to find the order, rows of a chunk, and the movements
+    /// of 1, 4, 8 and 16 bytes: `c`ompress, `d`eal, `s`catter, `g`ather.
     type Row = (Load, usize, usize, Find, usize, &'static str);
 
     #[track_caller]
@@ -270,7 +281,7 @@ mod tests {
             let found: String = [1, 4, 8, 16].map(letter).into_iter().collect();
             let what = format!("{load:?} {rows} {partitions}");
             assert_eq!((way.find, way.chunk, &found[..]), (find, chunk, moves), "{what}");
-            // What places and targets of two bytes cannot number is dealt without them.
+            // Chunks too long for places and targets of two bytes are dealt without them.
             assert!(way.chunk <= LARGEST_CHUNK || !found.contains('s'), "{what}");
             assert!(way.chunk <= LARGEST_CHUNK || find == Find::Whole || way.moves_one(), "{what}");
         }
@@ -289,12 +300,12 @@ mod tests {
                 (Load::Many, 10_000, 31, Cursors, 10_000, "ssss"),
                 (Load::Many, 10_000, 32, Cursors, 10_000, "ggss"),
                 (Load::ManyTexts, 65_536, 2, Cursors, 65_536, "ggss"),
-                // No line past the cache: few partitions are dealt as they come.
+                // No lines past the cache: few partitions are dealt directly.
                 (Load::Fixed(4), M, 64, Cursors, M, "dddd"),
                 (Load::Fixed(4), M, 65, Cursors, CHUNK, "dddd"),
                 (Load::ManyWide, M, 512, Cursors, CHUNK, "ssss"),
                 (Load::ManyWide, M, 513, Cursors, CHUNK, "ssgg"),
-                // Chunks grow with partitions, until runs are too short in any.
+                // Chunks grow with the number of partitions, until runs are too short in any chunk.
                 (Load::Bits, M, 1025, Cursors, LARGEST_CHUNK, "dddd"),
                 (Load::Fixed(4), M, 8192, Cursors, LARGEST_CHUNK, "dddd"),
                 (Load::Fixed(4), M, 8193, Whole, M, "gggg"),

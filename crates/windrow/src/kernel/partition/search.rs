@@ -1,13 +1,14 @@
-//! How many of a few sorted words are at or below each of many.
+//! Counts, for each of many words, how many of a few sorted words are at or below it.
 //!
-//! Few splitters are compared one by one, all rows of a block with each: additions without a
-//! branch. Many are searched: as many steps for every row, each a conditional move.
+//! Few splitters are compared one by one, each with all rows of a block: additions without a
+//! branch. Many splitters are searched: the same number of steps for every row, each a conditional
+//! move.
 
-/// Up to so many splitters are compared one by one.
+/// Most splitters that are compared one by one.
 const FEW: usize = 24;
 
-/// Writes for every word how many of `splitters`, which ascend, are not above it, plus `base`.
-/// `words` and `counts` are of one length.
+/// Writes for every word the number of ascending `splitters` that are not above the word, plus
+/// `base`. `words` and `counts` have one length.
 pub(crate) fn count_not_above(splitters: &[u64], words: &[u64], base: u32, counts: &mut [u32]) {
     let words = &words[..counts.len()];
     if splitters.len() <= FEW {

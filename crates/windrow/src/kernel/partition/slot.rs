@@ -1,4 +1,4 @@
-//! Buffers that are written again once nobody else has them, and who supplies them.
+//! Buffers reused once no array shares them, and the trait of their suppliers.
 //!
 //! ```text
 //! Slot --as a piece: written--> freeze --> Buffer (arrays, slices, other threads)
@@ -6,10 +6,11 @@
 //!   `--------- idle: the last one dropped ---'
 //! ```
 //!
-//! A slot is a buffer of Arrow's and the place of its bytes, as the allocator or the system gave it. While
-//! nobody else has that buffer its bytes are written, through their own place, never through what the buffer
-//! hands out. So memory that is taken again costs no allocation, one count up and one down: 35 ns less a column
-//! than a buffer made anew, two counts and a slot that is locked twice.
+//! A slot is an Arrow buffer and the address of its bytes, as returned by the allocator or the
+//! A slot is an Arrow buffer and the address of its bytes, as returned by the allocator or the
+//! system. While no one shares the buffer, its bytes are written through the address, never through
+//! the buffer. Reusing memory therefore costs no allocation, one increment and one decrement: 35 ns
+//! less a column than a new buffer, which takes two counts and two locks of a slot.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -21,33 +22,35 @@ use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
 use crate::kernel::region::Region;
 
-/// Buffers above this are mappings of their own: an allocator would write zeros to what the system
-/// has just cleared.
+/// Larger buffers are mapped directly: an allocator would zero pages that the system has just
+/// cleared.
 const MAPPED: usize = 8 << 20;
 
-/// Supplies memory for columns.
+/// A supplier of memory for columns.
 pub(crate) trait Supply {
-    /// At least `len` bytes with any contents.
+    /// Returns at least `len` bytes with any contents.
     fn take(&mut self, len: usize) -> Piece;
 
-    /// The first `len` bytes of `piece` as an Arrow buffer.
+    /// Returns the first `len` bytes of `piece` as an Arrow buffer.
     fn freeze(&mut self, piece: Piece, len: usize) -> Buffer;
 }
 
 /// Initialised bytes, aligned for all numbers.
 pub(crate) struct Slot {
-    /// Where they are, as they were allocated or mapped: what is written through it comes from no reference.
+    /// The address of the bytes, from the allocation or mapping: it is not derived from a
+    /// reference.
     start: NonNull<u8>,
-    /// All of them, which it owns.
+    /// The owner of all bytes.
     buffer: Buffer,
 }
 
-// SAFETY: `start` is used by `Slot::bytes` only, which borrows the slot for itself alone; buffers move.
+// SAFETY: only `Slot::bytes` accesses memory through `start`, and it borrows the slot exclusively.
+// Buffers are `Send`.
 unsafe impl Send for Slot {}
-// SAFETY: nothing that takes a shared slot uses `start`; buffers are shared.
+// SAFETY: no function of a shared slot accesses memory through `start`. Buffers are `Sync`.
 unsafe impl Sync for Slot {}
 
-/// Says where the bytes are, and does not read them.
+/// Prints the address, not the bytes.
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Slot").field(&self.start).field(&self.buffer.len()).finish()
@@ -55,7 +58,7 @@ impl fmt::Debug for Slot {
 }
 
 impl Slot {
-    /// `len` bytes, all of them zeros.
+    /// Creates `len` bytes of zeros.
     pub(crate) fn new(len: usize) -> Self {
         let (start, owner): (_, Arc<dyn Allocation>) =
             match Region::new(if len > MAPPED { len } else { 0 }) {
@@ -66,64 +69,65 @@ impl Slot {
                 }
             };
         let start = NonNull::new(start).expect("allocations are not at zero");
-        // SAFETY: `len` initialised bytes are at `start`, on the heap or a mapping, and stay there while
-        // the owner lives, which the buffer has. They are written by `Slot::bytes` only, whose caller sees to
-        // it that nobody can read them then.
+        // SAFETY: `len` initialised bytes are at `start`, on the heap or in a mapping, and stay at
+        // that address while the owner lives, which the buffer holds. Only `Slot::bytes` writes the
+        // bytes, and its caller promises that no one can read them at that time.
         let buffer = unsafe { Buffer::from_custom_allocation(start, len, owner) };
         Self { start, buffer }
     }
 
-    /// Bytes that it has.
+    /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len()
     }
 
-    /// True if no array has the buffer any more.
+    /// Returns whether no array shares the buffer.
     pub(crate) fn is_idle(&self) -> bool {
         let idle = self.buffer.strong_count() == 1;
-        // Others count down with `Release`: what they read is read before anything is written here.
+        // Other owners decrement with `Release`: their reads happen before any write here.
         fence(Ordering::Acquire);
         idle
     }
 
-    /// All bytes, as numbers.
+    /// Returns all bytes, as numbers.
     ///
     /// # Safety
-    /// No buffer over them is anywhere else, nor any reference that one handed out.
+    /// No other buffer over these bytes exists, nor any reference from one.
     unsafe fn bytes<T: ArrowNativeType>(&mut self) -> &mut [T] {
         let len = self.buffer.len() / size_of::<T>();
-        // SAFETY: so many initialised bytes are at `start`, aligned to a line at the least; the trait is
-        // Arrow's, sealed, for numbers, of which any bytes are one. Buffers are the only way to them, the
-        // caller promises that this is the only one, and it is borrowed until what is returned is done with.
+        // SAFETY: `len` initialised numbers are at `start`, aligned to a cache line at least. The
+        // trait is sealed by Arrow and only for numbers, for which any bytes are valid. Only
+        // buffers give other access to the bytes. By the caller's promise this slot's buffer is the
+        // only one, and the slot stays borrowed as long as the returned slice.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast().as_ptr(), len) }
     }
 }
 
-/// Bytes that nobody else has: the buffer of its slot is the only one, until it is frozen.
+/// Bytes with a single owner: no other buffer shares the slot's bytes until the piece is frozen.
 #[derive(Debug)]
 pub(crate) struct Piece {
     slot: Slot,
-    /// Where the slot comes from, as its supplier numbers places.
+    /// The slot's origin, in the supplier's numbering.
     home: Option<(usize, usize)>,
 }
 
 impl Piece {
-    /// Of a slot that nobody else has.
+    /// Creates a piece of an idle slot.
     ///
     /// # Panics
-    /// If somebody has.
+    /// If an array shares the slot's buffer.
     pub(crate) fn new(slot: Slot, home: Option<(usize, usize)>) -> Self {
         assert!(slot.is_idle(), "nobody else has the buffer");
         Self { slot, home }
     }
 
-    /// The bytes as numbers; the buffer is aligned for all of them.
+    /// Returns the bytes as numbers; the buffer is aligned for all number types.
     pub(crate) fn as_mut<T: ArrowNativeType>(&mut self) -> &mut [T] {
         // SAFETY: a piece has an idle slot, and hands out no buffer before it ends.
         unsafe { self.slot.bytes() }
     }
 
-    /// The first `len` bytes as a buffer, the slot, and where it comes from.
+    /// Returns the first `len` bytes as a buffer, the slot, and its origin.
     pub(crate) fn into_parts(self, len: usize) -> (Buffer, Slot, Option<(usize, usize)>) {
         (self.slot.buffer.slice_with_length(0, len), self.slot, self.home)
     }

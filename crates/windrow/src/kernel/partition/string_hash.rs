@@ -7,11 +7,11 @@
 //! 17 to 32 bytes: fold the first 16, then the last 16
 //! ```
 //!
-//! Lengths vary from row to row, and a branch on them would be guessed wrong for every other row, at
-//! the price of several words. So strings of up to [`SHORT`] bytes go one way, whatever their length:
-//! both steps are made, the first is dropped where there is none; `first | last` comes from two loads,
-//! at the start and at the end, brought into place by a shuffle that the length chooses. Nothing
-//! waits for the row before, so the CPU works at several rows at once.
+//! Lengths vary from row to row: a branch on them would be mispredicted for every other row, at the
+//! price of several words. Strings of up to [`SHORT`] bytes therefore take one path, whatever their
+//! length. The path makes both steps and drops the first if there is none. Two loads, at the start
+//! and at the end, make `first | last`, arranged by a shuffle that the length selects. No row waits
+//! for the row before, so the CPU works at several rows at once.
 
 use std::ops::Deref;
 
@@ -24,11 +24,11 @@ use super::views::{INLINE, outside};
 pub(crate) const SALTS: [u64; 3] =
     [0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9, 0x4b33_a62e_d433_d4a3];
 
-/// The longest string that is hashed in two steps.
+/// Longest string, in bytes, that is hashed in two steps.
 #[cfg(target_arch = "x86_64")]
 const SHORT: usize = 32;
 
-/// The word of a byte string: 16 bytes a step, the last step overlapping the one before it.
+/// Returns the word of a byte string: 16 bytes a step, the last step overlapping the one before it.
 pub(crate) fn word(bytes: &[u8]) -> u64 {
     let eight =
         |at: usize| bytes[at..].first_chunk().map_or(0, |word: &[u8; 8]| u64::from_le_bytes(*word));
@@ -52,7 +52,7 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     fold(word ^ first, SALTS[2] ^ last)
 }
 
-/// The words of strings: string `i` is `bytes[offsets[i]..offsets[i + 1]]`.
+/// Writes the words of strings: string `i` is `bytes[offsets[i]..offsets[i + 1]]`.
 ///
 /// # Panics
 /// If there are fewer strings than words, or offsets do not ascend or leave `bytes`.
@@ -62,16 +62,16 @@ pub(crate) fn words<O: OffsetSizeTrait>(offsets: &[O], bytes: &[u8], out: &mut [
     {
         let total = offsets[out.len()].as_usize().wrapping_sub(offsets[0].as_usize());
         if total <= out.len() * SHORT && crate::kernel::cpu::detected!("sse4.1", "bmi2") {
-            // SAFETY: the CPU has both.
+            // SAFETY: the CPU has SSE4.1 and BMI2.
             return unsafe { shuffled::words(offsets, bytes, out) };
         }
     }
     words_portable(offsets, bytes, out);
 }
 
-/// The words of views: strings of up to [`INLINE`] bytes lie in the view itself, behind their length;
-/// longer ones in one of `buffers`. A view that points to none of their bytes, which only a null may,
-/// is as an empty string.
+/// Writes the words of views. Strings of up to [`INLINE`] bytes lie in the view itself, after the
+/// length; longer ones lie in one of `buffers`. An invalid view, allowed only at a null row, counts
+/// as an empty string.
 ///
 /// # Panics
 /// If there are fewer views than words.
@@ -79,7 +79,7 @@ pub(crate) fn view_words(views: &[u128], buffers: &[impl Deref<Target = [u8]>], 
     let views = &views[..out.len()];
     #[cfg(target_arch = "x86_64")]
     if crate::kernel::cpu::detected!("sse4.1", "bmi2") {
-        // SAFETY: the CPU has both.
+        // SAFETY: the CPU has SSE4.1 and BMI2.
         return unsafe { shuffled::view_words(views, buffers, out) };
     }
     view_words_portable(views, buffers, out);
@@ -110,8 +110,8 @@ mod shuffled {
 
     use super::{INLINE, OffsetSizeTrait, SALTS, SHORT, fold, view_word, word};
 
-    /// For each length, where the bytes of `first | last` are in the eight bytes at the start and the
-    /// eight at the end: 0 to 7 and 8 to 15; from [`ZERO`] on, nowhere.
+    /// For each length, the source of each byte of `first | last`: 0 to 7 from the eight bytes at
+    /// the start, 8 to 15 from the eight at the end, and zero from [`ZERO`] on.
     const PLACES: [[u8; 16]; SHORT + 1] = {
         const ZERO: u8 = 0x80;
         let mut places = [[0; 16]; SHORT + 1];
@@ -126,7 +126,7 @@ mod shuffled {
                     _ => 8,
                 };
                 places[len][byte] = if byte < 8 {
-                    // The first byte of up to three comes second, behind the middle one.
+                    // The first byte of up to three comes second, after the middle one.
                     match (len, byte) {
                         (1..4, 0) => (len / 2) as u8,
                         (1..4, 1) => 0,
@@ -145,11 +145,11 @@ mod shuffled {
         places
     };
 
-    /// As the portable twin.
+    /// Writes the words of strings as the portable twin does.
     #[target_feature(enable = "sse4.1,bmi2")]
     pub(super) fn words<O: OffsetSizeTrait>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
-        // Rows whose string starts at 8 and no more than this further have eight bytes in front of
-        // them, and as many as a short string may have from their start on.
+        // Strings that start between 8 and `room + 8` have eight bytes before and `SHORT` bytes
+        // after their start.
         let room = bytes.len().checked_sub(8 + SHORT);
         let Some(room) = room else { return super::words_portable(offsets, bytes, out) };
         let mut start = offsets[0].as_usize();
@@ -157,8 +157,8 @@ mod shuffled {
             let end = end.as_usize();
             let len = end.wrapping_sub(start);
             *slot = if len <= SHORT && start.wrapping_sub(8) <= room {
-                // SAFETY: `len` is at most `SHORT`; there are 8 bytes in front of `start` and
-                // `SHORT` behind it, so also 8 and 16 bytes in front of `end` if that is at 16.
+                // SAFETY: `len` is at most `SHORT`. `bytes` has 8 bytes before `start` and `SHORT`
+                // after it.
                 unsafe { short(bytes.as_ptr().add(start), len) }
             } else {
                 word(&bytes[start..end])
@@ -167,8 +167,8 @@ mod shuffled {
         }
     }
 
-    /// As the portable twin. Whether a string is in its view or outside is as hard to guess as its
-    /// length; a place is chosen, not jumped to.
+    /// Writes the words of views as the portable twin does. Whether a view holds its string is as
+    /// unpredictable as the length: the address is selected without a branch.
     #[target_feature(enable = "sse4.1,bmi2")]
     pub(super) fn view_words(
         views: &[u128],
@@ -178,20 +178,20 @@ mod shuffled {
         for (row, (view, slot)) in views.iter().zip(out).enumerate() {
             let len = *view as u32 as usize;
             let long = len > INLINE;
-            // Of a string inside, the first buffer: it is not read.
+            // For a string inside, the first buffer, which is not read.
             let buffer = (*view >> 64) as u32 as usize & usize::from(long).wrapping_neg();
             let buffer = buffers.get(buffer).map_or(&[][..], Deref::deref);
             let at = (*view >> 96) as usize;
             let outside = buffer.as_ptr().wrapping_add(at);
             let inside = views.as_ptr().wrapping_add(row).cast::<u8>().wrapping_add(4);
             let start = std::hint::select_unpredictable(long, outside, inside);
-            // A view has 8 bytes in front of its string where there is a view before it, and `SHORT`
-            // behind its start with three views after it.
+            // A string in its view has 8 readable bytes before it if there is a view before, and
+            // `SHORT` bytes from its start on if there are three views after.
             let outside = (at >= 8) & (at + SHORT <= buffer.len());
             let inside = (row > 0) & (row + 3 < views.len());
             let room = std::hint::select_unpredictable(long, outside, inside);
             *slot = if room && len <= SHORT && cfg!(target_endian = "little") {
-                // SAFETY: `len` is at most `SHORT`, and there is room on both sides of `start`.
+                // SAFETY: `len` is at most `SHORT`, and `room` covers both sides of `start`.
                 unsafe { short(start, len) }
             } else {
                 view_word(view, buffers)
@@ -199,22 +199,24 @@ mod shuffled {
         }
     }
 
-    /// The word of a string of up to [`SHORT`] bytes.
+    /// Returns the word of a string of up to [`SHORT`] bytes.
     ///
     /// # Safety
-    /// Eight bytes in front of `start` and [`SHORT`] from there on can be read.
+    /// Eight bytes before `start` and [`SHORT`] bytes from `start` on are readable, `len` is at
+    /// most [`SHORT`], and the CPU has SSE4.1 and BMI2.
     #[inline]
     #[target_feature(enable = "sse4.1,bmi2")]
     unsafe fn short(start: *const u8, len: usize) -> u64 {
         debug_assert!(len <= SHORT);
-        // SAFETY: as the caller promised. `end - 8` is at or behind `start - 8`, and `end - 16` is
-        // only read from where it is behind `start`.
+        // SAFETY: the caller provides the bytes around `start`. `end - 8` is at or after
+        // `start - 8`. The first load begins at `end - 16`, or at `start` if the string is shorter.
+        // `len` is an index of `PLACES`.
         unsafe {
             let end = start.add(len);
             let eight = |at: *const u8| u64::from_le(at.cast::<u64>().read_unaligned());
             let plain = SALTS[0] ^ len as u64;
             let folded = fold(plain ^ eight(start), SALTS[1] ^ eight(start.add(8)));
-            // All ones from 17 bytes on. An expression that no compiler makes a branch of.
+            // All ones from 17 bytes on. The compiler makes no branch of this expression.
             let long = ((16 - len as i64) >> 63) as u64;
             let word = plain ^ ((plain ^ folded) & long);
 
@@ -236,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// A view as Arrow lays it out.
+    /// Returns a view in Arrow's layout.
     fn make_view(bytes: &[u8], buffer: u32, at: u32) -> u128 {
         assert_eq!(INLINE, MAX_INLINE_VIEW_LEN as usize);
         let mut view = [0; 16];
@@ -266,7 +268,7 @@ mod tests {
                     .windows(2)
                     .map(|row| word(&bytes[row[0] as usize..row[1] as usize]))
                     .collect();
-                // What lies behind the strings is not looked at, and need not be there.
+                // Bytes after the strings are not used, and need not exist.
                 for behind in [0, 5, 100] {
                     let mut found = vec![0; 119];
                     words(&offsets, &bytes[..end + behind], &mut found);
@@ -305,7 +307,7 @@ mod tests {
             views.push(make_view(bytes, buffer as u32, at as u32));
             expected.push(word(bytes));
         }
-        // Under a null.
+        // An invalid view, as at a null row.
         views[500] = u128::MAX;
         expected[500] = word(&[]);
         for rows in [1, 2, 5, 1000] {

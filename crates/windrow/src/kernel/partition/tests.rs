@@ -1,4 +1,5 @@
-//! Whole orders: every way that a CPU offers against the one that any has, and columns against a stable sort.
+//! Tests whole orders: every level of the CPU against the portable one, and columns against a
+//! stable sort.
 
 use super::Level;
 use super::bits::{Bits, Scratch};
@@ -17,7 +18,7 @@ const LOADS: [Load; 9] = [
     Load::ManyTexts,
 ];
 
-/// All columns of one record batch in the order of `ids`, and its offsets.
+/// Returns all columns of one record batch in the order of `ids`, and the offsets.
 fn moved(
     level: Level,
     ids: &[u32],
@@ -50,7 +51,7 @@ fn moved(
     let bitmaps = if many { 9 } else { 1 };
     let mut scratch = Scratch::default();
     if many {
-        // A group at once, besides one by one.
+        // Several bitmaps at once, besides single bitmaps.
         let sources: Vec<Bits<'_>> = (1..8).map(|n| Bits::new(source, n * 5, rows)).collect();
         let mut words = vec![vec![0u64; rows.div_ceil(64) + 1]; sources.len()];
         let mut targets: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
@@ -118,8 +119,8 @@ fn what_the_cpu_offers_and_what_any_has_give_the_same() {
     }
 }
 
-/// Strings of every length around what is copied at once, with nothing in front of them or something, and with what
-/// may be read behind them or nothing.
+/// Strings of every length around the width of a copy, with and without bytes before and after
+/// them.
 #[test]
 fn strings_of_every_length_are_in_order() {
     let source: Vec<u8> = (0..200_000usize).map(|at| (at * at / 3 % 251) as u8).collect();
@@ -155,7 +156,7 @@ fn columns_that_no_cache_holds_are_in_order() {
     const ROWS: usize = UNCACHED / 8 + 1000;
     let source: Vec<u64> =
         (0..ROWS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-    // SAFETY: eight bytes of any values are a number.
+    // SAFETY: the bytes of numbers are valid bytes.
     let (_, bytes, _) = unsafe { source.align_to::<u8>() };
     let mut out = vec![0u64; ROWS + PAD];
     for partitions in [70u64, 700] {
@@ -169,9 +170,9 @@ fn columns_that_no_cache_holds_are_in_order() {
             let Plan::Ordered(mut planned) = order.plan(&ids, partitions as usize, load) else {
                 panic!("ids are no order");
             };
-            // Output memory starts with a line, or not.
+            // Output memory that starts at a line, and one that does not.
             for start in [out.as_ptr().align_offset(64), out.as_ptr().align_offset(64) + 1] {
-                // SAFETY: as above.
+                // SAFETY: the bytes of numbers are valid bytes, and any bytes are valid numbers.
                 let (_, out, _) = unsafe { out[start..].align_to_mut::<u8>() };
                 planned.fixed(8, bytes, out);
                 let (found, _) = out.as_chunks::<8>();

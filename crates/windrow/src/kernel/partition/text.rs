@@ -1,9 +1,9 @@
-//! Byte strings in a new order: offsets and bytes.
+//! Brings byte strings into a new order: offsets and bytes.
 //!
-//! Where places run from the first to the last, strings of up to [`WIDE`] bytes are copied as one
-//! register each, whatever their length: the next string overwrites what was too much. Lengths
-//! vary, and a branch on them would be guessed wrong every third time. Where runs are appended to
-//! partitions, copies are exact.
+//! If places run from the first to the last, strings of up to [`WIDE`] bytes are copied as one
+//! register each, whatever their length: the next string overwrites the surplus. Lengths vary, and
+//! a branch on them would be mispredicted every third time. If runs are appended to partitions,
+//! copies are exact.
 
 use arrow_array::OffsetSizeTrait;
 
@@ -11,12 +11,12 @@ use super::fixed::Place;
 use super::order::{Mover, PAD, Planned};
 use crate::kernel::copy::copy_short;
 
-/// Bytes of a copy that does not look at the length; at most [`PAD`].
+/// Bytes of a copy that ignores the length; at most [`PAD`].
 const WIDE: usize = 32;
 
 impl Planned<'_> {
-    /// Brings strings into order: string `i` is `bytes[offsets[i]..offsets[i + 1]]`. Offsets of
-    /// the output start at 0; `out` is [`PAD`] bytes longer than all strings together.
+    /// Brings strings into order: string `i` is `bytes[offsets[i]..offsets[i + 1]]`. Offsets of the
+    /// output start at 0; `out` is [`PAD`] bytes longer than all strings together.
     ///
     /// # Panics
     /// If offsets do not ascend or a slice is too short.
@@ -45,7 +45,7 @@ impl Planned<'_> {
     }
 }
 
-/// Strings one behind the other.
+/// Writes strings one after the other.
 struct Strings<'a, O> {
     offsets: &'a [O],
     bytes: &'a [u8],
@@ -85,7 +85,7 @@ impl<O: OffsetSizeTrait> Mover for Lengths<'_, O> {
     }
 }
 
-/// Strings to where their offsets are known already.
+/// Writes strings to known offsets.
 struct Appended<'a, O> {
     offsets: &'a [O],
     bytes: &'a [u8],

@@ -1,4 +1,4 @@
-//! Views of strings: the bytes they refer to, copied out of buffers that are mostly something else's.
+//! Copies the strings of views out of buffers whose bytes mostly belong to other strings.
 //!
 //! ```text
 //! view    length | first 4 bytes | buffer | offset        up to 12 bytes: length | bytes
@@ -7,42 +7,45 @@
 //! buffer 1  ..cccccc................
 //! ```
 //!
-//! Half of the strings are in their views, and no branch knows which: a register is copied for every
-//! row, and the next string overwrites what was too much.
+//! Half of the strings lie in their views, unpredictably: a register is copied for every row, and
+//! the next string overwrites the surplus.
 
 use std::ops::Deref;
 
-/// The longest string that is in its view.
+/// Longest string, in bytes, that a view holds.
 pub(crate) const INLINE: usize = 12;
-/// Bytes of a copy that does not look at the length, and behind `out` that it may touch.
+/// Bytes of a copy whatever the length, and bytes after `out` within the reach of such a copy.
 const WIDE: usize = 32;
 pub(super) const PAD: usize = WIDE;
 
-/// The string of a view that is longer than [`INLINE`]. `None` if the view points nowhere.
+/// Returns the string of a view that is longer than [`INLINE`]. Returns `None` if the view refers
+/// to no bytes of `buffers`.
 pub(crate) fn outside(view: u128, buffers: &[impl Deref<Target = [u8]>]) -> Option<&[u8]> {
     let (len, at) = (view as u32 as usize, (view >> 96) as usize);
     buffers.get((view >> 64) as u32 as usize)?.get(at..)?.get(..len)
 }
 
-/// Bytes of the strings that are not in their views.
+/// Returns the total length of the strings outside of their views.
 pub(super) fn outside_bytes(views: &[u128]) -> usize {
     let lengths = views.iter().map(|view| *view as u32 as usize);
     lengths.map(|len| if len > INLINE { len } else { 0 }).sum()
 }
 
-/// Copies the strings that are not in their views to `out`, one behind the other, and points the views
-/// there, to buffer 0. `out` is [`PAD`] bytes longer than [`outside_bytes`] of them, which is less than
-/// 2^31. A view that points nowhere, which only a null may, becomes an empty string.
+/// Copies the strings outside of their views to `out`, one after the other, and points the views to
+/// the copies in buffer 0. `out` is [`PAD`] bytes longer than the views' [`outside_bytes`], which
+/// are less than 2^31. An invalid view, allowed only at a null row, becomes an empty string.
 ///
 /// # Panics
+/// If `out` is too short.
 /// If `out` is too short.
 pub(super) fn copy_out(views: &mut [u128], buffers: &[impl Deref<Target = [u8]>], out: &mut [u8]) {
     let mut end = 0;
     for view in views {
         let len = *view as u32 as usize;
-        // All ones for a string outside. An expression that no compiler makes a branch of.
+        // All ones for a string outside. The compiler makes no branch of this expression.
         let long = ((INLINE as i64 - len as i64) >> 63) as u64;
-        // Of a string inside, the start of the first buffer: what is copied is overwritten.
+        // For a string inside, the start of the first buffer: the next copy overwrites the copied
+        // bytes.
         let place = (*view >> 64) as u64 & long;
         let (buffer, at) = (place as u32 as usize, (place >> 32) as usize);
         let buffer = buffers.get(buffer).map_or(&[][..], Deref::deref);
@@ -73,7 +76,7 @@ mod tests {
         let bytes: [Vec<u8>; 2] = [1, 3].map(|step| (0..200).map(|i| (i * step) as u8).collect());
         let buffers: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
         let view = |len: u128, buffer: u128, at: u128| len | 7 << 32 | buffer << 64 | at << 96;
-        // Near the end, at the end, long, in the view, and nowhere.
+        // Near the end, at the end, long, in the view, and invalid.
         let mut views = vec![
             view(13, 1, 180),
             view(12, u128::MAX >> 96, 9),

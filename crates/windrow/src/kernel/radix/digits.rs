@@ -1,4 +1,4 @@
-//! The digits that words are sorted by, how often each comes, and the passes that sort by them.
+//! Radix digits of words: their choice, their counts, and a stable pass for each.
 //!
 //! ```text
 //! word     | top bits: alike | digit 1 | digit 0 | the rest | index |
@@ -9,37 +9,38 @@
 use super::Word;
 use crate::kernel::prefetch::Ahead;
 
-/// Bits of one digit: 2,048 counters of four bytes are a quarter of a first-level cache.
+/// Bits of one digit: 2,048 counters of four bytes take a quarter of a first-level cache.
 pub(super) const DIGIT: u32 = 11;
 const DIGITS: usize = 1 << DIGIT;
-/// Bits above the logarithm of the number of words that tell most of them apart, where half of the bits are
-/// always the same: text.
+/// Bits sorted by in addition to the logarithm of the number of words: together they distinguish
+/// most words of text, where half of the bits are always the same.
 const SPARE: u32 = 9;
-/// Words that are put in their places before memory ahead is asked for.
+/// Words moved between two prefetches of memory ahead.
 const SOME: usize = 32;
 
 /// The digits that words are sorted by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Digits {
-    /// How many there are.
+    /// Number of digits.
     pub(super) many: u32,
     /// The lowest bit.
     pub(super) from: u32,
-    /// Bits of each.
+    /// Bits of each digit.
     width: u32,
 }
 
 impl Digits {
-    /// Those that tell most of `count` words apart, which differ between the bits `low` and `high`.
+    /// Chooses digits that distinguish most of `count` words, which differ between the bits `low`
+    /// and `high`.
     pub(super) fn of(count: usize, low: u32, high: u32) -> Self {
         let bits = (high - low).min(count.ilog2() + SPARE).min(2 * DIGIT);
         let many = bits.div_ceil(DIGIT);
-        // Digits of equal width: no pass is for a bit or two.
+        // Equal widths avoid a pass over a bit or two.
         let width = bits.div_ceil(many);
         Self { many, from: high.saturating_sub(many * width).max(low), width }
     }
 
-    /// The value of digit number `at`.
+    /// Returns the value of digit number `at`.
     #[inline(always)]
     fn digit<W: Word>(self, word: W, at: usize) -> usize {
         (word.into() >> (self.from + at as u32 * self.width)) as usize & self.mask()
@@ -51,7 +52,7 @@ impl Digits {
     }
 }
 
-/// How often each value of each of `N` digits comes.
+/// Occurrences of each value of each of `N` digits.
 #[derive(Debug)]
 pub(super) struct Counts<const N: usize>([[u32; DIGITS]; N]);
 
@@ -69,13 +70,13 @@ impl<const N: usize> Counts<N> {
         }
     }
 
-    /// A stable pass over each digit, the lowest first, of the words that were counted. True if they are in
-    /// the scratch then.
+    /// Sorts the counted words by a stable pass over each digit, the lowest first. Returns true if
+    /// the result is in `scratch`.
     ///
     /// Benefit of unchecked stores: 8 % of a sort of 8,192 numbers.
     ///
     /// # Panics
-    /// If the scratch is shorter, or other words were counted.
+    /// If `scratch` is shorter than `words`, or if `words` are not as many as were counted.
     #[must_use]
     pub(super) fn spread<W: Word>(
         &mut self,
@@ -100,8 +101,8 @@ impl<const N: usize> Counts<N> {
             for some in source[..count].chunks(SOME) {
                 for &word in some {
                     let at = &mut ends[(word.into() >> shift) as usize & mask];
-                    // SAFETY: each value's words have places of their own below the number of all words,
-                    // which `target` has room for, as long as these are the words that were counted.
+                    // SAFETY: the counted words are `words`, so the words of each value have places
+                    // of their own below the number of words. `target` is at least as long.
                     unsafe { *target.get_unchecked_mut(*at as usize) = word };
                     *at += 1;
                 }

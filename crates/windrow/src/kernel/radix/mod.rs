@@ -1,4 +1,4 @@
-//! Sorting of words that are unique: key bits above an index.
+//! Sorting of unique words: key bits above a row index.
 //!
 //! ```text
 //! 1. runs     a few at the most, up or down: a merge sort that finds runs
@@ -9,12 +9,12 @@
 //!             small ones by comparison, large ones by 2. and 3. over the rest
 //! ```
 //!
-//! Who makes the words can make them only when they are put in their parts, and read each part while it is in the
-//! cache: [`sort_made`].
+//! With generated words ([`sort_made`]), the sort generates words as it puts them into parts, and
+//! the caller can read each part while it is in the cache.
 //!
-//! The words carry a row index in their low bits, so that the order of equal keys is that of the rows: the
-//! sort is stable without having to be. Words of 32 bits take three quarters of the time of those of 64, if
-//! what tells most rows apart fits into them.
+//! The words carry a row index in their low bits, so equal keys end up in the order of their rows:
+//! the sort is stable without a stable algorithm. Words of 32 bits take three quarters of the time
+//! of words of 64 bits, if the bits that distinguish most rows fit into them.
 
 mod digits;
 mod parts;
@@ -23,41 +23,41 @@ use self::digits::{Counts, DIGIT, Digits};
 use self::parts::Parts;
 use super::prefetch::Ahead;
 
-/// What is sorted: a number of 32 or 64 bits.
+/// A number to sort, of 32 or 64 bits.
 pub(crate) trait Word: Copy + Default + Ord + Into<u64> {
-    /// The bytes of words.
+    /// Returns the bytes of words.
     fn bytes(words: &[Self]) -> &[u8];
 }
 
 impl Word for u32 {
     fn bytes(words: &[Self]) -> &[u8] {
-        // SAFETY: numbers are their bytes, and nothing else.
+        // SAFETY: every byte of a number is initialised and valid as a byte.
         unsafe { words.align_to().1 }
     }
 }
 
 impl Word for u64 {
     fn bytes(words: &[Self]) -> &[u8] {
-        // SAFETY: as above.
+        // SAFETY: every byte of a number is initialised and valid as a byte.
         unsafe { words.align_to().1 }
     }
 }
 
-/// Words that are not split: with their scratch half of a second-level cache.
+/// Most words sorted without a split: with their scratch they take half of a second-level cache.
 const NEAR: usize = 1 << 15;
-/// Words of a group that are sorted by insertion without a call: 341 records of 12 columns, 40 % of them equal,
-/// were sealed with a tenth of all instructions in such calls.
+/// Most words of a group sorted by insertion without a call: when 341 records of 12 columns, 40 %
+/// of them equal, were sealed, such calls took a tenth of all instructions.
 const TINY: usize = 12;
 /// Below this many words a comparison sort wins over clearing the counters.
 const SMALL: usize = 512;
-/// Words that are looked at for runs at once.
+/// Words searched for runs at once.
 const SAMPLE: usize = 128;
-/// Runs that are merged: each level of their merge takes as long as a radix pass. Of sixteen runs of 8,192
-/// words in all the merge takes three times as long as the passes.
+/// Most runs that are merged: each level of their merge takes as long as a radix pass. For sixteen
+/// runs of 8,192 words in all, the merge takes three times as long as the passes.
 const FEW_RUNS: usize = 4;
 
-/// Sorts `words`, which differ in the bits from `low` to `high` or below `low`, where they ascend
-/// with their place. `scratch` is overwritten. Memory `ahead` is asked for on the way.
+/// Sorts `words`. They differ in the bits from `low` to `high` or below `low`, and the bits below
+/// `low` ascend with a word's position. Overwrites `scratch`. Prefetches memory `ahead` on the way.
 pub(crate) fn sort<W: Word>(
     words: &mut Vec<W>,
     scratch: &mut Vec<W>,
@@ -73,20 +73,21 @@ pub(crate) fn sort<W: Word>(
             words.reverse();
             return;
         }
-        // The standard library's stable sort is built on runs, up or down.
+        // The standard library's stable sort detects ascending and descending runs.
         words.sort();
         return;
     }
-    // Whatever is in it is overwritten.
+    // The old contents are overwritten.
     scratch.resize(words.len(), W::default());
     if sort_spread(words, scratch, low, high, ahead) {
         std::mem::swap(words, scratch);
     }
 }
 
-/// As [`sort`], of `count` words that need not be there before: `make` writes those from a place on, the same ones
-/// whenever it is asked for them. `words` gets all of them, in order; `done` is called with those that are
-/// so far, the last time with all.
+/// Sorts `count` generated words as [`sort`] does. `make(first, block)` writes the words from
+/// number `first` on into `block` and must be deterministic: a block may be generated several
+/// times. `words` receives the sorted words. `done` is called with each sorted prefix, at last with
+/// all words.
 pub(crate) fn sort_made<W: Word>(
     make: impl Fn(usize, &mut [W]),
     count: usize,
@@ -94,7 +95,7 @@ pub(crate) fn sort_made<W: Word>(
     (low, high): (u32, u32),
     mut done: impl FnMut(&[W]),
 ) {
-    // Whatever is in it is overwritten.
+    // The old contents are overwritten.
     words.resize(count, W::default());
     if count > NEAR && high.saturating_sub(low) > DIGIT {
         let (mut some, mut turns) = ([W::default(); SAMPLE], Turns::default());
@@ -114,7 +115,7 @@ pub(crate) fn sort_made<W: Word>(
     done(words);
 }
 
-/// How words go up and down.
+/// Counts of ascents and descents between neighbours.
 #[derive(Default)]
 struct Turns<W> {
     last: Option<W>,
@@ -123,7 +124,8 @@ struct Turns<W> {
 }
 
 impl<W: Word> Turns<W> {
-    /// Goes on with `words`; true if all so far are more than a few runs, up or down.
+    /// Continues with `words`. Returns true if the words so far are more than a few runs, ascending
+    /// or descending.
     fn are_many(&mut self, words: &[W]) -> bool {
         let descents = words.windows(2).filter(|pair| pair[0] > pair[1]).count();
         let behind = self.last.zip(words.first().copied()).map(|(last, first)| last > first);
@@ -135,8 +137,8 @@ impl<W: Word> Turns<W> {
     }
 }
 
-/// As [`sort`], without a look for runs; `scratch` is as long as the words. True if the sorted words are in
-/// the scratch. Memory `ahead` may be asked for on the way.
+/// Sorts as [`sort`] does, without a search for runs; `scratch` is as long as `words`. Returns true
+/// if the sorted words are in `scratch`. May prefetch memory `ahead` on the way.
 #[must_use]
 fn sort_spread<W: Word>(
     words: &mut [W],
@@ -149,7 +151,7 @@ fn sort_spread<W: Word>(
         words.sort_unstable();
         return false;
     }
-    // Skewed keys leave the top bits of most groups alike.
+    // With skewed keys, the top bits of most groups agree.
     let first: u64 = words[0].into();
     let differ = words.iter().fold(0, |bits, &word| bits | (word.into() ^ first));
     let high = high.min(u64::BITS - differ.leading_zeros());
@@ -174,15 +176,15 @@ fn sort_spread<W: Word>(
         counts.spread(digits, words, scratch, ahead)
     };
     let (words, scratch) = if moved { (scratch, words) } else { (words, scratch) };
-    // Few words are far from their place, mostly.
+    // Most words are near their place.
     if digits.from > low && !insert_each(words, words.len()) {
         sort_groups(words, scratch, low, digits.from);
     }
     moved
 }
 
-/// Sorts words by insertion, with `moves` at the most; a word's own may be more. False if that is not enough: some
-/// are then nearer to their place.
+/// Sorts words by insertion until more than `moves` moves were needed; the last word may exceed the
+/// limit. Returns false if the limit ended the sort: some words are then nearer to their place.
 #[inline(always)]
 fn insert_each<W: Word>(words: &mut [W], mut moves: usize) -> bool {
     for at in 1..words.len() {
@@ -297,14 +299,14 @@ mod tests {
                 let word = |at| (key(at) & 0xfff_ffff_ffff) << 20 | at;
                 let words: Vec<u64> = (0..count as u64).map(word).collect();
                 check(&words, 20, 64, name);
-                // As narrow ones; keys that are cut are others.
+                // The same keys as narrow words; cutting keys changes them.
                 let narrow = words.iter().zip(0..).map(|(word, at)| (word >> 20 << 17) as u32 | at);
                 check(&narrow.collect::<Vec<u32>>(), 17, 32, name);
             }
         }
     }
 
-    /// Words are sorted, whether they are there or made.
+    /// Checks that existing words and generated words are sorted.
     fn check<W: Word + std::fmt::Debug>(words: &[W], low: u32, high: u32, name: &str) {
         let (mut sorted, mut expected) = (words.to_vec(), words.to_vec());
         expected.sort_unstable();
@@ -320,7 +322,7 @@ mod tests {
             let words: Vec<u64> = (0..3 * NEAR as u64)
                 .map(|at| {
                     state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e);
-                    // A tenth of them over all bits, the others fewer.
+                    // A tenth of the keys vary in all bits, the others in fewer.
                     let key = if state >> 60 == 0 { state >> 20 } else { state >> 20 >> skew };
                     key << 20 | at
                 })
@@ -331,7 +333,7 @@ mod tests {
             sort(&mut sorted, &mut Vec::new(), (20, 64), &mut Ahead::default());
             assert!(sorted == expected, "skewed by {skew} bits");
             made(&words, 20, 64);
-            // The first block does not tell how many bits differ.
+            // The first block does not show how many bits differ.
             let mut late = words;
             late[..5000].iter_mut().for_each(|word| *word = *word >> 30 << 20 | *word & 0xf_ffff);
             made(&late, 20, 64);
@@ -342,7 +344,7 @@ mod tests {
         made::<u64>(&[], 20, 64);
     }
 
-    /// Words that are made are sorted as others are, and told of as they are.
+    /// Checks that `sort_made` sorts generated words and reports progress with sorted prefixes.
     fn made<W: Word>(words: &[W], low: u32, high: u32) {
         let mut expected = words.to_vec();
         expected.sort_unstable();

@@ -1,4 +1,4 @@
-//! More words than a cache holds, put by their top bits in parts that it does.
+//! Splits more words than a cache holds by their top bits, into parts that fit into a cache.
 //!
 //! ```text
 //! words    made a block at a time in the first-level cache, twice: to be counted, and to be put in their part
@@ -6,31 +6,31 @@
 //!           \_ sorted _/ \_ not yet __/      what is done can be read while it is in the cache
 //! ```
 //!
-//! Words that are made twice are written and read once less than words that lie in memory before they are
-//! sorted: of 2^20 numbers the sort takes a fifth less time.
+//! A word generated twice is written and read once less than a word that lies in memory before the
+//! sort: sorting 2^20 numbers takes a fifth less time.
 //!
-//! Invariant: the words of a part are greater than those of the parts before it.
+//! Invariant: the words of a part are greater than the words of earlier parts.
 
 use super::{Word, sort_spread};
 use crate::kernel::prefetch::{Ahead, LINE, prefetch_written};
 
-/// Bits of what words are split by: as many streams as are written without missing the TLB.
+/// Most bits to split by: as many streams as can be written without TLB misses.
 const SPLIT: u32 = 8;
 const PARTS: usize = 1 << SPLIT;
-/// Words of a part, as the logarithm: with their scratch they stay in the caches of a core.
+/// Logarithm of the words of a part: with their scratch they stay in the caches of a core.
 const PART: u32 = 12;
-/// Words that are made at once.
+/// Words generated at once.
 pub(super) const BLOCK: usize = 1024;
 
-/// Where the words of each part end.
+/// The ends of the parts.
 #[derive(Debug)]
 pub(super) struct Parts {
     ends: [u32; PARTS],
-    /// The bits above which the words of a part agree.
+    /// The lowest bit in which all words of a part agree.
     from: u32,
 }
 
-/// A digit of some bits, from one on.
+/// A digit of `width` bits, the lowest of which is `from`.
 #[derive(Clone, Copy)]
 struct Digit {
     from: u32,
@@ -45,11 +45,13 @@ impl Digit {
 }
 
 impl Parts {
-    /// Puts words that differ between the bits `low` and `high` in their parts of `target`, as many as that
-    /// has room for. `make` writes those from a place on, the same ones whenever it is asked for them.
+    /// Writes as many generated words as fill `target`, sorted into parts; the words differ between
+    /// the bits `low` and `high`. `make(first, block)` writes the words from number `first` on and
+    /// must be deterministic: each block is generated at least twice.
     ///
     /// # Panics
-    /// If there are none, or more than 32 bits can number; if `make` writes others the second time.
+    /// If `target` is empty or longer than 32 bits can number, or if words of a later generation
+    /// exceed the bounds of `target`.
     pub(super) fn of<W: Word>(
         make: impl Fn(usize, &mut [W]),
         target: &mut [W],
@@ -63,7 +65,7 @@ impl Parts {
         let first: u64 = block[0].into();
         let differ = |words: &[W]| words.iter().fold(0, |bits, &word| bits | (word.into() ^ first));
         let top = |bits: u64| high.min(u64::BITS - bits.leading_zeros()).max(low);
-        // Mostly the first block tells which of the top bits differ at all.
+        // The first block usually shows which of the top bits differ.
         let mut bits = differ(&block[..count.min(BLOCK)]);
         let (digit, mut ends) = loop {
             let width = (count.ilog2().saturating_sub(PART)).min(SPLIT).min(top(bits) - low);
@@ -99,14 +101,14 @@ impl Parts {
         Self { ends, from: digit.from }
     }
 
-    /// Words of the largest part.
+    /// Returns the number of words of the largest part.
     pub(super) fn largest(&self) -> usize {
         let lens = self.ends.windows(2).map(|ends| ends[1] - ends[0]);
         lens.fold(self.ends[0], u32::max) as usize
     }
 
-    /// Sorts the words that were put in their parts; calls `done` with all that are in order so far. `scratch`
-    /// has as many as the largest part, at the least.
+    /// Sorts the words part by part and calls `done` with each sorted prefix. `scratch` has at
+    /// least as many words as the largest part.
     pub(super) fn sort<W: Word>(
         &self,
         words: &mut [W],

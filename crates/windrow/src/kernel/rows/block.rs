@@ -1,8 +1,8 @@
-//! Sixteen bytes at a time: what strings are moved in.
+//! Blocks of sixteen bytes, the unit in which strings are moved.
 //!
-//! Of the instructions that every x86-64 has, so that they are inlined into the loops over strings; the
-//! compiler makes single bytes of the same in Rust, which is five times slower for decoding. Each has a
-//! portable twin.
+//! The vector code needs only instructions of every x86-64 CPU, so it inlines into the loops over
+//! strings. From the same code in Rust the compiler makes single bytes, five times slower for
+//! decoding. Each function has a portable twin.
 
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 16;
@@ -10,7 +10,7 @@ pub(crate) const BLOCK: usize = 16;
 /// Sixteen bytes.
 pub(crate) type Block = [u8; BLOCK];
 
-/// Each byte plus `add`, and then with the bits of `flip` complemented.
+/// Adds `add` to each byte and then complements the bits of `flip`.
 #[inline(always)]
 pub(crate) fn sum(block: Block, add: u8, flip: u8) -> Block {
     #[cfg(target_arch = "x86_64")]
@@ -19,7 +19,7 @@ pub(crate) fn sum(block: Block, add: u8, flip: u8) -> Block {
     portable::sum(block, add, flip)
 }
 
-/// The first `len` bytes of `block`, and then those of `behind`.
+/// Returns the first `len` bytes of `block`, followed by bytes of `behind`.
 #[inline(always)]
 pub(crate) fn first(block: Block, behind: Block, len: usize) -> Block {
     #[cfg(target_arch = "x86_64")]
@@ -28,13 +28,13 @@ pub(crate) fn first(block: Block, behind: Block, len: usize) -> Block {
     portable::first(block, behind, len)
 }
 
-/// A bit for each byte: whether it is below 2 once the bits of `flip` are complemented.
+/// Returns a bit for each byte: set if the byte, XORed with `flip`, is below 2.
 #[inline(always)]
 pub(crate) fn ends(block: Block, flip: u8) -> u32 {
     up_to(sum(block, 0, flip), 1)
 }
 
-/// A bit for each byte: whether it is `most` or less.
+/// Returns a bit for each byte: set if the byte is at most `most`.
 #[inline(always)]
 pub(crate) fn up_to(block: Block, most: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -43,13 +43,13 @@ pub(crate) fn up_to(block: Block, most: u8) -> u32 {
     portable::up_to(block, most)
 }
 
-/// The sixteen bytes of `bytes` from `at` on.
+/// Returns the sixteen bytes of `bytes` from `at` on.
 #[inline(always)]
 pub(crate) fn block_at(bytes: &[u8], at: usize) -> Block {
     *bytes[at..].first_chunk().expect("a block")
 }
 
-/// A bit for each byte: whether it is `byte`.
+/// Returns a bit for each byte: set if the byte is `byte`.
 #[inline(always)]
 pub(crate) fn equal(block: Block, byte: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,8 @@ pub(crate) fn equal(block: Block, byte: u8) -> u32 {
     portable::equal(block, byte)
 }
 
-/// Groups of `OF` bytes of both, 1, 2 or 4, one of each in turn: of their first halves, and of the second ones.
+/// Interleaves groups of `OF` bytes (1, 2 or 4) of both blocks: their first halves, then their
+/// second halves.
 #[inline(always)]
 pub(crate) fn joined<const OF: usize>(a: Block, b: Block) -> [Block; 2] {
     #[cfg(target_arch = "x86_64")]
@@ -67,7 +68,7 @@ pub(crate) fn joined<const OF: usize>(a: Block, b: Block) -> [Block; 2] {
     portable::joined::<OF>(a, b)
 }
 
-/// A byte for each bit: all ones if it is set, else none.
+/// Returns a byte for each bit: all ones if the bit is set, else zero.
 #[inline(always)]
 pub(crate) fn spread(bits: u16) -> Block {
     #[cfg(target_arch = "x86_64")]
@@ -84,13 +85,13 @@ mod sse2 {
 
     #[inline(always)]
     fn load(block: Block) -> __m128i {
-        // SAFETY: both are sixteen bytes, of which every pattern is a value.
+        // SAFETY: both types have sixteen bytes and any bit pattern is valid.
         unsafe { std::mem::transmute::<Block, __m128i>(block) }
     }
 
     #[inline(always)]
     fn store(block: __m128i) -> Block {
-        // SAFETY: both are sixteen bytes, of which every pattern is a value.
+        // SAFETY: both types have sixteen bytes and any bit pattern is valid.
         unsafe { std::mem::transmute::<__m128i, Block>(block) }
     }
 
@@ -148,7 +149,7 @@ mod sse2 {
     pub(super) fn spread(bits: u16) -> Block {
         // SAFETY: SSE2 is part of the architecture.
         unsafe {
-            // Each of the two bytes eight times, of which each keeps a bit of its own.
+            // Repeats each of the two bytes eight times; each copy keeps one bit.
             let bytes = _mm_cvtsi32_si128(bits.into());
             let words = _mm_shufflelo_epi16::<0b01_01_00_00>(_mm_unpacklo_epi8(bytes, bytes));
             let own = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);

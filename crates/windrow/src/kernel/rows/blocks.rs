@@ -1,4 +1,4 @@
-//! Byte strings as arrow-row writes them: in blocks, each followed by a byte.
+//! Byte strings in the format of arrow-row: blocks, each followed by a byte.
 //!
 //! ```text
 //! null      00 (nulls first) or FF
@@ -6,24 +6,24 @@
 //! other     02, then blocks: up to 4 of 8 bytes, then of 32; padded with zeros
 //!              each followed by FF, the last one by the number of its bytes
 //! ```
-//! Descending complements all of it but the null.
+//! A descending column complements all bytes but a null's.
 
 use super::super::copy::copy_short;
 use super::block;
 use super::exact::Text;
 
-/// A string without bytes, and any other.
+/// First byte of an empty string, and of any other string.
 pub(crate) const EMPTY: u8 = 1;
 pub(crate) const FULL: u8 = 2;
-/// What follows a block that is not the last.
+/// Byte after each block but the last.
 pub(crate) const MORE: u8 = 0xff;
-/// Bytes of the first blocks, and how many there are.
+/// Bytes of the first blocks, and their number.
 pub(crate) const SMALL: usize = 8;
 pub(crate) const SMALL_BLOCKS: usize = 4;
 /// Bytes of all other blocks.
 pub(crate) const LARGE: usize = 32;
 
-/// Bytes that a string of `len` bytes takes.
+/// Returns the encoded length of a string of `len` bytes.
 pub(crate) fn encoded_len(len: usize) -> usize {
     if len <= SMALL * SMALL_BLOCKS {
         1 + len.div_ceil(SMALL) * (SMALL + 1)
@@ -32,11 +32,11 @@ pub(crate) fn encoded_len(len: usize) -> usize {
     }
 }
 
-/// Writes strings, each at its cursor, and moves the cursors behind them; a null is `null`. Bytes behind them are as
-/// they were.
+/// Writes strings, each at its cursor, and advances the cursors; a null is `null`. Writes nothing
+/// after a string.
 ///
 /// # Panics
-/// If there is no room.
+/// If a string does not fit.
 pub(crate) fn put_blocks<'a>(
     strings: impl Iterator<Item = impl Into<Text<'a>>>,
     null: u8,
@@ -71,7 +71,7 @@ fn put_each<'a>(
     }
 }
 
-/// Writes the code of `string` to the start of `out`; returns its length.
+/// Writes the code of `string` to the start of `out`. Returns its length.
 #[inline(always)]
 pub(crate) fn put_block_string(string: &[u8], flip: u8, out: &mut [u8]) -> usize {
     if string.is_empty() {
@@ -104,7 +104,7 @@ pub(crate) fn put_block_string(string: &[u8], flip: u8, out: &mut [u8]) -> usize
         (rest, at) = (behind, at + SMALL + 1);
     }
     let last = match string.last_chunk::<SMALL>() {
-        // Those in front of the last block are shifted out: lengths are hard to predict.
+        // Shifts out the bytes before the last block: lengths are hard to predict.
         Some(last) => u64::from_le_bytes(*last) >> (8 * (SMALL - rest.len())),
         None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
     };
@@ -112,7 +112,7 @@ pub(crate) fn put_block_string(string: &[u8], flip: u8, out: &mut [u8]) -> usize
     at + SMALL + 1
 }
 
-/// Writes a block of eight bytes, and what follows it.
+/// Writes a block of eight bytes and the following byte.
 #[inline(always)]
 fn put_small(block: [u8; SMALL], behind: u8, flip: u8, out: &mut [u8]) {
     let word = u64::from_ne_bytes(block) ^ u64::from_ne_bytes([flip; SMALL]);
@@ -120,7 +120,7 @@ fn put_small(block: [u8; SMALL], behind: u8, flip: u8, out: &mut [u8]) {
     out[SMALL] = behind ^ flip;
 }
 
-/// Writes a block of 32 bytes, and what follows it.
+/// Writes a block of 32 bytes and the following byte.
 #[inline(always)]
 fn put_large(block: &[u8; LARGE], behind: u8, flip: u8, out: &mut [u8]) {
     let (to, mark) = out[..LARGE + 1].split_at_mut(LARGE);
@@ -153,7 +153,7 @@ mod tests {
                 cursors.push(end);
                 end += if valid { encoded_len(string.len()) } else { 1 };
             }
-            // Last to first, so that what is written behind a code is seen.
+            // Last to first, so that writes after a code are detected.
             cursors.reverse();
             let strings = strings.rev();
             let (mut out, mut twin) = (vec![0xaa; end + 1], vec![0xaa; end + 1]);
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Block by block, as the head of this file says.
+    /// Encodes block by block, as the module's documentation describes.
     fn model(string: &[u8], flip: u8) -> Vec<u8> {
         let mut code = vec![if string.is_empty() { EMPTY } else { FULL }];
         let (mut rest, mut blocks) = (string, 0);

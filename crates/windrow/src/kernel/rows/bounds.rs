@@ -3,13 +3,14 @@
 use super::pack::{coded, prefetch_ahead};
 use crate::kernel::cpu::compiled_for;
 
-/// Numbers that are looked at between two requests for memory.
+/// Numbers read between two prefetches.
 const BLOCK: usize = 64;
 
 compiled_for! {
     ["avx512f" "avx512dq" "avx512vl"]
-    /// Of `values`, as [`super::Code`] has them without nulls: `v ^ (float if v is negative) ^ flip`. The
-    /// greatest number and 0 if there are none.
+    /// Returns the least and the greatest code of `values` without nulls:
+    /// `v ^ (float if v is negative) ^ flip`, see [`super::Code`]. Returns the greatest number and
+    /// 0 if there are no values.
     pub(crate) fn bounds(values: &[[u8; 8]], flip: u64, float: u64) -> (u64, u64) = bounds_of
 }
 

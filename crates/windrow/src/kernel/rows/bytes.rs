@@ -1,4 +1,4 @@
-//! Columns of one byte of each row: Booleans, markers, and the bytes of small numbers.
+//! Writes columns of one byte of each row: Booleans, markers, and the bytes of small numbers.
 //!
 //! ```text
 //! of a column                        bytes of a row, of adjacent columns
@@ -7,26 +7,27 @@
 //! numbers   h0 l0 h1 l1 ...          | m2 | a2 | h2 | l2 |
 //! ```
 //!
-//! 64 rows of up to eight of them are made side by side, joined to words of a row, sixteen rows at a time, and these are stored.
+//! For up to eight columns, the bytes of 64 rows are made side by side, joined to words of a row,
+//! sixteen rows at a time, and stored.
 
 use std::ops::Range;
 
 use super::block::{self, BLOCK, Block, block_at, joined};
 use super::lanes::{Bits, Places, check_bounds};
 
-/// Columns that are written at once: the bytes of a word.
+/// Columns written at once: the bytes of a word.
 const WORD: usize = 8;
-/// Rows that are written at once: bits of a word.
+/// Rows written at once: the bits of a word.
 const ROWS: usize = 64;
 
-/// Where the bytes of a column come from.
+/// The source of a column's bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source<'a> {
     Same(u8),
-    /// What stands for a bit that is not set, and one that is.
+    /// The bytes of an unset and of a set bit.
     Bits(Bits<'a>, [u8; 2]),
-    /// Byte `at` of numbers of `width` bytes, one or two, complemented by `flip`, and if they are negative by
-    /// `float` too.
+    /// Byte `at` of numbers of `width` bytes, one or two, XORed with `flip`, and with `float` if
+    /// the number is negative.
     Values {
         values: &'a [u8],
         width: usize,
@@ -40,14 +41,14 @@ pub(crate) enum Source<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteLane<'a> {
     pub(crate) source: Source<'a>,
-    /// Nothing if all are valid.
+    /// Validity bits; `None` if all bytes are valid.
     pub(crate) valid: Option<Bits<'a>>,
-    /// What stands for one that is not valid.
+    /// The byte of a null.
     pub(crate) null: u8,
 }
 
 impl<'a> ByteLane<'a> {
-    /// Bytes of which none is null.
+    /// Creates a lane without nulls.
     pub(crate) fn of(source: Source<'a>) -> Self {
         Self { source, valid: None, null: 0 }
     }
@@ -63,7 +64,7 @@ impl<'a> ByteLane<'a> {
         has && self.valid.is_none_or(|bits| bits.holds(rows))
     }
 
-    /// Writes the bytes of `count` rows from `row` on; what is behind them is of no meaning.
+    /// Writes the bytes of `count` rows from `row` on; the bytes after them are arbitrary.
     #[inline(always)]
     fn put(&self, row: usize, count: usize, out: &mut [u8; ROWS]) {
         match self.source {
@@ -82,7 +83,7 @@ impl<'a> ByteLane<'a> {
                     let negative = (value.cast_signed() >> 15) as u8;
                     (value >> (8 * at)) as u8 ^ flip ^ (float & negative)
                 };
-                // A loop for each byte: many at a time.
+                // A loop for each byte vectorises.
                 match at {
                     0 => out.iter_mut().zip(values).for_each(|(out, value)| *out = code(value, 0)),
                     _ => out.iter_mut().zip(values).for_each(|(out, value)| *out = code(value, 1)),
@@ -98,7 +99,7 @@ impl<'a> ByteLane<'a> {
     }
 }
 
-/// A byte for each bit: the first if it is not set, else the second.
+/// Returns a byte for each bit: the first if the bit is unset, else the second.
 #[inline(always)]
 fn spread(bits: u64, [zero, one]: [u8; 2]) -> [u8; ROWS] {
     let mut out = [0; ROWS];
@@ -109,11 +110,12 @@ fn spread(bits: u64, [zero, one]: [u8; 2]) -> [u8; ROWS] {
     out
 }
 
-/// Writes adjacent bytes for the rows `rows`; the first of those of the first row is at `places.place(0)`.
+/// Writes adjacent bytes for the rows `rows`; the bytes of the first row start at
+/// `places.place(0)`.
 ///
 /// # Panics
 /// If a place lies outside of `out`, or a row outside of the lanes.
-// A function of its own: inlined into its one caller, Booleans took 7 % longer.
+// Not inlined: inlined into its one caller, Booleans took 7 % longer.
 #[inline(never)]
 pub(crate) fn put_bytes<P: Places>(
     lanes: &[ByteLane<'_>],
@@ -126,7 +128,7 @@ pub(crate) fn put_bytes<P: Places>(
     let out = out.as_mut_ptr();
     for (word, lanes) in lanes.chunks(WORD).enumerate() {
         let places = places.shifted(word * WORD);
-        // SAFETY: places, bits and values were checked above.
+        // SAFETY: places, bits and values were checked above, for all `rows`.
         unsafe {
             match lanes.len() {
                 1 => put_of::<1, P>(lanes, rows.clone(), places, out),
@@ -138,17 +140,18 @@ pub(crate) fn put_bytes<P: Places>(
     }
 }
 
-/// Writes lanes of which there are more than half of `N`, and at most `N`.
+/// Writes more than `N / 2` and at most `N` lanes.
 ///
 /// # Safety
-/// The bytes of the `n`th of `rows` lie within `out` at `places.place(n)`; each lane holds all `rows`.
+/// The bytes of the `n`th of `rows` lie within `out` at `places.place(n)`. Each lane has all
+/// `rows`.
 unsafe fn put_of<const N: usize, P: Places>(
     lanes: &[ByteLane<'_>],
     rows: Range<usize>,
     places: P,
     out: *mut u8,
 ) {
-    // Rows that are these bytes and nothing else.
+    // Whether the rows have these bytes only.
     let is_whole = lanes.len() == N && places.stride() == Some(N);
     let mut columns = [[0; ROWS]; N];
     for first in (0..rows.len()).step_by(ROWS) {
@@ -170,20 +173,22 @@ unsafe fn put_of<const N: usize, P: Places>(
             }
             let (places, count) = (places.behind(first + at), BLOCK.min(count - at));
             if is_whole && count == BLOCK {
-                // SAFETY: as this function's: so many rows, one behind the other.
+                // SAFETY: the caller provides places of `count` rows within `out`; with stride `N`
+                // the rows are adjacent.
                 unsafe { out.add(places.place(0)).cast::<[Block; N]>().write(blocks) };
                 continue;
             }
             for (row, word) in blocks.as_flattened().as_chunks::<N>().0[..count].iter().enumerate()
             {
-                // SAFETY: as this function's.
+                // SAFETY: the caller provides places of whole words of these lanes within `out`.
                 unsafe { store(word, out.add(places.place(row)), lanes.len()) };
             }
         }
     }
 }
 
-/// Words of twice the length: each of `OF` bytes, in as many blocks, and the one whose words stand behind them.
+/// Doubles the length of words: joins each word of `OF` bytes, over as many blocks, with the next
+/// one.
 #[inline(always)]
 fn joined_all<const N: usize, const OF: usize>(blocks: [Block; N]) -> [Block; N] {
     let mut out = blocks;
@@ -199,22 +204,24 @@ fn joined_all<const N: usize, const OF: usize>(blocks: [Block; N]) -> [Block; N]
 /// Stores `count` bytes of a word, more than half of them.
 ///
 /// # Safety
-/// `to` is valid for as many.
+/// `to` is valid for writes of `count` bytes. `count` is more than half of `N`, and at most `N`.
 #[inline(always)]
 unsafe fn store<const N: usize>(word: &[u8; N], to: *mut u8, count: usize) {
     /// # Safety
-    /// `to` is valid for as many bytes, of which `T` is half or more.
+    /// Both pointers are valid for `count` bytes, and `T` has at least half of them, at most all.
     #[inline(always)]
     unsafe fn ends<T>(word: *const u8, to: *mut u8, count: usize) {
         let last = count - size_of::<T>();
-        // SAFETY: as this function's. The last number overlaps the first one, or begins where that ends.
+        // SAFETY: the caller provides `count` bytes. The last number ends with them, and overlaps
+        // or follows the first one.
         unsafe {
             to.cast::<T>().write_unaligned(word.cast::<T>().read_unaligned());
             to.add(last).cast::<T>().write_unaligned(word.add(last).cast::<T>().read_unaligned());
         }
     }
     let from = word.as_ptr();
-    // SAFETY: as this function's.
+    // SAFETY: the caller provides `count` bytes at `to`. Each number has at least half of them: two
+    // for up to four bytes, four for up to eight.
     unsafe {
         match (N, count == N) {
             (_, true) => to.cast::<[u8; N]>().write(*word),
@@ -231,7 +238,7 @@ mod tests {
     use super::super::lanes::{Scattered, Strided};
     use super::*;
 
-    /// A kind, what stands for bits, whether there are nulls, and where its data begin.
+    /// A kind, the bytes of bits, whether there are nulls, and the start of the data.
     fn lane(data: &[u8], (kind, bytes, nullable, at): (u8, [u8; 3], bool, usize)) -> ByteLane<'_> {
         let source = match kind {
             0 => Source::Same(bytes[0]),
@@ -252,7 +259,7 @@ mod tests {
         ByteLane { source, valid, null: bytes[2] }
     }
 
-    /// The byte of a row.
+    /// Returns the byte of a row.
     fn byte(lane: &ByteLane<'_>, row: usize) -> u8 {
         match (lane.valid, lane.source) {
             (Some(valid), _) if !valid.get(row) => lane.null,

@@ -1,4 +1,5 @@
-//! Values of any width out of rows, one column after the other: what there are no blocks of columns for.
+//! Reads values of any width out of rows, one column after the other, where no kernel reads several
+//! columns at once.
 //!
 //! ```text
 //! | .. | v v v | .. |      the bytes of a value, wherever they are, to a number that the caller makes of them
@@ -6,7 +7,8 @@
 //! | n  | .......... |      a bit of a byte for each row, to 64 rows a word ([`take_flags`])
 //! ```
 //!
-//! Bounds are checked once for all rows: a check for each value costs as much again as what is done to it.
+//! Bounds are checked once for all rows: a check for each value would cost as much as the work on
+//! it.
 
 use arrow_buffer::ArrowNativeType;
 
@@ -18,7 +20,8 @@ const STEP: usize = 16;
 /// Rows of a word of bits.
 const WORD: usize = 64;
 
-/// Appends to `values` what `value` makes of the `width` bytes of each of the first `rows` rows.
+/// Converts the `width` bytes of each of the first `rows` rows with `value` and appends the results
+/// to `values`.
 ///
 /// # Panics
 /// If a place lies outside of `bytes`.
@@ -34,28 +37,28 @@ pub(crate) fn take_each<T: ArrowNativeType, P: Places>(
     check_bounds(width, rows, places, bytes.len());
     let target = values.room(rows);
     for row in 0..rows {
-        // SAFETY: the places of all rows were checked, and there is room for a value of each.
+        // SAFETY: the places of all rows were checked, and `target` has space for a value of each.
         unsafe { target.add(row).write(value(read(width, bytes, places.place(row)))) };
     }
     // SAFETY: a value of each row was written.
     unsafe { values.grow(rows) };
 }
 
-/// What the bytes of a row are.
+/// The result of reading a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read<T> {
     pub(crate) value: T,
-    /// Whether the value is one; else it stands for a null.
+    /// Whether the value is valid; otherwise it stands for a null.
     pub(crate) valid: bool,
-    /// Whether they can be read this way at all.
+    /// Whether the bytes can be read this way at all.
     pub(crate) fits: bool,
 }
 
-/// As [`take_each`], of values that may be null; appends 64 rows a word to `valid`. False if a row is not to be
-/// read this way; what was appended is then of no use.
+/// Reads values as [`take_each`] does, with nulls, and appends 64 rows a word to `valid`. Returns
+/// false if a row cannot be read this way; the appended values are then useless.
 ///
 /// # Panics
-/// As [`take_each`].
+/// If a place lies outside of `bytes`.
 #[inline(always)]
 pub(crate) fn take_some<T: ArrowNativeType, P: Places>(
     width: usize,
@@ -75,7 +78,7 @@ pub(crate) fn take_some<T: ArrowNativeType, P: Places>(
         for row in first..rows.min(first + WORD) {
             // SAFETY: the places of all rows were checked.
             let some = value(unsafe { read(width, bytes, places.place(row)) });
-            // SAFETY: there is room for a value of each row.
+            // SAFETY: `target` has space for a value of each row.
             unsafe { target.add(row).write(some.value) };
             word |= u64::from(some.valid) << (row - first);
             fits &= some.fits;
@@ -91,14 +94,15 @@ pub(crate) fn take_some<T: ArrowNativeType, P: Places>(
 /// `bytes` reaches to `at + width`.
 #[inline(always)]
 unsafe fn read(width: usize, bytes: &[u8], at: usize) -> &[u8] {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises that `bytes` reaches to `at + width`.
     unsafe { bytes.get_unchecked(at..at + width) }
 }
 
-/// Appends the `width` bytes of each of the first `rows` rows to `values`, their bits turned around by `flip`.
+/// Appends the `width` bytes of each of the first `rows` rows to `values`, XORed with `flip`.
 ///
-/// It moves whole steps, and those behind a value are overwritten by the next one. Four columns of 3 bytes take 33 us for
-/// 8,192 rows, where arrow-row takes 116; against a checked copy of each it was not measured alone.
+/// Moves whole steps; the next value overwrites the surplus of a step. Four columns of 3 bytes take
+/// 33 us for 8,192 rows, where arrow-row takes 116; a checked copy of each value was not measured
+/// separately.
 ///
 /// # Panics
 /// If a place lies outside of `bytes`.
@@ -116,8 +120,9 @@ pub(crate) fn take_raw<P: Places>(
     }
     let all = rows.checked_mul(width).expect("values fit the address space");
     let target = values.room(all + STEP);
-    // Values of a known number of steps need no loop.
-    // SAFETY: the places were checked; there is room for all values and one step behind them.
+    // Values of a constant number of steps need no loop.
+    // SAFETY: the places were checked. `target` has space for all values and one step after them.
+    // Each width has at most the number of steps of its arm.
     unsafe {
         match width {
             0..=16 => steps::<P, 1>(width, flip, rows, places, bytes, target),
@@ -128,11 +133,11 @@ pub(crate) fn take_raw<P: Places>(
     }
 }
 
-/// Values of `N` steps at the most, the last of which may reach beyond them.
+/// Moves values of at most `N` steps, the last of which may reach beyond the value.
 ///
 /// # Safety
-/// `width` is of `N` steps; `bytes` reaches `width` bytes behind the place of each row; `target` has room for all values
-/// and a step.
+/// `width` is more than `N - 1` steps and at most `N`. `bytes` reaches `width` bytes from the place
+/// of each row on. `target` has space for all values and a step.
 unsafe fn steps<P: Places, const N: usize>(
     width: usize,
     flip: u8,
@@ -143,8 +148,8 @@ unsafe fn steps<P: Places, const N: usize>(
 ) {
     for row in 0..rows {
         let place = places.place(row);
-        // SAFETY: the value lies within `bytes`, and all of the steps where that is asked; steps are less than one
-        // longer than values.
+        // SAFETY: the value lies within `bytes`, and all its steps do where they are read. Steps
+        // exceed a value by less than one step, for which `target` has space.
         unsafe {
             let to = target.add(row * width);
             if place + N * STEP <= bytes.len() {
@@ -158,10 +163,10 @@ unsafe fn steps<P: Places, const N: usize>(
     }
 }
 
-/// As [`steps`], of any number of them.
+/// Moves values as [`steps`] does, of any number of steps.
 ///
 /// # Safety
-/// As [`steps`].
+/// `bytes` reaches `width` bytes from the place of each row on. `target` has space for all values.
 unsafe fn any_steps<P: Places>(
     width: usize,
     flip: u8,
@@ -173,7 +178,7 @@ unsafe fn any_steps<P: Places>(
     let whole = width / STEP * STEP;
     for row in 0..rows {
         let place = places.place(row);
-        // SAFETY: the value lies within `bytes`, and there is room for it.
+        // SAFETY: the value lies within `bytes`, and `target` has space for it.
         unsafe {
             let to = target.add(row * width);
             for at in (0..whole).step_by(STEP) {
@@ -185,10 +190,10 @@ unsafe fn any_steps<P: Places>(
 }
 
 /// # Safety
-/// `from` and `to` are valid for a step.
+/// `from` is readable and `to` writable for a step.
 #[inline(always)]
 unsafe fn copy_step(from: *const u8, flip: u8, to: *mut u8) {
-    // SAFETY: as this function's.
+    // SAFETY: the caller provides a step at both pointers.
     unsafe {
         let step = from.cast::<u128>().read_unaligned();
         to.cast::<u128>().write_unaligned(step ^ u128::from_ne_bytes([flip; STEP]));
@@ -196,16 +201,16 @@ unsafe fn copy_step(from: *const u8, flip: u8, to: *mut u8) {
 }
 
 /// # Safety
-/// `to` is valid for as many bytes as `from` has.
+/// `to` is writable for `from.len()` bytes.
 unsafe fn copy_exact(from: &[u8], flip: u8, to: *mut u8) {
     for (at, byte) in from.iter().enumerate() {
-        // SAFETY: as this function's.
+        // SAFETY: the caller provides `from.len()` bytes at `to`.
         unsafe { to.add(at).write(byte ^ flip) };
     }
 }
 
-/// Appends a bit of the byte of each of the first `rows` rows to each of `flags`, 64 rows a word: the bit that the
-/// number beside it says. Bits behind those of the last row are zeros.
+/// Appends a bit of the byte of each of the first `rows` rows to each of `flags`, 64 rows a word:
+/// the bit with the number beside the vector. Bits after the last row are zeros.
 ///
 /// # Panics
 /// If a place lies outside of `bytes`.
@@ -228,9 +233,9 @@ pub(crate) fn take_flags<P: Places>(
     }
 }
 
-/// Bit `bit` of each byte.
+/// Returns bit `bit` of each byte.
 fn bits_of(heads: &[u8; WORD], bit: usize) -> u64 {
-    // Eight bits that are eight apart, brought together in the highest byte by one multiplication.
+    // One multiplication collects eight bits, eight apart, in the highest byte.
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOGETHER: u64 = 0x0102_0408_1020_4080;
     let (eights, _) = heads.as_chunks::<8>();

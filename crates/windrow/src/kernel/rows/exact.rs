@@ -1,5 +1,5 @@
-//! Byte strings of any layout into rows, where nothing behind them may be overwritten: what stands there may have been
-//! written before.
+//! Writes byte strings of any layout into rows without overwriting the bytes after them, which may
+//! have been written before.
 //!
 //! ```text
 //! string        | s h o r t |n e x t           a mask leaves what is its own, and its end
@@ -8,25 +8,25 @@
 //!                                              its length
 //! ```
 //!
-//! Neither the length of a string nor whether it is null is to be predicted: a null is a string of no bytes. All but the
-//! kernels for AVX-512 is bounds-checked, safe code.
+//! Lengths and nulls are unpredictable: a null counts as a string of no bytes. All code except the
+//! AVX-512 kernels is bounds-checked, safe code.
 
 use super::super::copy::{add_short, copy_short};
 use super::block::{self, BLOCK};
 use super::lengths::{self, add_each};
 use super::text::Form;
 
-/// A string, of a null any.
+/// A string; for a null, any string.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a> {
-    /// Its bytes, and what may be read behind them.
+    /// The string's bytes, and further readable bytes after it.
     beyond: &'a [u8],
     pub(crate) len: usize,
     pub(crate) valid: bool,
 }
 
 impl<'a> Text<'a> {
-    /// The first `len` bytes of `beyond`.
+    /// Takes the first `len` bytes of `beyond`.
     ///
     /// # Panics
     /// If there are fewer.
@@ -41,7 +41,7 @@ impl<'a> Text<'a> {
         &self.beyond[..self.len]
     }
 
-    /// The first bytes, and what is behind them, if there are as many as a block has.
+    /// Returns the first readable bytes, if they fill a block.
     #[inline(always)]
     fn block(self) -> Option<block::Block> {
         self.beyond.first_chunk().copied()
@@ -55,8 +55,8 @@ impl<'a> From<(&'a [u8], bool)> for Text<'a> {
     }
 }
 
-/// Adds the bytes that the codes of strings take to `lengths`, none for a null; returns their sum. A byte up to
-/// `escape` takes two.
+/// Adds the encoded lengths of strings to `lengths`, zero for a null. Returns their sum. A byte up
+/// to `escape` takes two.
 pub(crate) fn add_escaped<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     escape: u8,
@@ -88,17 +88,18 @@ fn add_escaped_each<'a>(
     add_each(strings, lengths::Form::Ended, lengths)
 }
 
-/// How many bytes of `string` are up to `escape`.
+/// Returns how many bytes of `string` are up to `escape`.
 #[inline(always)]
 pub(crate) fn escaped(string: &[u8], escape: u8) -> usize {
     string.iter().filter(|&&byte| byte <= escape).count()
 }
 
-/// Writes strings, each with its end at its cursor, and moves the cursors behind them; nothing for a null. Bytes
-/// behind them are as they were. A byte up to `escape`, which is written in front of it, becomes one more.
+/// Writes strings, each with its end at its cursor, and advances the cursors; writes nothing for a
+/// null or after a string. Before a byte up to `escape`, the function writes `escape`, and adds one
+/// to the byte.
 ///
 /// # Panics
-/// If there is no room.
+/// If a string does not fit.
 pub(crate) fn put_exact<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     form: Form,
@@ -144,7 +145,7 @@ fn put_exact_each<'a>(
     }
 }
 
-/// Whether a byte of a string is up to `escape`: of most there is none.
+/// Returns whether a byte of a string is up to `escape`: most strings have no such byte.
 #[inline(always)]
 fn has_escapes(text: Text<'_>, escape: u8) -> bool {
     match text.block() {
@@ -155,7 +156,7 @@ fn has_escapes(text: Text<'_>, escape: u8) -> bool {
     }
 }
 
-/// Writes one string in which nothing is escaped; returns the bytes written.
+/// Writes one string without escapes. Returns the number of bytes written.
 #[inline(always)]
 fn put_shifted(text: Text<'_>, form: Form, out: &mut [u8]) -> usize {
     let (len, end) = (text.len, form.end ^ form.flip);
@@ -171,8 +172,8 @@ fn put_shifted(text: Text<'_>, form: Form, out: &mut [u8]) -> usize {
     len + 1
 }
 
-/// Writes the first `len` bytes of a block, by two numbers that overlap: to read what is behind them, and write it back,
-/// would wait for what was just written there.
+/// Writes the first `len` bytes of a block, as two overlapping numbers. Reading the bytes after the
+/// string and writing them back would wait for a recent store to them.
 #[inline(always)]
 fn put_block(block: block::Block, len: usize, out: &mut [u8]) {
     let (out, word) = (&mut out[..len], u128::from_le_bytes(block));
@@ -189,12 +190,12 @@ fn put_block(block: block::Block, len: usize, out: &mut [u8]) {
     }
 }
 
-/// Writes strings as they are, each behind its length at its cursor, and moves the cursors behind them; a null is
-/// an empty one. Bytes behind them are as they were. `count` writes a length to the start of what it is given,
-/// and returns its bytes there.
+/// Writes strings unchanged, each after its length at its cursor, and advances the cursors; a null
+/// is an empty string. Writes nothing after a string. `count` writes a length to the start of the
+/// slice and returns the number of its bytes.
 ///
 /// # Panics
-/// If there is no room.
+/// If a string does not fit.
 pub(crate) fn put_counted<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     count: impl Fn(usize, &mut [u8]) -> usize,
@@ -228,7 +229,8 @@ fn put_counted_each<'a>(
     }
 }
 
-/// Writes one string, as [`put_exact`], to the start of `out`; returns the bytes written.
+/// Writes one string to the start of `out`, as [`put_exact`] does. Returns the number of bytes
+/// written.
 pub(crate) fn put_escaped(string: &[u8], form: Form, escape: u8, out: &mut [u8]) -> usize {
     let mut at = 0;
     for &byte in string {
@@ -260,7 +262,7 @@ mod tests {
             let bytes = &source.bytes;
             let strings = source.spans.iter().map(|&(start, end)| match start > end {
                 true => Text::from((&bytes[..3.min(bytes.len())], false)),
-                // Some of them with what is behind them, and some without.
+                // Some with readable bytes after them, and some without.
                 false if start % 3 == 0 => Text::from((&bytes[start..end], true)),
                 false => Text::new(&bytes[start..], end - start, true),
             });

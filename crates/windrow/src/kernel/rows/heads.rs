@@ -1,4 +1,4 @@
-//! What the strings of a column begin with, as the words that a sort moves: behind what all of them share.
+//! Heads of a column's strings, as words to sort: the first bytes after their common prefix.
 //!
 //! ```text
 //! bytes   p e a r l y p l u m ...         eight are read from each string, whatever its length
@@ -13,13 +13,13 @@ use std::ops::Range;
 /// Strings with offsets of 32 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strings<'a> {
-    /// Where each begins, and the last one ends.
+    /// Starts of the strings, and the end of the last one.
     pub(crate) offsets: &'a [i32],
     pub(crate) data: &'a [u8],
 }
 
 impl<'a> Strings<'a> {
-    /// Those from `row` on.
+    /// Returns the strings from `row` on.
     ///
     /// # Panics
     /// If there are fewer.
@@ -27,23 +27,24 @@ impl<'a> Strings<'a> {
         Self { offsets: &self.offsets[row..], ..self }
     }
 
-    /// What string `row` has from `at` on.
+    /// Returns the bytes of string `row` from `at` on.
     fn rest(self, row: usize, at: usize) -> &'a [u8] {
         let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
         &self.data[(start + at).min(end)..end]
     }
 
-    /// Eight bytes of string `row` from `at` on, zeros behind its end; and how long it is.
+    /// Returns eight bytes of string `row` from `at` on, padded with zeros, and the length of the
+    /// string.
     #[inline(always)]
     pub(crate) fn head(self, row: usize, at: usize) -> (u64, usize) {
         let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
         let (from, len) = ((start + at).min(end), end - start);
-        // What follows in the buffer is read along and masked: lengths are hard to predict.
+        // Reads beyond the string and masks the surplus: lengths are hard to predict.
         let Some(bytes) = self.data.get(from..from + HEAD) else {
             return (short_head(&self.data[from..end]), len);
         };
         let word = u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
-        // Twice, since no shift is by 64 bits.
+        // Shifts twice, since a single shift by 64 bits would overflow.
         let behind = 4 * (end - from).min(HEAD);
         (word & !(u64::MAX >> behind >> behind), len)
     }
@@ -52,12 +53,12 @@ impl<'a> Strings<'a> {
 /// Bytes of a head.
 const HEAD: usize = 8;
 
-/// What of the bytes of heads tells them apart.
+/// The bits that distinguish the bytes of heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Letters {
-    /// What all bytes are more than, or 0.
+    /// A number below all bytes, or 0.
     less: u8,
-    /// Bits of a byte less that, from 1 to 8.
+    /// Bits of a byte minus `less`, from 1 to 8.
     bits: u32,
 }
 
@@ -65,24 +66,24 @@ impl Letters {
     /// All bits of all bytes.
     pub(crate) const WHOLE: Self = Self { less: 0, bits: u8::BITS };
 
-    /// For bytes from `least` to `most`: each is at least 1 if `least` is, so that the end of a string is
-    /// told from a byte.
+    /// Creates the alphabet of bytes from `least` to `most`. If `least` is at least 1, so is each
+    /// letter, which distinguishes a byte from the end of a string.
     pub(crate) fn new(least: u8, most: u8) -> Self {
         let less = least.saturating_sub(1);
         Self { less, bits: (u8::BITS - most.saturating_sub(less).leading_zeros()).max(1) }
     }
 
-    /// Bits of a letter.
+    /// Returns the number of bits of a letter.
     pub(crate) fn bits(self) -> u32 {
         self.bits
     }
 
-    /// What is taken off each byte.
+    /// Returns the number subtracted from each byte.
     pub(super) fn less(self) -> u8 {
         self.less
     }
 
-    /// The letters of a head, one behind the other from the highest bit on, and zeros.
+    /// Returns the letters of a head, one after the other from the highest bit on, then zeros.
     #[inline(always)]
     pub(crate) fn code(self, head: u64) -> u64 {
         if self == Self::WHOLE {
@@ -90,7 +91,8 @@ impl Letters {
         }
         let letters = head.to_ne_bytes().map(|byte| byte.saturating_sub(self.less));
         let free = u8::BITS - self.bits;
-        // To the left in each byte, then the second of each two to the first: of bytes, pairs, fours.
+        // To the left in each byte; then the second byte moves next to the first, then pairs, then
+        // fours.
         let mut code = u64::from_ne_bytes(letters) << free;
         for (times, second) in SECONDS {
             code = code & !second | (code & second) << (times * free);
@@ -99,11 +101,11 @@ impl Letters {
     }
 }
 
-/// The second of two bytes, pairs of bytes and fours of them; and how many letters are in front of it.
+/// Masks of the second of two bytes, pairs and fours, and the number of letters before it.
 pub(super) const SECONDS: [(u32, u64); 3] =
     [(1, 0x00ff_00ff_00ff_00ff), (2, 0x0000_ffff_0000_ffff), (4, 0x0000_0000_ffff_ffff)];
 
-/// Bytes from `depth` on that the first `count` strings share.
+/// Returns how many bytes from `depth` on the first `count` strings share.
 ///
 /// # Panics
 /// If there are fewer strings.
@@ -112,7 +114,7 @@ pub(crate) fn shared(strings: Strings<'_>, depth: usize, count: usize) -> usize 
     shared_each((0..count).map(|row| strings.rest(row, depth)))
 }
 
-/// Bytes that byte strings share.
+/// Returns the length of the common prefix of byte strings.
 pub(crate) fn shared_each<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> usize {
     let mut shared = strings.next().unwrap_or(&[]);
     for string in strings {
@@ -120,7 +122,7 @@ pub(crate) fn shared_each<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> us
             break;
         }
         let most = shared.len().min(string.len());
-        // Mostly all of it, in one call.
+        // Mostly equal, which one call finds.
         if shared[..most] == string[..most] {
             shared = &shared[..most];
         } else {
@@ -131,8 +133,9 @@ pub(crate) fn shared_each<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> us
     shared.len()
 }
 
-/// The least and the greatest byte in the heads from `depth` on of the first `count` strings; 255 and 0 if
-/// there is none. Nothing where no kernel looks at them: one by one 8,192 heads take 70 us, more than letters gain.
+/// Returns the least and the greatest byte in the heads from `depth` on of the first `count`
+/// strings; 255 and 0 if there are no bytes. Returns `None` without a vector kernel: one by one,
+/// 8,192 heads take 70 us, more than letters gain.
 ///
 /// # Panics
 /// If there are fewer strings.
@@ -140,14 +143,14 @@ pub(crate) fn head_bounds(strings: Strings<'_>, depth: usize, count: usize) -> O
     assert!(strings.offsets.len() > count, "a string for each head");
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
-        // SAFETY: the features were detected; strings were counted above.
+        // SAFETY: the features were detected. `strings` has more offsets than `count`, as asserted.
         let (done, bounds) = unsafe { super::avx512::heads::head_bounds(strings, depth, count) };
         return Some(bounds_each(strings, depth, done..count, bounds));
     }
     None
 }
 
-/// The portable twin, and the last few: of those in `rows`, and of bytes that were found before.
+/// Continues with `rows`, from bounds found before: the portable twin, and the last few rows.
 fn bounds_each(
     strings: Strings<'_>,
     depth: usize,
@@ -166,7 +169,7 @@ fn bounds_each(
     (least, most.into_iter().fold(0, u8::max))
 }
 
-/// The head of a string at the end of the buffer.
+/// Returns the head of a string at the end of the buffer.
 #[cold]
 fn short_head(bytes: &[u8]) -> u64 {
     let mut word = [0; HEAD];
@@ -174,20 +177,20 @@ fn short_head(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// How the heads of a column become words.
+/// The way from heads of a column to words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackHeads {
-    /// Bytes in front of the head.
+    /// Bytes before the head.
     pub(crate) depth: usize,
-    /// What is taken of its bytes.
+    /// The letters of its bytes.
     pub(crate) letters: Letters,
     /// All ones if the column descends.
     pub(crate) flip: u64,
-    /// Bits that are left out of a code, below 64.
+    /// Low bits omitted from a code, below 64.
     pub(crate) dropped: u32,
-    /// Bits that what is in a word moves up by; 64 if nothing of it stays.
+    /// Bits by which the previous word is shifted up; 64 to drop it.
     pub(crate) width: u32,
-    /// Bits of a place, below 64; nothing if that comes later.
+    /// Bits of a place, below 64; `None` if places are added later.
     pub(crate) place: Option<u32>,
     /// The place of the first word.
     pub(crate) first: usize,
@@ -202,13 +205,13 @@ pub(crate) fn pack_heads(strings: Strings<'_>, with: PackHeads, words: &mut [u64
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
-        // SAFETY: the features were detected; strings were counted above.
+        // SAFETY: the features were detected. `strings` has more offsets than words, as asserted.
         done = unsafe { super::avx512::heads::pack_heads(strings, with, words) };
     }
     pack_each(strings, with, done, words);
 }
 
-/// The portable twin, and the last few: those from `from` on.
+/// Adds the heads from number `from` on: the portable twin, and the last few.
 fn pack_each(strings: Strings<'_>, with: PackHeads, from: usize, words: &mut [u64]) {
     let (shift, places) = with.place.map_or((0, 0), |shift| (shift, u64::MAX));
     for (at, word) in words.iter_mut().enumerate().skip(from) {

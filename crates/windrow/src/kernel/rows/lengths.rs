@@ -1,4 +1,4 @@
-//! How many bytes strings take in rows, found from where each ends: their own bytes are not looked at.
+//! Encoded lengths of strings, from their offsets alone.
 //!
 //! ```text
 //! offsets   0     3     6    10
@@ -9,17 +9,17 @@ use std::hint::select_unpredictable;
 
 use super::blocks;
 
-/// How strings stand in rows.
+/// Encoding of strings in rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Their bytes and one more; a null takes none.
+    /// The bytes and one more; a null takes none.
     Ended,
-    /// In [`blocks`], of which a null is a byte.
+    /// In [`blocks`], with one byte for a null.
     Blocks,
 }
 
 impl Form {
-    /// Bytes of a string of `len`, without a branch on whether it is one.
+    /// Returns the encoded length of a string of `len` bytes, without a branch on validity.
     #[inline(always)]
     fn len(self, len: usize, valid: bool) -> usize {
         match self {
@@ -29,8 +29,8 @@ impl Form {
     }
 }
 
-/// Adds the bytes that strings take to `lengths`, which wrap around; returns their sum. Each string says how long it is,
-/// and whether it is one.
+/// Adds the encoded lengths of strings to `lengths`, which wrap around. Returns their sum. Each
+/// item is the length and the validity of a string.
 pub(crate) fn add_each(
     strings: impl Iterator<Item = (usize, bool)>,
     form: Form,

@@ -8,7 +8,8 @@
 //! heads ..   what a sort looks at
 //! ```
 //!
-//! Each has a portable path, and where that pays one for an instruction set; a test runs both on the same data.
+//! Each kernel has a portable path, and a path for an instruction set where it pays; a test runs
+//! both on the same data.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;

@@ -1,5 +1,5 @@
-//! Numbers as the words that a sort moves: what tells them apart, above their place. And as small codes,
-//! if few of them are worth telling apart.
+//! Packs numbers into words to sort: the bits that distinguish them, above their place. Also packs
+//! numbers into small codes, if few of them need to be distinguished.
 //!
 //! ```text
 //! word = | bits of other columns | bit of a value or null | (code - least) without its lowest bits | place |
@@ -10,32 +10,32 @@ use super::lanes::Bits;
 use crate::kernel::cpu::compiled_for;
 use crate::kernel::prefetch::{LINE, prefetch};
 
-/// How the numbers of a column become words. A code is `v ^ (float if v is negative) ^ flip`.
+/// The way from numbers of a column to words. A code is `v ^ (float if v is negative) ^ flip`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pack {
     pub(crate) flip: u64,
     pub(crate) float: u64,
     pub(crate) least: u64,
-    /// Bits that are left out of a code, below 64.
+    /// Low bits omitted from a code, below 64.
     pub(crate) dropped: u32,
-    /// Bits that what is in a word moves up by; 64 if nothing of it stays.
+    /// Bits by which the previous word is shifted up; 64 to drop it.
     pub(crate) width: u32,
-    /// Bits of a place, below 64; nothing if that comes later.
+    /// Bits of a place, below 64; `None` if places are added later.
     pub(crate) place: Option<u32>,
     /// The place of the first word.
     pub(crate) first: usize,
-    /// The bit in front of a value, if there is one, and all that stands for a null.
+    /// The bit before a value, if any, and the whole code of a null.
     pub(crate) front: u64,
     pub(crate) null: u64,
 }
 
-/// Numbers between two looks at the bits of their nulls: a word of these.
+/// Numbers between two loads of validity bits: a word of bits.
 const BLOCK: usize = 64;
 
-/// Adds each number to its word; `valid` is nothing if none is null.
+/// Adds each number to its word; `valid` is `None` if there are no nulls.
 ///
 /// # Panics
-/// If there are not as many words as values, or fewer bits.
+/// If the number of words differs from the number of values, or there are fewer bits.
 pub(crate) fn pack(values: &[[u8; 8]], valid: Option<Bits<'_>>, pack: Pack, words: &mut [u64]) {
     assert_eq!(values.len(), words.len(), "a word for each value");
     assert!(valid.is_none_or(|valid| valid.holds(values.len())), "a bit for each value");
@@ -55,7 +55,7 @@ compiled_for! {
 #[inline(always)]
 fn pack_each(values: &[[u8; 8]], valid: Option<Bits<'_>>, pack: Pack, words: &mut [u64]) {
     let (shift, places) = pack.place.map_or((0, 0), |shift| (shift, u64::MAX));
-    // A shift by 64 leaves nothing, as no shift of a word does.
+    // A shift by 64 drops the word, which no shift of a word does.
     let (width, kept) = if pack.width < 64 { (pack.width, u64::MAX) } else { (0, 0) };
     let blocks = values.chunks(BLOCK).zip(words.chunks_mut(BLOCK));
     for (block, (values, words)) in blocks.enumerate() {
@@ -72,7 +72,7 @@ fn pack_each(values: &[[u8; 8]], valid: Option<Bits<'_>>, pack: Pack, words: &mu
     }
 }
 
-/// The code of a number without nulls: see [`super::Code`].
+/// Returns the code of a number without nulls: see [`super::Code`].
 #[inline(always)]
 pub(super) fn coded(value: [u8; 8], flip: u64, float: u64) -> u64 {
     let value = u64::from_ne_bytes(value);
@@ -80,10 +80,10 @@ pub(super) fn coded(value: [u8; 8], flip: u64, float: u64) -> u64 {
     value ^ (negative & float) ^ flip
 }
 
-/// Asks for values some blocks ahead: the hardware does not look beyond a page.
+/// Prefetches values some blocks ahead: the hardware does not prefetch beyond a page.
 #[inline(always)]
 pub(super) fn prefetch_ahead(values: &[[u8; 8]]) {
-    /// Bytes from what is read to what is asked for.
+    /// Bytes between the reads and the prefetches.
     const AHEAD: usize = 2048;
     let start = values.as_ptr().cast::<u8>();
     for at in (0..size_of_val(values)).step_by(LINE) {
@@ -91,10 +91,11 @@ pub(super) fn prefetch_ahead(values: &[[u8; 8]]) {
     }
 }
 
-/// Writes words of half the width: without the lowest `shift` of the bits above the place, which has `low` bits.
+/// Writes words of half the width: drops the lowest `shift` bits above the place, which has `low`
+/// bits.
 ///
 /// # Panics
-/// If there are not as many of both; if either is above 32.
+/// If the numbers of words differ, or if `shift` or `low` is above 32.
 pub(crate) fn narrow(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
     assert_eq!(words.len(), narrow.len(), "a narrow word for each");
     assert!(shift <= 32 && low <= 32, "words of 32 bits");
@@ -114,7 +115,7 @@ fn narrow_each(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
     }
 }
 
-/// How the numbers of a column become small codes.
+/// The way from numbers of a column to small codes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clamp {
     pub(crate) flip: u64,
@@ -126,7 +127,7 @@ pub(crate) struct Clamp {
 /// Writes the small code of each number.
 ///
 /// # Panics
-/// If there are not as many codes as values.
+/// If the number of codes differs from the number of values.
 pub(crate) fn clamp(values: &[[u8; 8]], clamp: Clamp, codes: &mut [u16]) {
     assert_eq!(values.len(), codes.len(), "a code for each value");
     clamp_all(values, clamp, codes);

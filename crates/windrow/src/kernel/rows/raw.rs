@@ -1,4 +1,4 @@
-//! Columns of any width whose bytes stand in rows as they are, or complemented.
+//! Writes columns of any width whose bytes appear in rows unchanged or complemented.
 //!
 //! ```text
 //! aaaaa bbbbb ----- ddddd   -->   | aaaaa | .. | bbbbb | .. | 00000 | .. | ddddd |
@@ -13,20 +13,20 @@ use super::lanes::{Bits, Places};
 pub(crate) struct Raw<'a> {
     pub(crate) values: &'a [u8],
     pub(crate) width: usize,
-    /// Nothing if all values are valid; what is not is written as zeros.
+    /// Validity bits, `None` if all values are valid; a null is written as zeros.
     pub(crate) valid: Option<Bits<'a>>,
-    /// What all bytes of a value are complemented by.
+    /// The mask that every byte of a value is XORed with.
     pub(crate) flip: u8,
 }
 
 /// Writes the values of `rows`, the first of them at `places.place(0)`.
 ///
-/// Benefit: moved by words and unchecked, four columns of eight bytes take 38 us in place of 76 for 8,192 rows,
-/// and 51 in place of 183 if a tenth of them are nulls.
+/// Benefit: moved by words and unchecked, four columns of eight bytes take 38 us in place of 76 for
+/// 8,192 rows, and 51 in place of 183 if a tenth of them are nulls.
 ///
 /// # Panics
 /// If a place lies outside of `out`, or a row outside of the column.
-// As `put_bytes`.
+// Not inlined, as `put_bytes`.
 #[inline(never)]
 pub(crate) fn put_raw<P: Places>(raw: &Raw<'_>, rows: Range<usize>, places: P, out: &mut [u8]) {
     let width = raw.width;
@@ -35,8 +35,8 @@ pub(crate) fn put_raw<P: Places>(raw: &Raw<'_>, rows: Range<usize>, places: P, o
     assert!(raw.values.len() >= bytes, "a value for each row");
     assert!(raw.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
     let out = out.as_mut_ptr();
-    // SAFETY: places, values and bits were checked above. Each width is that of its words, which there may be
-    // one of.
+    // SAFETY: places, values and bits were checked above, for all `rows`. Each arm's word is at
+    // most as long as the width.
     unsafe {
         match width {
             0 => {}
@@ -51,8 +51,8 @@ pub(crate) fn put_raw<P: Places>(raw: &Raw<'_>, rows: Range<usize>, places: P, o
 }
 
 /// # Safety
-/// The value of the `n`th of `rows` lies within `out` at `places.place(n)`; the column holds a value, and a bit
-/// if it has any, for all of them; `W` is 1, 2, 4 or 8 and at most the width.
+/// The value of the `n`th of `rows` lies within `out` at `places.place(n)`. The column has a value
+/// for each of `rows`, and a bit if it has nulls. `W` is 1, 2, 4 or 8 and at most the width.
 #[inline(always)]
 unsafe fn put_of<P: Places, const W: usize>(
     raw: &Raw<'_>,
@@ -66,8 +66,9 @@ unsafe fn put_of<P: Places, const W: usize>(
         let valid = valid.map_or(u64::MAX, |valid| valid.word(first));
         for row in first..rows.end.min(first + 64) {
             let keep = 0u64.wrapping_sub(valid >> (row - first) & 1);
-            // SAFETY: as this function's. The last word of a value overlaps the one before it where the width
-            // is no multiple of a word.
+            // SAFETY: the caller provides a value and its place in `out`. The last word of a value
+            // ends with the value; it overlaps the word before if the width is no multiple of a
+            // word.
             unsafe {
                 let (from, to) =
                     (values.as_ptr().add(row * width), out.add(places.place(row - rows.start)));
@@ -84,10 +85,10 @@ unsafe fn put_of<P: Places, const W: usize>(
 }
 
 /// # Safety
-/// `from` is valid for `W` bytes: 1, 2, 4 or 8.
+/// `from` is readable for `W` bytes. `W` is 1, 2, 4 or 8.
 #[inline(always)]
 unsafe fn read<const W: usize>(from: *const u8) -> u64 {
-    // SAFETY: as this function's.
+    // SAFETY: the caller provides `W` bytes at `from`.
     unsafe {
         match W {
             1 => u64::from(from.read()),
@@ -99,10 +100,10 @@ unsafe fn read<const W: usize>(from: *const u8) -> u64 {
 }
 
 /// # Safety
-/// As [`read`], of `to`.
+/// `to` is writable for `W` bytes. `W` is 1, 2, 4 or 8.
 #[inline(always)]
 unsafe fn write<const W: usize>(to: *mut u8, word: u64) {
-    // SAFETY: as this function's.
+    // SAFETY: the caller provides `W` bytes at `to`.
     unsafe {
         match W {
             1 => to.write(word as u8),

@@ -1,4 +1,5 @@
-//! Byte strings of arrow-row out of rows: blocks of eight, then of 32, each followed by a byte.
+//! Reads byte strings of arrow-row out of rows: blocks of eight bytes, then of 32, each followed by
+//! a byte.
 //!
 //! ```text
 //! row      | 2 | s h o r t e s t | FF | o n e 0 0 0 0 0 | 3 |       what follows the last block is the length of that
@@ -6,7 +7,7 @@
 //! ends                             ^                                overwrites what is behind the end
 //! ```
 //!
-//! What pads the last block is not looked at.
+//! Padding of the last block is not checked.
 
 use std::hint::select_unpredictable;
 
@@ -14,12 +15,12 @@ use super::blocks::{EMPTY, FULL, LARGE, MORE, SMALL, SMALL_BLOCKS};
 #[cfg(target_arch = "x86_64")]
 use super::take_text::Texts;
 
-/// Bytes behind the strings that reading them may write.
+/// Bytes after the strings that reads may overwrite.
 pub(super) const BEHIND: usize = 4 * LARGE;
-/// Bytes of the small blocks, and of what is in front of and behind each.
+/// Bytes of the small blocks, with the bytes before and after each.
 pub(super) const SMALL_BYTES: usize = 1 + SMALL_BLOCKS * (SMALL + 1);
 
-/// Whether some strings have blocks of 32 bytes. Some are looked at.
+/// Returns whether some of a sample of strings have blocks of 32 bytes.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn are_long(texts: &Texts<'_>, cursors: &[usize]) -> bool {
     const LOOKS: usize = 16;
@@ -36,8 +37,9 @@ pub(super) fn are_long(texts: &Texts<'_>, cursors: &[usize]) -> bool {
     rows.any(is_long)
 }
 
-/// Appends the string whose code is at the start of `code`, which is then behind it; tells if it is not empty.
-/// Nothing if it is no such code, or does not end; some of it was then appended.
+/// Appends the string whose code is at the start of `code`, and moves `code` past it. Returns
+/// whether the string is not empty, or `None` if the code is invalid or does not end; a part may
+/// have been appended then.
 #[inline(always)]
 pub(crate) fn append_blocks(code: &mut &[u8], flip: u8, out: &mut Vec<u8>) -> Option<bool> {
     let Some(Short { block, len }) = short(code, flip) else {
@@ -50,7 +52,7 @@ pub(crate) fn append_blocks(code: &mut &[u8], flip: u8, out: &mut Vec<u8>) -> Op
     Some(true)
 }
 
-/// As [`append_blocks`], without a look at the string.
+/// Skips a string as [`append_blocks`] reads one.
 #[inline(always)]
 pub(crate) fn skip_blocks(code: &mut &[u8], flip: u8) -> Option<bool> {
     if short(code, flip).is_none() {
@@ -63,13 +65,13 @@ pub(crate) fn skip_blocks(code: &mut &[u8], flip: u8) -> Option<bool> {
 /// Bytes of the code of a string of one block.
 const SHORT: usize = 1 + SMALL + 1;
 
-/// A string of one block: the first `len` bytes of that.
+/// A string of one block: the first `len` bytes of the block.
 struct Short {
     block: [u8; SMALL],
     len: usize,
 }
 
-/// The string at the start of `code`, if it is one of one block.
+/// Returns the string at the start of `code`, if it has one block.
 #[inline(always)]
 fn short(code: &[u8], flip: u8) -> Option<Short> {
     let &[first, block @ .., last] = code.first_chunk::<SHORT>()?;
@@ -78,7 +80,8 @@ fn short(code: &[u8], flip: u8) -> Option<Short> {
     (first ^ flip == FULL && len <= SMALL).then_some(Short { block: block.to_ne_bytes(), len })
 }
 
-/// A string of up to sixteen bytes, as two words: its first byte is the least significant one, and zeros are behind its end.
+/// A string of up to sixteen bytes, as two words, padded with zeros; its first byte is the least
+/// significant.
 pub(crate) struct TwoWords {
     pub(crate) words: [u64; 2],
     pub(crate) len: usize,
@@ -86,7 +89,7 @@ pub(crate) struct TwoWords {
     pub(crate) code_len: usize,
 }
 
-/// Which bits of two words strings of up to sixteen bytes have.
+/// Masks of two words for strings of up to sixteen bytes.
 const BITS: [[u64; 2]; 2 * SMALL + 1] = {
     let mut bits = [[0; 2]; 2 * SMALL + 1];
     let mut len = 1;
@@ -98,9 +101,11 @@ const BITS: [[u64; 2]; 2 * SMALL + 1] = {
     bits
 };
 
-/// The string at the start of `code`, if it is one of one or two blocks and there are as many bytes as two take.
+/// Returns the string at the start of `code`, if it has one or two blocks and `code` has as many
+/// bytes as two blocks take.
 ///
-/// In registers only: what is stored in halves and loaded as a whole is waited for, 7 of 18 ns a string.
+/// Works in registers only: a load of two stored halves would wait for the stores, 7 of 18 ns a
+/// string.
 #[inline(always)]
 pub(crate) fn two_words(code: &[u8], flip: u8) -> Option<TwoWords> {
     const BOTH: usize = SHORT + SMALL + 1;
@@ -120,7 +125,7 @@ pub(crate) fn two_words(code: &[u8], flip: u8) -> Option<TwoWords> {
     Some(TwoWords { words, len, code_len: select_unpredictable(has_more, BOTH, SHORT) })
 }
 
-/// Calls `f` with the bytes of each block of the string at the start of `code`, as they stand there.
+/// Calls `f` with the encoded bytes of each block of the string at the start of `code`.
 fn for_each_block(code: &mut &[u8], flip: u8, mut f: impl FnMut(&[u8])) -> Option<bool> {
     let (first, rest) = code.split_first()?;
     *code = rest;

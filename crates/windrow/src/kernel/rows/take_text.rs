@@ -1,5 +1,5 @@
-//! Strings out of rows, wherever they are in them: text, of which a constant was added to every byte, byte strings that are
-//! escaped, and the blocks of arrow-row.
+//! Reads strings out of rows, at any place in them: text with a constant added to every byte,
+//! escaped byte strings, and the blocks of arrow-row.
 //!
 //! ```text
 //! row      | a | 1 | u j q t v 01 | b |        the marker, the text, its end; then what the cursor moves to
@@ -9,8 +9,8 @@
 //! views    | 5, short |                        of a view that holds it the next one takes its place
 //! ```
 //!
-//! Texts are appended to bytes that are known to be UTF-8 if all of them were seen to be ASCII; what becomes a view is looked
-//! at as it is read.
+//! Strings appended to `StringData` are known to be UTF-8 if all of them were seen to be ASCII.
+//! Strings of views are checked as they are read.
 
 use arrow_array::OffsetSizeTrait;
 
@@ -24,43 +24,44 @@ use crate::kernel::strings::StringData;
 use crate::kernel::views::Room;
 use crate::kernel::views::Views;
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const SHORT: usize = 2 * BLOCK;
-/// Bytes of a longer text that are read at once.
+/// Bytes of a longer text read at once.
 const LONG: usize = 6 * BLOCK;
 
-/// Bytes behind the texts that reading them may write.
+/// Bytes after the texts that reads may overwrite.
 const STEPS: usize = 64;
 
-/// Strings wherever they are in rows.
+/// Strings at any place in rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Texts<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Where the row of each ends: no string reaches further.
+    /// The ends of the rows: no string reaches further.
     pub(crate) ends: &'a [usize],
     pub(crate) form: Form,
-    /// What stands in front of a string and says that there is none; any other byte says that there is. Nothing if
-    /// no byte stands there. Strings in blocks have such a byte, with which others begin too.
+    /// The byte before a null; any other byte precedes a string. `None` if no byte precedes
+    /// strings. A string in blocks has no separate byte: its code begins with one.
     pub(crate) null: Option<u8>,
 }
 
-/// How strings stand in rows.
+/// Encoding of strings in rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Coded {
     /// A constant added to each byte, and an end.
     Text,
     /// Escaped, and an end.
     Binary,
-    /// In blocks, as arrow-row has them.
+    /// In blocks, as in arrow-row.
     Blocks,
 }
 
-/// Appends the strings at `cursors` to `data`, moves the cursors behind them, writes where each ends to `string_ends`; a
-/// null is empty. Appends to `valid` which are not null, 64 rows a word, if a byte says so. False if one of them does
-/// not end within its row; what was appended is then of no use.
+/// Appends the strings at `cursors` to `data`, moves the cursors past them, and writes the end of
+/// each to `string_ends`; a null is empty. If a byte marks nulls, appends validity bits to `valid`,
+/// 64 rows a word. Returns false if a string does not end within its row; the appended data are
+/// then useless.
 ///
 /// # Panics
-/// If there are not as many cursors as ends, of rows or of strings.
+/// If the number of cursors differs from the number of row ends or of string ends.
 pub(crate) fn take_strings<O: OffsetSizeTrait>(
     coded: Coded,
     texts: &Texts<'_>,
@@ -78,8 +79,9 @@ pub(crate) fn take_strings<O: OffsetSizeTrait>(
         #[cfg(target_arch = "x86_64")]
         if super::avx512::detected() {
             let ends = &mut Ends(&mut *string_ends);
-            // SAFETY: the features were detected; there is an end for each cursor, none of them outside of the
-            // bytes, and room for all that the rows have and what may be written behind.
+            // SAFETY: the features were detected. Each cursor has a row end and a string end, as
+            // asserted. `room_of` checked that no cursor is after the end of its row, and no end
+            // after the bytes. `data` has space for the rest of all rows and for `BEHIND` bytes.
             match unsafe { take_wide(coded, texts, cursors, data, ends, valid) } {
                 Some(taken) => first = taken,
                 None => return (0, false),
@@ -89,14 +91,15 @@ pub(crate) fn take_strings<O: OffsetSizeTrait>(
         let target = &mut InData { data, ends: string_ends };
         (seen, take_each(coded, texts, first.texts, cursors, target, valid))
     };
-    // SAFETY: bytes are appended, and what the first of them are was seen.
+    // SAFETY: `add` only appends bytes. `seen` covers the strings of the kernel only if it saw that
+    // all of them are ASCII.
     unsafe { data.add(add) }
 }
 
-/// As [`take_strings`], to views; false too if a text is not UTF-8.
+/// Reads strings as [`take_strings`] does, into views. Also returns false if a text is not UTF-8.
 ///
 /// # Panics
-/// If there are not as many cursors as ends.
+/// If the number of cursors differs from the number of row ends.
 pub(crate) fn take_views(
     coded: Coded,
     texts: &Texts<'_>,
@@ -108,14 +111,16 @@ pub(crate) fn take_views(
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
-        // More than a buffer holds are added one by one.
+        // Strings that may exceed a buffer are added one by one.
         if let Some((mut sink, data)) = views.room(cursors.len(), room + BEHIND) {
-            // SAFETY: as of `take_strings`; there is room for a view of each.
+            // SAFETY: the features were detected. Each cursor has a row end, and `room_of` checked
+            // both. `data` has space for the rest of all rows and for `BEHIND` bytes, and `sink`
+            // for a view of each row.
             match unsafe { take_wide(coded, texts, cursors, data, &mut sink, valid) } {
                 Some(taken) => done = taken.texts,
                 None => return false,
             }
-            // SAFETY: so many were read, each of which was put there.
+            // SAFETY: the kernel read `done` strings and put a view of each.
             unsafe { views.grow(done) };
         }
     }
@@ -123,11 +128,14 @@ pub(crate) fn take_views(
     take_each(coded, texts, done, cursors, &mut InViews { views, string: Vec::new() }, valid)
 }
 
-/// By the kernel for strings that are `coded` so, and of their lengths; as many as may be read past.
+/// Reads as many strings as possible with the kernel of their encoding. Blocks have two kernels,
+/// for long and for short strings.
 ///
 /// # Safety
-/// The CPU has what these kernels need; there is an end for each cursor, none of them outside of the bytes, and room for
-/// all that rows have and what may be written behind; the sink has as many rows.
+/// - The CPU has the features of `avx512::detected`.
+/// - Each cursor has an end. No cursor is after the end of its row, and no end after the bytes.
+/// - `data` has space for the rest of all rows and for [`BEHIND`] bytes.
+/// - `sink` has as many rows as cursors.
 #[cfg(target_arch = "x86_64")]
 unsafe fn take_wide<S: Sink>(
     coded: Coded,
@@ -140,7 +148,7 @@ unsafe fn take_wide<S: Sink>(
     use super::avx512::binary::take_binaries;
     use super::avx512::take_blocks::take_blocks;
     use super::avx512::take_text::take_texts;
-    // SAFETY: as this function's.
+    // SAFETY: the caller keeps the conditions of all kernels.
     unsafe {
         match coded {
             Coded::Text => take_texts(texts, cursors, data, sink, valid),
@@ -154,17 +162,19 @@ unsafe fn take_wide<S: Sink>(
     }
 }
 
-/// What becomes of strings that kernels read.
+/// A destination of strings that kernels read.
 #[cfg(target_arch = "x86_64")]
 pub(super) trait Sink {
-    /// Whether it matters which strings are ASCII; else it need not be said.
+    /// Whether [`Sink::put`] needs `ascii`; otherwise callers may always pass false.
     const ASKS: bool;
 
-    /// The string of `row` is the `len` bytes at `at` of `data`; `ascii` if all of them are known to be. Returns how many
-    /// of them are kept: what is read next takes the place of others. Nothing if the string is not to be had.
+    /// Takes the string of `row`, the `len` bytes at `at` of `data`; `ascii` if all of them are
+    /// known to be ASCII. Returns the number of bytes to keep: the next string overwrites all
+    /// others. Returns `None` if the string is invalid.
     ///
     /// # Safety
-    /// There is such a row; the string lies at its place, as sixteen bytes do in any case; it is ASCII if that is said.
+    /// `row` exists. The string's bytes are readable at `at`, and sixteen bytes there in any case.
+    /// If `ascii`, the string is ASCII.
     unsafe fn put(
         &mut self,
         row: usize,
@@ -175,7 +185,7 @@ pub(super) trait Sink {
     ) -> Option<usize>;
 }
 
-/// All strings stay one behind the other, and where each ends is written down.
+/// Keeps all strings, one after the other, and writes the end of each.
 #[cfg(target_arch = "x86_64")]
 struct Ends<'a, O>(&'a mut [O]);
 
@@ -192,7 +202,7 @@ impl<O: OffsetSizeTrait> Sink for Ends<'_, O> {
         len: usize,
         _ascii: bool,
     ) -> Option<usize> {
-        // SAFETY: there is such a row.
+        // SAFETY: the caller promises that the row exists.
         unsafe { *self.0.get_unchecked_mut(row) = O::usize_as(at + len) };
         Some(len)
     }
@@ -211,19 +221,20 @@ impl Sink for Room {
         len: usize,
         ascii: bool,
     ) -> Option<usize> {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises an existing row, readable bytes, and ASCII if `ascii`. A
+        // buffer of views is no longer than Arrow allows.
         unsafe { self.put(row, data, at, len, ascii) }
     }
 }
 
-/// Bytes of what is left of all rows of `bytes`, and of a step; nothing if a cursor is behind the end of its row, or that
-/// outside of the bytes.
+/// Returns the bytes left in all rows, and a step more. Returns `None` if a cursor is after the end
+/// of its row, or an end after the bytes.
 ///
 /// # Panics
-/// If there are not as many cursors as ends.
+/// If the number of cursors differs from the number of ends.
 pub(super) fn room_of(bytes: &[u8], cursors: &[usize], ends: &[usize]) -> Option<usize> {
     assert_eq!(ends.len(), cursors.len(), "an end for each cursor");
-    // No way out in the middle: several at a time. Lengths have no highest bit.
+    // No early return, so that the loop vectorises. Valid lengths have no highest bit.
     let (mut room, mut wrong) = (STEPS, 0);
     for (&cursor, &end) in cursors.iter().zip(ends) {
         let left = end.wrapping_sub(cursor);
@@ -235,15 +246,15 @@ pub(super) fn room_of(bytes: &[u8], cursors: &[usize], ends: &[usize]) -> Option
     (wrong.cast_signed() >= 0).then_some(room)
 }
 
-/// What becomes of strings that are read one by one.
+/// A destination of strings that are read one by one.
 trait Target {
-    /// Where the next string is appended.
+    /// Returns where the next string is appended.
     fn bytes(&mut self) -> &mut Vec<u8>;
-    /// The string of `row` is there; false if it is not to be had.
+    /// Ends the string of `row`. Returns false if the string is invalid.
     fn end(&mut self, row: usize) -> bool;
 }
 
-/// All strings stay one behind the other.
+/// Keeps all strings, one after the other.
 struct InData<'a, O> {
     data: &'a mut Vec<u8>,
     ends: &'a mut [O],
@@ -262,7 +273,7 @@ impl<O: OffsetSizeTrait> Target for InData<'_, O> {
     }
 }
 
-/// Each becomes a view.
+/// Turns each string into a view.
 struct InViews<'a> {
     views: &'a mut Views,
     string: Vec<u8>,
@@ -277,7 +288,7 @@ impl Target for InViews<'_> {
     #[inline(always)]
     fn end(&mut self, _row: usize) -> bool {
         let len = self.string.len();
-        // For a view to be made of whole numbers.
+        // Lets the view be made of whole numbers.
         self.string.extend_from_slice(&[0; BLOCK]);
         let is_put = self.views.push_beyond(&self.string, len);
         self.string.clear();
@@ -285,7 +296,7 @@ impl Target for InViews<'_> {
     }
 }
 
-/// The portable twin, and the last few: those from the one at `done` on, a multiple of 64.
+/// Reads the strings from number `done` on, a multiple of 64: the portable twin, and the last few.
 fn take_each(
     coded: Coded,
     texts: &Texts<'_>,
@@ -296,10 +307,10 @@ fn take_each(
 ) -> bool {
     let Texts { bytes, ends, form, null } = *texts;
     let (mut word, rows) = (0, cursors.len());
-    // What blocks begin with stays in front of them.
+    // The first byte of blocks is part of their code.
     let marker = usize::from(null.is_some() && !matches!(coded, Coded::Blocks));
     for (row, (cursor, &end)) in cursors.iter_mut().zip(ends).enumerate().skip(done) {
-        // Steps may reach beyond the row, but not much.
+        // Steps may reach a little beyond the row.
         let near = bytes.len().min(end + LONG);
         let code = bytes.get(*cursor..near).unwrap_or(&[]);
         let is_valid = match (null, code.first()) {
@@ -335,14 +346,14 @@ fn take_each(
     true
 }
 
-/// What was read of many texts.
+/// The result of a kernel.
 pub(super) struct Taken {
     pub(super) texts: usize,
-    /// Whether all of these were seen to be ASCII.
+    /// Whether all of the texts were seen to be ASCII.
     pub(super) ascii: bool,
 }
 
-/// Bytes in front of the first one that is below 2 once the bits of `flip` are complemented.
+/// Returns how many bytes are before the first one that, XORed with `flip`, is below 2.
 #[inline(always)]
 pub(crate) fn find_end(bytes: &[u8], flip: u8) -> Option<usize> {
     let (blocks, rest) = bytes.as_chunks::<SHORT>();
@@ -356,16 +367,16 @@ pub(crate) fn find_end(bytes: &[u8], flip: u8) -> Option<usize> {
     found.map(|found| blocks.len() * SHORT + found)
 }
 
-/// Bytes of `bytes` in front of the first one that is below 2 once the bits of `flip` are complemented;
-/// all of them if there is none.
+/// Returns how many of `bytes` are before the first one that, XORed with `flip`, is below 2; all of
+/// them if there is no such byte.
 #[inline(always)]
 fn first_end(bytes: &[u8; SHORT], flip: u8) -> usize {
     let ends = [0, BLOCK].map(|at| u64::from(block::ends(block_at(bytes, at), flip)));
     (ends[0] | ends[1] << BLOCK | 1 << SHORT).trailing_zeros() as usize
 }
 
-/// Appends the bytes of `from` in front of the end of the text, or all of them if it is not there; returns
-/// how many.
+/// Appends the decoded bytes of `from` before the end of the text, or all of them if the end is not
+/// among them. Returns their number.
 #[inline(always)]
 fn append_block<const N: usize>(from: &[u8; N], add: u8, flip: u8, out: &mut Vec<u8>) -> usize {
     let mut ends = 0u128;
@@ -374,30 +385,32 @@ fn append_block<const N: usize>(from: &[u8; N], add: u8, flip: u8, out: &mut Vec
     for at in (0..N).step_by(BLOCK) {
         let block = block_at(from, at);
         ends |= u128::from(block::ends(block, flip)) << at;
-        // SAFETY: there is room for `N` bytes behind those of `out`.
+        // SAFETY: `out` has capacity for `N` more bytes, and `at + BLOCK <= N`.
         unsafe {
             let to = out.as_mut_ptr().add(end + at);
             to.cast::<Block>().write(block::sum(block, add, flip));
         }
     }
     let len = (ends.trailing_zeros() as usize).min(N);
-    // SAFETY: there is room for these bytes, and all of them were written.
+    // SAFETY: the capacity covers these bytes, and all of them were written.
     unsafe { out.set_len(end + len) };
     len
 }
 
 /// Appends the text whose code is at the start of `bytes`: `shift` was added to each of its bytes,
-/// then `flip` complemented them, and a byte below 2, complemented too, ends it. Returns the bytes of
-/// the code with its end, or nothing if it does not end; some of it was then appended.
+/// then `flip` complemented them, and a byte below 2, also complemented, ends it. Returns the
+/// length of the code with its end, or `None` if it does not end; a part may have been appended
+/// then.
 ///
-/// Benefit: no second pass for the length, and no checks of room for each string; twice as fast for
-/// strings of up to 31 bytes.
+/// Benefit: no second pass for the length, and no capacity checks for each string; twice as fast
+/// for strings of up to 31 bytes.
 #[inline(always)]
 pub(crate) fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) -> Option<usize> {
     // (b ^ ff) - 2 = (b + 2) ^ ff, so both directions are an addition and a flip.
     let add = if flip == 0 { 0u8.wrapping_sub(shift) } else { shift };
     let mut at = 0;
-    // Most are short. Of those that are not most need one step more, so that how many is predicted.
+    // Most texts are short. Most longer ones need one more step, so the number of steps is
+    // predictable.
     if let Some(from) = bytes.first_chunk::<SHORT>() {
         at = append_block(from, add, flip, out);
         if at < SHORT {
@@ -425,10 +438,10 @@ pub(crate) fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) 
     Some(at + len + 1)
 }
 
-/// As [`append_text`], of a byte string of which bytes up to [`ESCAPE`] are escaped.
+/// Appends a byte string as [`append_text`] does; bytes up to [`ESCAPE`] are escaped.
 #[inline(always)]
 fn append_binary(bytes: &[u8], flip: u8, out: &mut Vec<u8>) -> Option<usize> {
-    // Most short ones have no escape in front of their end.
+    // Most short strings have no escape before their end.
     if let Some(from) = bytes.first_chunk::<SHORT>() {
         let low = [0, BLOCK]
             .map(|at| u64::from(block::up_to(block::sum(block_at(from, at), 0, flip), ESCAPE)));
@@ -482,7 +495,8 @@ mod tests {
         }
     }
 
-    /// Rows of `strings`, each behind a marker and with `behind` more bytes; where they begin and end.
+    /// Returns rows of `strings`, each after a marker and with `behind` more bytes, and their
+    /// starts and ends.
     fn rows_of(
         coded: Coded,
         strings: &[Option<Vec<u8>>],
@@ -518,7 +532,7 @@ mod tests {
         (rows, starts, ends)
     }
 
-    /// Texts of up to `most` characters, of which some are not ASCII.
+    /// Texts of up to `most` characters, some of them not ASCII.
     fn texts(most: usize) -> impl Strategy<Value = Vec<u8>> {
         let text = prop::collection::vec(
             prop_oneof![8 => Just('a'), 8 => Just('~'), 1 => Just('é')],
@@ -539,7 +553,7 @@ mod tests {
             in_blocks: bool,
             descending: bool,
             behind in 0usize..3,
-            // Now larger than all, now than one, now than few.
+            // Larger than all strings, than one, or than a few.
             most in prop_oneof![Just(1 << 20), Just(1 << 14), Just(900)],
             broken: Option<u16>,
         ) {
@@ -565,7 +579,7 @@ mod tests {
             let (mut valid, mut valid_twin) = (vec![], vec![]);
             let (mut views, mut twin) =
                 (Views::in_buffers_of(most, is_text), Views::in_buffers_of(most, is_text));
-            // Behind one that is there.
+            // After an existing string.
             prop_assert!(views.push(b"in front of the others") && twin.push(b"in front of the others"));
             let fits = take_views(coded, &read, &mut at, &mut views, &mut valid);
             let target = &mut InViews { views: &mut twin, string: vec![] };
@@ -587,7 +601,7 @@ mod tests {
                 prop_assert_eq!((data_at, data_valid), (at_data_twin, valid_data_twin));
             }
             let (array, twin) = (views.finish(None).unwrap(), twin.finish(None).unwrap());
-            // Whatever was read, it is what its type says.
+            // Whatever was read, the array is valid.
             array.to_data().validate_full().expect("views of strings");
             if fits {
                 prop_assert_eq!((&at, &valid), (&at_twin, &valid_twin));

@@ -1,5 +1,5 @@
-//! Every entry point with places that fit to the last byte, and with a byte too few: the first is a success, the other
-//! a panic, or what says that rows are damaged.
+//! Tests every entry point with places that fit exactly, and with a byte too few. The first
+//! succeeds; the second panics or reports damaged rows.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,8 +18,8 @@ const ROWS: usize = 70;
 /// Bytes between rows.
 const GAP: usize = 3;
 
-/// Calls `f` with places of rows of `width` bytes, and with the bytes that they reach; it is to succeed. And with a byte
-/// less, and with a cursor that is as far as numbers go: it is to panic.
+/// Calls `f` with places of rows of `width` bytes and exactly as many bytes as needed: `f`
+/// succeeds. Calls `f` with a byte less, and with a cursor of the greatest number: `f` panics.
 fn bounds_are_kept(name: &str, width: usize, f: &dyn Fn(&[usize], &mut [u8])) {
     let cursors: Vec<usize> = (0..ROWS).rev().map(|row| row * (width + GAP)).collect();
     let len = cursors[0] + width;
@@ -143,7 +143,7 @@ fn lanes_hold_what_they_are_asked_for() {
     );
 }
 
-/// Strings of every length up to some, every seventh a null.
+/// Strings of every length up to a limit, every seventh a null.
 fn strings() -> Vec<Option<Vec<u8>>> {
     let string = |len: usize| (0..len).map(|at| (len * 7 + at * 13) as u8 % 120 + 3).collect();
     (0..140).map(|len| (len % 7 != 6).then(|| string(len))).collect()
@@ -231,7 +231,7 @@ fn strings_that_do_not_end_within_their_rows_are_damage() {
                 }
                 ends.push(rows.len());
             }
-            // With what may be read behind the rows, and without.
+            // With further readable bytes after the rows, and without.
             for behind in [0, 300] {
                 let bytes = [&rows[..], &vec![9; behind]].concat();
                 let read = |ends: &[usize]| {

@@ -1,8 +1,9 @@
-//! How text is coded in rows: a constant added to every byte, and an end. [`super::exact`] writes it, and
-//! [`super::take_text`] reads it back.
+//! The encoding of text in rows: a constant is added to every byte, and an end follows.
+//! [`super::exact`] writes it, and [`super::take_text`] reads it.
 
-/// How text is coded: `shift` is added to every byte, then the bits of `flip` are complemented; `end`, also
-/// complemented, follows the last one. It is below 2, and no code of a byte is.
+/// The encoding of a text column: `shift` is added to every byte, then the bits of `flip` are
+/// complemented. `end`, also complemented, follows the last byte. `end` is below 2, and every
+/// shifted byte is at least 2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     pub(crate) shift: u8,
@@ -10,12 +11,12 @@ pub(crate) struct Form {
     pub(crate) flip: u8,
 }
 
-/// What stands in front of a byte string's bytes that would be an escape, an end, or less; to these one is added.
+/// Escape before a byte of a byte string up to `ESCAPE`; the escaped byte is increased by one.
 pub(crate) const ESCAPE: u8 = 2;
 
 impl Form {
-    /// What is added to a code before the bits of `flip` are complemented: both directions are an addition
-    /// and a flip, since (b ^ ff) - 2 = (b + 2) ^ ff.
+    /// Returns the constant that decodes a byte, before the bits of `flip` are complemented. Both
+    /// directions are an addition and a flip, since (b ^ ff) - 2 = (b + 2) ^ ff.
     #[inline(always)]
     pub(super) fn back(self) -> u8 {
         if self.flip == 0 { 0u8.wrapping_sub(self.shift) } else { self.shift }
@@ -26,13 +27,13 @@ impl Form {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    /// Where a string begins and ends.
+    /// Start and end of a string.
     type Span = (usize, usize);
 
     /// The span of a null.
     const NULL: Span = (1, 0);
 
-    /// Texts one behind the other, and where each begins and ends.
+    /// Texts one after the other, and their spans.
     #[derive(Debug)]
     pub(in super::super) struct Source {
         pub(in super::super) bytes: Vec<u8>,
@@ -55,7 +56,7 @@ pub(super) mod tests {
         })
     }
 
-    /// Where each of some codes begins if they follow each other, and where the last one ends.
+    /// Returns the starts of adjacent codes of these lengths, and the end of the last one.
     pub(in super::super) fn starts(lens: impl Iterator<Item = usize>) -> (Vec<usize>, usize) {
         let mut end = 0;
         let start = |len| {

@@ -1,4 +1,4 @@
-//! The tree of losers: who is next of all runs.
+//! The tree of losers, which finds the next row of all runs.
 //!
 //! ```text
 //!              winner            a word goes up from its leaf: the less of two goes on, the greater
@@ -8,7 +8,8 @@
 //!      run 0  run 1  run 2  run 3
 //! ```
 //!
-//! Words are compared, and where they agree the rows, unless somebody else sees to that.
+//! The tree compares words. Where they agree it compares rows with `EXACT`, and otherwise the
+//! caller does.
 //!
 //! Knuth, The Art of Computer Programming, volume 3, 5.4.1.
 
@@ -19,47 +20,47 @@ use super::super::rows::{Rows, Stretch};
 use super::stream::Stream;
 use super::words::{Words, none};
 
-/// Runs at the most.
+/// Most runs of a game.
 pub(super) const MOST: usize = 64;
 
-/// The runs and who won.
+/// The runs and the current winner.
 #[derive(Debug)]
 pub(super) struct Game {
     pub(super) streams: Vec<Stream>,
-    /// What comes behind the stretch of each.
+    /// The stretch that follows each stream's.
     pub(super) more: Vec<Stretch>,
     pub(super) words: Words,
-    /// Losers; the first entry is not used.
+    /// Losers; the first entry is unused.
     pub(super) tree: [u64; MOST],
     pub(super) leaves: usize,
-    /// The word that won.
+    /// The winner's word.
     pub(super) winner: u64,
     /// Bytes at the end of rows that are not compared.
     pub(super) tail: usize,
 }
 
 impl Game {
-    /// A game of `streams`, at least one and at most [`MOST`], whose heads have words in `words`.
+    /// Creates a game of `streams`, at least one and at most [`MOST`].
     pub(super) fn new(streams: Vec<Stream>, more: Vec<Stretch>, words: Words, tail: usize) -> Self {
         let leaves = streams.len().next_power_of_two();
         let tree = [0; MOST];
         Self { streams, more, words, tree, leaves, winner: 0, tail }
     }
 
-    /// The number of the run whose head comes next.
+    /// Returns the number of the run whose head comes next.
     pub(super) fn next(&self) -> usize {
         self.winner as usize & (self.leaves - 1)
     }
 
-    /// True if the next row's word agrees with `word`.
+    /// Returns whether the next row's word agrees with `word`.
     pub(super) fn ties(&self, word: u64) -> bool {
         self.winner ^ word < self.leaves as u64
     }
 
-    /// Makes all words, and plays all games.
+    /// Makes all words and plays all games.
     ///
     /// # Safety
-    /// The streams' rows are there, and the CPU has the level's instructions.
+    /// The streams' rows live, and the CPU has the level's instructions.
     #[inline(always)]
     pub(super) unsafe fn start<R: Rows, L: Level, const EXACT: bool>(&mut self, rows: R) {
         loop {
@@ -72,7 +73,8 @@ impl Game {
                 if stream.head.is_null() {
                     continue;
                 }
-                // SAFETY: rows that are there.
+                // SAFETY: the head and the row after it live, by the caller's promise. The CPU has
+                // the level's instructions.
                 unsafe {
                     let head = stream.row(rows);
                     let (word, stray) = self.words.of::<L>(head, run);
@@ -88,23 +90,23 @@ impl Game {
             let Some(astray) = astray else {
                 for node in (1..self.leaves).rev() {
                     let (a, b) = (winners[2 * node], winners[2 * node + 1]);
-                    // SAFETY: the words of heads.
+                    // SAFETY: both words belong to live heads or to exhausted runs.
                     let (less, greater) = unsafe { self.play::<R, EXACT>(rows, a, b) };
                     (winners[node], self.tree[node]) = (less, greater);
                 }
                 self.winner = winners[1];
                 return;
             };
-            // SAFETY: a row.
+            // SAFETY: `astray` is a live row.
             unsafe { self.words.see(astray) };
             self.words.choose();
         }
     }
 
-    /// The lesser one of two words, and the other.
+    /// Returns the lesser one of two words, and the other.
     ///
     /// # Safety
-    /// They are the words of heads, whose rows are there, or of runs that are used up.
+    /// Each word belongs to a live head or to an exhausted run.
     #[inline(always)]
     pub(super) unsafe fn play<R: Rows, const EXACT: bool>(
         &self,
@@ -113,19 +115,21 @@ impl Game {
         b: u64,
     ) -> (u64, u64) {
         if EXACT && a ^ b < self.leaves as u64 {
-            // SAFETY: as the function's.
+            // SAFETY: the caller provides words of live heads or of exhausted runs. Words that
+            // agree belong to heads, since the word of an exhausted run agrees with no other.
             return unsafe { self.decide(rows, a, b) };
         }
         (a.min(b), a.max(b))
     }
 
-    /// Plays the word of `run` up from its leaf, and returns the one that wins.
+    /// Plays the word of `run` up from its leaf, and returns the word that wins.
     ///
-    /// Two games at a time, as far as words decide: with the less of both losers the winner is known after one comparison
-    /// instead of two, and everything waits for who wins.
+    /// Without `EXACT`, two games at a time: with the lesser of both losers the winner is known
+    /// after one comparison instead of two. All else waits for the winner.
     ///
     /// # Safety
-    /// As [`Game::play`]'s, and the run is one of the game's.
+    /// `word` and the words of the tree belong to live heads or to exhausted runs, and `run` is a
+    /// run of the game.
     #[inline(always)]
     pub(super) unsafe fn climb<R: Rows, const EXACT: bool>(
         &mut self,
@@ -135,7 +139,8 @@ impl Game {
     ) -> u64 {
         let mut node = (self.leaves + run) / 2;
         while !EXACT && node > 1 {
-            // SAFETY: nodes on the way to the root are below the number of leaves.
+            // SAFETY: nodes on the way to the root are below the number of leaves, and the two
+            // nodes differ.
             let [first, second] = unsafe { self.tree.get_disjoint_unchecked_mut([node, node / 2]) };
             let less = word.min(*first);
             let won = word.min((*first).min(*second));
@@ -144,7 +149,8 @@ impl Game {
             node /= 4;
         }
         while node > 0 {
-            // SAFETY: as above; words are as the function's.
+            // SAFETY: nodes on the way to the root are below the number of leaves. The words are of
+            // live heads or of exhausted runs.
             unsafe {
                 let other = *self.tree.get_unchecked(node);
                 let (less, greater) = self.play::<R, EXACT>(rows, word, other);
@@ -156,17 +162,17 @@ impl Game {
         word
     }
 
-    /// Of two words that agree, the one whose row is less, or else whose run, and the other.
+    /// Orders two words that agree by their rows, or by run number if the rows are equal.
     ///
     /// # Safety
-    /// As [`Game::play`]'s.
+    /// Both words belong to live heads.
     #[cold]
     #[inline(never)]
     unsafe fn decide<R: Rows>(&self, rows: R, a: u64, b: u64) -> (u64, u64) {
         let mask = self.leaves as u64 - 1;
         let body = |word: u64| {
             let stream = &self.streams[(word & mask) as usize];
-            // SAFETY: heads that are there, longer than their tail.
+            // SAFETY: the caller promises live heads, and rows are longer than their tail.
             unsafe {
                 let len = rows.body(rows.len(stream.head), self.tail);
                 std::slice::from_raw_parts(stream.row(rows), len)
@@ -179,17 +185,17 @@ impl Game {
         }
     }
 
-    /// Goes on in a run whose head is one of the last two of its stretch. Returns the bits in which the
-    /// row behind the new head strays.
+    /// Advances a run whose head is one of the last two rows of its stretch. Returns the bits in
+    /// which the row after the new head strays.
     ///
     /// # Safety
-    /// As [`Game::start`]'s.
+    /// The streams' rows live, and the CPU has the level's instructions.
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn turn<R: Rows, L: Level>(&mut self, rows: R, run: usize) -> u64 {
         let (stream, more) = (&mut self.streams[run], &mut self.more[run]);
         stream.turn(rows, more);
-        // SAFETY: as the function's.
+        // SAFETY: the caller promises live rows and a CPU of the level.
         let next = unsafe { stream.next(rows, more).map(|next| self.words.of::<L>(next, run)) };
         let (word, stray) = next.unwrap_or((none(run), 0));
         stream.word = word;

@@ -8,10 +8,10 @@
 //! rounds   so many rows at a time, again if words do not decide
 //! ```
 //!
-//! Rows are read in the order in which they stand, and copied once, whatever the number of runs: the merge
-//! is nearly as fast as the copy where rows are long and memory is far.
+//! The merge reads rows sequentially and copies each once, whatever the number of runs. It is
+//! nearly as fast as the copy where rows are long and memory is far.
 //!
-//! What is merged is closed under equality: all rows of a sum are there.
+//! The inputs of a merge are closed under equality: they contain all rows of a sum.
 
 mod game;
 mod play;
@@ -30,50 +30,50 @@ use rounds::Saved;
 use stream::Stream;
 use words::{Seen, Words};
 
-/// Runs that are merged at once at the most.
+/// Most runs of one merge.
 pub(crate) const MOST_SEVERAL: usize = game::MOST;
 
-/// Rows that are looked at to choose bits, in all.
+/// Rows sampled to choose bits, in all.
 const SAMPLE: usize = 128;
 
-/// What the rows merged before were like.
+/// Properties of the rows merged before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
-    /// Rows whose words agreed were not all equal.
+    /// Whether rows with equal words were not all equal.
     exact: bool,
-    /// Many rows were equal.
+    /// Whether many rows were equal.
     ties: bool,
-    /// The bits that told them apart.
+    /// The bits that distinguished the rows.
     seen: Option<Seen>,
 }
 
-/// Rows of several runs, being merged.
+/// A merge of several runs.
 #[derive(Debug)]
 pub(crate) struct Several<'a> {
     game: Game,
-    /// The length of all rows, if they have one.
+    /// The length of all rows, if they have one length.
     stride: Option<usize>,
-    /// Rows in all, rows that are left, and rows written.
+    /// Rows in all, rows left, and rows written.
     rows: usize,
     left: usize,
     written: usize,
     hints: Hints,
-    /// Whether rows are looked at where words agree.
+    /// Whether rows are compared where words agree.
     exact: bool,
-    /// Whether the tree was made with that look.
+    /// The `exact` that the tree was built with, if it was built.
     started: Option<bool>,
     saved: Saved,
     lifetime: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Several<'a> {
-    /// Rows of one length of runs that all have some, each in two stretches of which the second may be
-    /// empty. `None` if they are too many, or bodies too short.
+    /// Creates a merge of rows of one length. No run is empty, and each has two stretches, of which
+    /// the second may be empty. Returns `None` if runs are too many, or bodies too short.
     pub(crate) fn strided(runs: &[[Strided<'a>; 2]], hints: Hints) -> Option<Self> {
         Self::new(runs, hints)
     }
 
-    /// The same of rows that vary.
+    /// Creates a merge of rows of varying lengths as [`Several::strided`] does.
     pub(crate) fn varying(runs: &[[Varying<'a>; 2]], hints: Hints) -> Option<Self> {
         Self::new(runs, hints)
     }
@@ -86,7 +86,7 @@ impl<'a> Several<'a> {
         if body < 8 || runs.len() > MOST_SEVERAL {
             return None;
         }
-        // The least of first rows and the greatest of last rows: all others lie between them.
+        // The least first row and the greatest last row: all others lie between them.
         let ends = some().map(Sorted::ends).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
         let sample = some()
             .flat_map(|rows| looked_at(rows.len(), runs.len()).map(move |index| rows.body(index)));
@@ -110,33 +110,33 @@ impl<'a> Several<'a> {
         })
     }
 
-    /// True if all rows are merged.
+    /// Returns whether all rows are merged.
     pub(crate) fn is_done(&self) -> bool {
         self.left == 0
     }
 
-    /// What all rows were like, for those that come behind them.
+    /// Returns hints for the merge of the rows that follow.
     pub(crate) fn hints(&self) -> Hints {
-        // Every other time it is tried again.
+        // An exact merge tries inexact again every other time.
         let exact = self.exact && !self.hints.exact;
         let ties = (self.rows - self.written) * 8 > self.rows;
         Hints { exact, ties, seen: Some(self.game.words.seen()) }
     }
 
-    /// The length of the next row, of which there is one.
+    /// Returns the length of the next row. There must be one.
     pub(crate) fn next_len(&mut self) -> usize {
         self.stride.unwrap_or_else(|| {
             let exact = self.exact;
             by_level!(L => self.ready::<L, Vary>(Vary, exact));
             let stream = &self.game.streams[self.game.next()];
-            // SAFETY: the winner has a head.
+            // SAFETY: rows are left, so the winner has a head.
             unsafe { Vary.len(stream.head) }
         })
     }
 
-    /// Merges into `out`, which has room for a row, until all is merged or the next row has no room;
-    /// returns the rows written. With `wrapped` equal rows become one, as in [`super::merge`]; without,
-    /// those of the first run come first.
+    /// Merges into `out` until all rows are merged or the next row does not fit; `out` has space
+    /// for one row at least. Returns the number of written rows. With `wrapped`, equal rows become
+    /// one, as in [`super::merge`]; without, equal rows keep the order of their runs.
     pub(crate) fn merge(&mut self, out: &mut [u8], wrapped: Wrapped<'_>) -> usize {
         let Some(stride) = self.stride else { return 0 };
         let mut none = Vec::new();
@@ -151,7 +151,7 @@ impl<'a> Several<'a> {
         target.used / stride
     }
 
-    /// Equal rows of `stride` bytes become one.
+    /// Merges rows of `stride` bytes and adds up equal rows.
     fn sums(&mut self, stride: usize, out: &mut Target<'_>, wrapped: &mut dyn FnMut(&[u8], i64)) {
         assert!(self.game.tail == 8, "a diff");
         by_level!(L => by_stride!(rows = (stride, 8) => {
@@ -159,7 +159,7 @@ impl<'a> Several<'a> {
         }));
     }
 
-    /// The same as [`Several::merge`] of rows that vary, behind those that are in `out`.
+    /// Merges rows of varying lengths as [`Several::merge`] does, after the rows in `out`.
     pub(crate) fn merge_varying(&mut self, out: &mut Target<'_>, wrapped: Wrapped<'_>) {
         match wrapped {
             _ if self.stride.is_some() => {}
@@ -172,14 +172,15 @@ impl<'a> Several<'a> {
     }
 }
 
-/// Which rows of a stretch of `len` rows are looked at, where there are so many `runs`.
+/// Returns the sampled rows of a stretch of `len` rows, for `runs` runs.
 fn looked_at(len: usize, runs: usize) -> impl Iterator<Item = usize> {
     let step = len.div_ceil((SAMPLE / runs).max(2));
     (0..len).step_by(step.max(1)).chain([len - 1])
 }
 
-/// Words of rows whose bodies have `body` bytes or more and lie between `ends`. Which bits are taken is known
-/// from rows that came before, if they were `seen`, or else from `sample`, each of which memory is waited for.
+/// Makes the words of rows whose bodies have at least `body` bytes and lie between `ends`. The bits
+/// come from rows merged before, if `seen`, otherwise from `sample`, each row of which waits for
+/// memory.
 fn words_of<'a>(
     sample: impl Iterator<Item = &'a [u8]>,
     (least, greatest): (&'a [u8], &'a [u8]),
@@ -190,14 +191,14 @@ fn words_of<'a>(
     assert!(body >= 8 && least.len() >= body && greatest.len() >= body, "rows");
     let at = common(least, greatest);
     let shift = runs.next_power_of_two().ilog2();
-    // SAFETY: `body` bytes, as asserted.
+    // SAFETY: `least` has `body` bytes, at least 8, as asserted.
     let mut words = unsafe { Words::new(least.as_ptr(), at, body, shift) };
-    // SAFETY: as above.
+    // SAFETY: `greatest` has `body` bytes, as asserted.
     let known = unsafe { words.expect(seen, greatest.as_ptr()) };
     if !known {
         for row in sample {
             assert!(row.len() >= body);
-            // SAFETY: as above.
+            // SAFETY: the row has `body` bytes, as asserted.
             unsafe { words.see(row.as_ptr()) };
         }
     }

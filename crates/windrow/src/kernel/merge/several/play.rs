@@ -1,4 +1,4 @@
-//! The loop: rows are copied as they win.
+//! The main loop: copies rows as they win.
 //!
 //! ```text
 //! 1. the winner's run goes on by a row, whose word is known: it goes up the tree of losers
@@ -6,12 +6,12 @@
 //! 3. and the word of the row behind that one is made; runs and output are prefetched
 //! ```
 //!
-//! No branch depends on which word is less. The chain of loads and selections from one winner to the
-//! next is about as long as it takes to copy a row of 96 bytes, and the CPU does both at once.
+//! No branch depends on which word is less. The chain of loads and selections from one winner to
+//! the next takes about as long as copying a row of 96 bytes, and the CPU does both at once.
 //!
-//! Rows whose words agree nearly always are equal. So the loop takes them in the order of their runs, and
-//! at the first that are not equal all of its rows are merged again, `EXACT`: with a look at the rows at
-//! every game that words do not decide.
+//! Rows with equal words are nearly always equal. The loop therefore takes such rows in the order
+//! of their runs. When two of them differ, the round starts again with `EXACT`, which compares rows
+//! wherever words do not decide.
 
 use std::hint::select_unpredictable;
 
@@ -21,41 +21,43 @@ use super::super::level::Level;
 use super::super::rows::Rows;
 use super::game::Game;
 
-/// Bytes ahead of each run that are prefetched, where there are few runs and where there are more: what is near in one of
-/// 64 runs is hundreds of rows away, and a core has only so many lines under way.
+/// Prefetch distance in each run, in bytes: `FAR` for few runs, `NEAR` for more. A short distance
+/// in one of 64 runs is hundreds of rows of output away, and a core has a limited number of lines
+/// in flight.
 const FAR: usize = 1024;
 const NEAR: usize = 320;
 const FEW: usize = 4;
-/// Bytes ahead of the output that are prefetched, to be written: recycled memory was read long ago, and a store waits for
-/// its line in program order.
+/// Bytes ahead of the output that are prefetched for writing: recycled memory has left the caches,
+/// and a store waits for its line in program order.
 const OUTPUT_AHEAD: usize = 2048;
 
-/// Where rows go.
+/// The output position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// The last row, or where the first one goes.
     pub(super) to: *mut u8,
-    /// The end of the room for rows.
+    /// The end of the space for rows.
     pub(super) limit: *mut u8,
-    /// Bytes to be left behind the rows for each of them.
+    /// Bytes reserved after the rows for each of them.
     pub(super) spare: usize,
-    /// Where the end of the last row is written, and its offset.
+    /// Where the end of the last row goes, and the last row's offset.
     pub(super) end: *mut u32,
     pub(super) offset: u32,
     /// The last row's length; 0 if there is none.
     pub(super) len: usize,
-    /// Its diff so far, or 1: a row whose diff is 0 is written over.
+    /// The last row's diff so far, or 1 without sums. The next row overwrites a row whose diff is
+    /// 0.
     pub(super) sum: i64,
-    /// Its word, and where it came from.
+    /// The last row's word, and its source.
     pub(super) word: u64,
     pub(super) from: *const u8,
 }
 
-/// The word of no row.
+/// A word that no row has.
 pub(super) const NO_WORD: u64 = u64::MAX;
 
 impl Place {
-    /// Nowhere.
+    /// No place.
     pub(super) const NONE: Self = Self {
         to: std::ptr::null_mut(),
         limit: std::ptr::null_mut(),
@@ -69,28 +71,30 @@ impl Place {
     };
 }
 
-/// Why a loop stopped.
+/// The reason why a loop stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// All rows that were asked for are merged.
+    /// All requested rows are merged.
     Done,
-    /// The next row has no room. So many are merged.
+    /// The next row does not fit. This many rows are merged.
     Full(usize),
-    /// Rows whose words agree are not equal, or a sum does not fit: nothing counts.
+    /// Rows with equal words differ, or a sum overflows: the round does not count.
     Mixed,
 }
 
-/// Merges the next `count` rows of `game` to `place`. With `SUMS` rows that are equal become one; with
-/// `TIES` without a branch on whether they are.
+/// Merges the next `count` rows of `game` to `place`. With `SUMS`, equal rows become one; with
+/// `TIES`, without a branch on equality.
 ///
-/// If the sum of two diffs does not fit, `wrapped` hears of it, with `EXACT`; else the loop stops, as it
-/// does at rows that are not equal though their words are.
+/// If a sum overflows, the loop calls `wrapped` with `EXACT`, and otherwise stops, as it does where
+/// rows with equal words differ.
 ///
 /// # Safety
-/// The game was started with the same `EXACT`, and has as many rows; they are there. There is room at
-/// `place` up to its limit, and for `count` ends, if rows vary, that overlaps no row. If they do not, and
-/// without `EXACT`, there is room for `count` rows. With `SUMS` the last eight bytes of rows are a diff and
-/// not compared. The CPU has the level's instructions.
+/// - The game was started with the same `EXACT`, has at least `count` rows left, and its rows live.
+/// - The output from `place` up to its limit is writable and overlaps no row. If lengths vary,
+///   `count` ends have space.
+/// - If lengths do not vary, `count` rows fit, unless `EXACT`.
+/// - With `SUMS`, the last eight bytes of rows are a diff and not compared.
+/// - The CPU has the level's instructions.
 #[inline(always)]
 pub(super) unsafe fn play<
     R: Rows,
@@ -112,9 +116,9 @@ pub(super) unsafe fn play<
     let streams = game.streams.as_mut_ptr();
     for done in 0..count {
         let run = (winner & mask) as usize;
-        // SAFETY: a winner has a row, since rows are left, so its run has a stream. `to` moves behind a row
-        // only when another one has room, and `end` with it. A row behind the head is there if the head
-        // is before the last one. Nodes on the way to the root are below the number of leaves.
+        // SAFETY: rows are left, so the winner is a row and its run has a stream. `to` moves past a
+        // row only when another row fits, and `end` with it. If the head is before the last row,
+        // there is a row after it. Nodes on the way to the root are below the number of leaves.
         unsafe {
             let stream = streams.add(run);
             let (at, bytes) = ((*stream).head, (*stream).bytes);
@@ -130,7 +134,7 @@ pub(super) unsafe fn play<
                 return Stop::Mixed;
             }
             let same = SUMS & same;
-            // The last row stays as it is, or is written over.
+            // The last row stays, unless it is overwritten.
             let over = same | (now.sum == 0);
             let to = now.to.add(select_unpredictable(over, 0, before_len));
             let spare = if R::VARY { select_unpredictable(over, 0, now.spare) } else { 0 };
@@ -142,7 +146,8 @@ pub(super) unsafe fn play<
             now.limit = limit;
             let head = at.wrapping_add(rows.step());
             let goes_on = head < (*stream).last;
-            // The game comes first, as everything waits for who wins it: 64 runs take a twentieth less time.
+            // The game comes first, since all else waits for its winner: 64 runs take a twentieth
+            // less time.
             let mut stray = if goes_on {
                 (*stream).head = head;
                 0
@@ -193,18 +198,18 @@ pub(super) unsafe fn play<
     stop
 }
 
-/// The sum of the diff of a row and the one before, and true if it does not fit and `wrapped` does not hear of it, as it
-/// does with `EXACT`.
+/// Returns the sum of a row's diff and the diff before, and whether an overflow was not reported.
+/// With `EXACT`, the function reports an overflow to `wrapped`.
 ///
 /// # Safety
-/// The row is there, and its last eight bytes are its diff.
+/// The row has `len` readable bytes, the last eight of which are its diff.
 #[inline(always)]
 unsafe fn add<const EXACT: bool>(
     (row, len): (*const u8, usize),
     before: i64,
     wrapped: &mut dyn FnMut(&[u8], i64),
 ) -> (i64, bool) {
-    // SAFETY: as the function's.
+    // SAFETY: the caller provides a row of `len` bytes that ends in a diff.
     unsafe {
         let diff = diff_at(row, len);
         let (sum, overflow) = diff.overflowing_add(before);
@@ -216,8 +221,8 @@ unsafe fn add<const EXACT: bool>(
     }
 }
 
-/// Asks for the lines of a row some way behind the `next` one of a run, of which there are as many as `leaves`. The branch
-/// is always the same: the distance takes no register.
+/// Prefetches lines of a run at a distance after its `next` row; the distance depends on the number
+/// of `leaves`. The branch always goes the same way, and a constant distance takes no register.
 #[inline(always)]
 fn ask_ahead<R: Rows>(rows: R, next: *const u8, leaves: usize) {
     let ask = |row: *const u8| {
@@ -228,11 +233,12 @@ fn ask_ahead<R: Rows>(rows: R, next: *const u8, leaves: usize) {
     if leaves <= FEW { ask(next.wrapping_add(FAR)) } else { ask(next.wrapping_add(NEAR)) }
 }
 
-/// Whether a row is the same as the one before, where their words `tie`, and whether it is not although they do. With
-/// `TIES` a tie counts as the same, and without a branch.
+/// Returns whether a row equals the one before, given whether their words `tie`, and whether the
+/// two differ despite a tie. With `TIES`, a tie counts as equal, without a branch.
 ///
 /// # Safety
-/// As [`equal`]'s.
+/// Both rows have at least 8 compared bytes and `tail` more at their end. The CPU has the level's
+/// instructions.
 #[inline(always)]
 unsafe fn is_same<R: Rows, L: Level, const TIES: bool>(
     rows: R,
@@ -240,7 +246,7 @@ unsafe fn is_same<R: Rows, L: Level, const TIES: bool>(
     tail: usize,
     tie: bool,
 ) -> (bool, bool) {
-    // SAFETY: as the function's.
+    // SAFETY: the caller provides two such rows and a CPU of the level.
     let is_equal = || unsafe { equal::<R, L>(rows, row, before, tail) };
     if TIES {
         return (tie, tie & !is_equal());
@@ -249,10 +255,11 @@ unsafe fn is_same<R: Rows, L: Level, const TIES: bool>(
     (same, tie & !same)
 }
 
-/// True if two rows are equal in what is compared.
+/// Returns whether the compared bytes of two rows are equal.
 ///
 /// # Safety
-/// They have at least 8 bytes that are compared, and `tail` others at their end.
+/// Both rows have at least 8 compared bytes and `tail` more at their end. The CPU has the level's
+/// instructions.
 #[inline(always)]
 unsafe fn equal<R: Rows, L: Level>(
     rows: R,
@@ -261,7 +268,8 @@ unsafe fn equal<R: Rows, L: Level>(
     tail: usize,
 ) -> bool {
     let body = rows.body(p_len, tail);
-    // SAFETY: as the function's.
+    // SAFETY: both rows have the same length and `body` bytes, at least 8, and at least 32 where
+    // `differ` is called. The CPU has the level's instructions.
     unsafe {
         p_len == q_len
             && if body >= 32 { !L::differ(p, q, body) } else { compare_from(p, q, 0, body).1 }

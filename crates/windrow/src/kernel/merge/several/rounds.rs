@@ -1,4 +1,4 @@
-//! Rounds: so many rows at a time, and again if words do not decide.
+//! Rounds: a number of rows at a time, repeated if words do not decide.
 //!
 //! ```text
 //! round    BATCH rows, or as many as have room for sure, in the order of words
@@ -14,17 +14,17 @@ use super::Several;
 use super::play::{NO_WORD, Place, Stop, play};
 use super::stream::Stream;
 
-/// Rows of a round: few enough to be merged twice, and enough that noting where it began is nothing.
+/// Rows of a round: few enough to be merged twice, and enough to make saving the start cheap.
 const BATCH: usize = 1024;
 
-/// Where everything was when the words before were not those of any row to come.
+/// The state before a row whose word differs from all words before it: the point to go back to.
 #[derive(Debug)]
 pub(super) struct Saved {
     streams: Vec<Stream>,
     more: Vec<Stretch>,
     left: usize,
     place: Place,
-    /// Ends that were written.
+    /// Number of written ends.
     ends: usize,
 }
 
@@ -35,8 +35,8 @@ impl Saved {
 }
 
 impl Several<'_> {
-    /// Merges to `out`, until all is merged or the next row has no room. With `SUMS`, where all rows end
-    /// in a diff, equal ones become one.
+    /// Merges into `out` until all rows are merged or the next row does not fit. With `SUMS`, all
+    /// rows end in a diff and equal rows become one.
     pub(super) fn rounds<L: Level, R: Rows, const SUMS: bool>(
         &mut self,
         rows: R,
@@ -57,17 +57,17 @@ impl Several<'_> {
             }
             self.ready::<L, R>(rows, exact);
             if place.word != NO_WORD {
-                // SAFETY: a row that was merged, and the CPU has the level's instructions.
+                // SAFETY: `from` is a merged row. `by_level` chose a level of this CPU.
                 place.word = unsafe { self.game.words.of::<L>(place.from, 0).0 };
             } else {
                 let stream = &self.game.streams[self.game.next()];
-                // SAFETY: the winner has a head.
+                // SAFETY: rows are left, so the winner has a head.
                 place.from = unsafe { stream.row(rows) };
             }
             if R::VARY {
                 out.ends.reserve(count);
                 let written = out.ends.len() - usize::from(place.sum != 0);
-                // SAFETY: within what is reserved.
+                // SAFETY: `written` is within the reserved capacity.
                 place.end = unsafe { out.ends.as_mut_ptr().add(written) };
             }
             if !exact && !self.game.ties(place.word) {
@@ -76,8 +76,10 @@ impl Several<'_> {
                 (self.saved.left, self.saved.place) = (self.left, place);
                 self.saved.ends = out.ends.len();
             }
-            // SAFETY: `ready` started the game. `place` lies in `out` up to its limit, with `count` ends
-            // reserved, or room for as many rows, unless exact. Rows of sums end in diffs.
+            // SAFETY: `ready` started the game with this `exact`, and `count` rows are left.
+            // `place` lies in `out` up to its limit, with `count` ends reserved if lengths vary.
+            // Otherwise `count` rows fit, unless `exact`. Rows of sums end in diffs. `by_level`
+            // chose a level of this CPU.
             let stop = unsafe {
                 let (game, place) = (&mut self.game, &mut place);
                 match (exact, self.hints.ties) {
@@ -99,14 +101,15 @@ impl Several<'_> {
                     self.left -= done;
                     full = true;
                 }
-                // What words agree with may come before the last row, as may what has no room.
+                // Rows with this word may sort before the last row, as may the row that did not
+                // fit.
                 Stop::Full(_) | Stop::Mixed => {
                     place = self.go_back::<R, SUMS>(rows, out.ends);
                     continue;
                 }
             }
             if R::VARY {
-                // SAFETY: ends up to the last row's are written.
+                // SAFETY: the ends up to the last row's are written.
                 unsafe {
                     let written = place.end.offset_from(out.ends.as_ptr()) as usize;
                     out.ends.set_len(written + usize::from(place.sum != 0));
@@ -120,12 +123,13 @@ impl Several<'_> {
         out.used = used;
     }
 
-    /// Makes words and the tree, if that is still to be done.
+    /// Builds words and the tree, unless done before with this `exact`.
     pub(super) fn ready<L: Level, R: Rows>(&mut self, rows: R, exact: bool) {
         if self.started == Some(exact) {
             return;
         }
-        // SAFETY: the streams' rows live as long as this; the level is one that the CPU has.
+        // SAFETY: the streams' rows live as long as this merge. `by_level` chose a level of this
+        // CPU.
         unsafe {
             if exact {
                 L::run(|| self.game.start::<R, L, true>(rows));
@@ -136,7 +140,7 @@ impl Several<'_> {
         self.started = Some(exact);
     }
 
-    /// Has everything as it was saved, for rows to be looked at from there on. Returns the place.
+    /// Restores the saved state and switches to exact comparison. Returns the place.
     fn go_back<R: Rows, const SUMS: bool>(&mut self, rows: R, ends: &mut Vec<u32>) -> Place {
         let Saved { streams, more, left, place: was, ends: written } = &mut self.saved;
         std::mem::swap(streams, &mut self.game.streams);
@@ -145,8 +149,9 @@ impl Several<'_> {
         (self.exact, self.started) = (true, None);
         ends.truncate(*written);
         if was.sum != 0 {
-            // The last row may have been added to, or written over.
-            // SAFETY: it was written before, from a row that is there.
+            // A later row may have changed or overwritten the last row.
+            // SAFETY: `was.from` is a live row of `was.len` bytes, and `was.to` has space for it:
+            // the row was written there before. With `SUMS`, it ends in a diff.
             unsafe {
                 rows.copy(was.from, was.to, was.len);
                 if SUMS {
@@ -163,7 +168,7 @@ impl Several<'_> {
     }
 }
 
-/// The place behind the rows of `out`.
+/// Returns the place after the rows of `out`.
 fn first_place(out: &mut Target<'_>) -> Place {
     let most = out.bytes.len().min(u32::MAX as usize);
     let limit = most.saturating_sub(out.ends.len() * out.spare);
@@ -173,7 +178,7 @@ fn first_place(out: &mut Target<'_>) -> Place {
     Place { to, limit, spare: out.spare, offset: out.used as u32, ..Place::NONE }
 }
 
-/// How many rows of `len` bytes have room behind the last one.
+/// Returns how many rows of `len` bytes fit after the last row.
 fn room(place: &Place, len: usize) -> usize {
     let last = if place.sum != 0 { len } else { 0 };
     (place.limit as usize - place.to as usize - last) / len

@@ -1,4 +1,4 @@
-//! Streams: the rows of one run of a block, one behind the other.
+//! Streams: the rows of one run, one after the other.
 //!
 //! ```text
 //! stretch   . . h n x x l      |      more   | x x x x x       h the head: the row that is merged next
@@ -8,40 +8,40 @@
 
 use super::super::rows::{Rows, Stretch};
 
-/// A run's head, and where the other rows are.
+/// The head of a run and its other rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// The head; null if no rows are left.
+    /// The cursor of the head; null if no rows are left.
     pub(super) head: *const u8,
-    /// The last row of the stretch.
+    /// The cursor of the last row of the stretch.
     pub(super) last: *const u8,
     pub(super) bytes: *const u8,
-    /// The word of the row behind the head.
+    /// The word of the row after the head.
     pub(super) word: u64,
 }
 
 impl Stream {
-    /// The rows of `stretch`, which has some.
+    /// Creates a stream of the rows of `stretch`, which is not empty.
     pub(super) fn new(stretch: Stretch) -> Self {
         Self { head: stretch.first, last: stretch.last, bytes: stretch.bytes, word: 0 }
     }
 
-    /// The row at the head, which there is.
+    /// Returns the row at the head.
     ///
     /// # Safety
-    /// The stretch's rows are there.
+    /// The stream has a head, and the rows of its stretch live.
     #[inline(always)]
     pub(super) unsafe fn row<R: Rows>(&self, rows: R) -> *const u8 {
-        // SAFETY: as the function's.
+        // SAFETY: the caller promises a head within live rows.
         unsafe { rows.row(self.head, self.bytes) }
     }
 
-    /// The row behind the head, if there is one in its stretch or in `more`.
+    /// Returns the row after the head, if the stretch or `more` has one.
     ///
     /// # Safety
-    /// As [`Stream::row`]'s.
+    /// The rows of the stretch and of `more` live.
     pub(super) unsafe fn next<R: Rows>(&self, rows: R, more: &Stretch) -> Option<*const u8> {
-        // SAFETY: before the last row stands another; as the function's.
+        // SAFETY: a head before the last row has a row after it. The caller promises live rows.
         unsafe {
             if self.head.is_null() {
                 None
@@ -55,7 +55,7 @@ impl Stream {
         }
     }
 
-    /// Goes on by one row, to `more` behind the last one.
+    /// Advances by one row, after the last one to `more`.
     pub(super) fn turn<R: Rows>(&mut self, rows: R, more: &mut Stretch) {
         if self.head == self.last {
             let word = self.word;

@@ -1,4 +1,4 @@
-//! The merge of several runs against a map, on any level.
+//! Tests the merge of several runs against a map, on any level.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use super::super::level::Plain;
 use super::*;
 
-/// Key and length of the text behind it.
+/// A key and the length of the text after it.
 type Key = (u16, usize);
 type Run = BTreeMap<Key, i64>;
 
-/// The compared bytes: `common` bytes, the key, and a text; with a `length` all are as long.
+/// Returns the compared bytes: `common` bytes, the key, and a text, or `length` bytes in all.
 fn body((key, text): Key, common: usize, length: Option<usize>) -> Vec<u8> {
     let Some(length) = length else {
         return [&vec![9; common][..], &key.to_be_bytes(), &vec![7; text], &[1; 7]].concat();
@@ -19,13 +19,13 @@ fn body((key, text): Key, common: usize, length: Option<usize>) -> Vec<u8> {
     let mut bytes = vec![9; length];
     let at = common.min(length - 2);
     bytes[at..at + 2].copy_from_slice(&key.to_be_bytes());
-    // Far from the key, where words do not reach, and only of some keys.
+    // Far from the key, beyond the reach of words, and only for some keys.
     let last = bytes.len() - 1;
     bytes[last] = bytes[last].wrapping_add((text % 3) as u8);
     bytes
 }
 
-/// The rows of a run, and where they start.
+/// Returns the rows of a run and their starts.
 fn rows(run: &Run, common: usize, length: Option<usize>) -> (Vec<u8>, Vec<u32>) {
     let (mut bytes, mut starts) = (Vec::new(), vec![0]);
     let mut sums: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
@@ -40,7 +40,7 @@ fn rows(run: &Run, common: usize, length: Option<usize>) -> (Vec<u8>, Vec<u32>) 
     (bytes, starts)
 }
 
-/// What a merge comes to, by bodies; without `sums` equal rows stand in the order of their runs.
+/// Returns the expected rows; without `sums`, equal rows keep the order of their runs.
 fn expected(all: &[(Vec<u8>, Vec<u32>)], sums: bool) -> Vec<Vec<u8>> {
     let mut model: BTreeMap<Vec<u8>, Vec<i64>> = BTreeMap::new();
     for (bytes, starts) in all {
@@ -64,7 +64,7 @@ fn expected(all: &[(Vec<u8>, Vec<u32>)], sums: bool) -> Vec<Vec<u8>> {
     out
 }
 
-/// Merges all, `room` bytes at a time; returns the rows, and the rows of each output.
+/// Merges all rows, `room` bytes at a time. Returns the rows, and the rows of each output.
 fn merged(
     all: &[(Vec<u8>, Vec<u32>)],
     cut: usize,
@@ -159,7 +159,7 @@ proptest! {
         let all: Vec<_> = runs.iter().map(|run| rows(run, common, length)).collect();
         let expected = expected(&all, sums);
         let stride = length.map(|length| length + 8);
-        // What another merge saw may be less than there is, or more.
+        // Hints of another merge may name fewer bits than vary, or more.
         let (_, other) = merged(&all[..1], cut, stride, (room, sums, Hints::default(), false));
         for (plain, seen) in [(false, None), (true, None), (false, other.seen)] {
             let how = (room, sums, Hints { exact, ties, seen }, plain);
@@ -171,7 +171,7 @@ proptest! {
 
 #[test]
 fn many_equal_rows_are_expected_again_and_unequal_ones_looked_at() {
-    // Words reach sixteen bytes behind what is common.
+    // Words reach sixteen bytes after the common prefix.
     let rows_of = |far: u8| {
         let row = |key: u16| {
             let mut body = [0; 88];
@@ -205,7 +205,7 @@ fn sums_that_do_not_fit_are_heard_of_once() {
         let mut several = Several::strided(&runs, hints).unwrap();
         let mut note = |body: &[u8], times: i64| heard.push((body.to_vec(), times));
         assert_eq!(several.merge(&mut out, Some(&mut note)), 1);
-        // MAX + 2 wraps to MIN + 1; with MIN that wraps to 1; less 7 it fits.
+        // MAX + 2 wraps to MIN + 1; adding MIN wraps to 1; less 7 fits.
         assert_eq!(out[24..32], (-6i64).to_le_bytes());
         assert_eq!(heard, [(vec![5; 24], 1), (vec![5; 24], -1)]);
     }

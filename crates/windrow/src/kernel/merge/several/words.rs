@@ -1,4 +1,4 @@
-//! Words of rows: the bits that tell the rows of a block apart, and the number of their run.
+//! Words of rows: the bits that distinguish the rows of a block, and the number of their run.
 //!
 //! ```text
 //! row     | the same in all rows | 16 bytes: some bits of them vary | ...
@@ -6,51 +6,53 @@
 //! word    | 0 | xxxxxxx | run |        compares as the rows do, and then by run
 //! ```
 //!
-//! Which bits vary is first guessed, from a few rows or those of the block before. A row that differs in another
-//! bit is a stray: that bit is taken from then on, and all words that are around are made again.
+//! The varying bits are first guessed, from a few rows or from the bits of the block before. A row
+//! that differs in another bit is a stray: that bit is extracted from then on, and all current
+//! words are made again.
 //!
 //! Invariant: if two rows that were seen sort one way, their words do not sort the other way.
 
 use super::super::bytes::word_at;
 use super::super::level::Level;
 
-/// The bits that words are made of.
+/// The bits of a row from which its word is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
-    /// Where the two words of a row stand that bits are taken from.
+    /// Offsets of the two source words in a row.
     at: [usize; 2],
-    /// Bits of these that may be taken: the second may overlap the first.
+    /// Usable bits of both words: the second word may overlap the first.
     valid: [u64; 2],
     mask: [u64; 2],
-    /// Words of one of the rows, and the bits in which all have to be like it.
+    /// The two source words of one of the rows, and the bits in which all rows must equal `base`.
     base: [u64; 2],
     alike: [u64; 2],
-    /// All bits that are known to vary.
+    /// All bits known to vary.
     varying: [u64; 2],
-    /// Bits that are taken from the second word.
+    /// Number of bits extracted from the second word.
     low: u32,
-    /// Bits of the number of a run.
+    /// Bits of a run number.
     shift: u32,
 }
 
-/// Bits that vary, and where they stand.
+/// Varying bits and their offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     at: [usize; 2],
     varying: [u64; 2],
 }
 
-/// The word of a run that is used up: greater than those of all rows, and like none.
+/// Returns the word of an exhausted run: greater than the words of all rows, and different from
+/// every other word above the run number.
 pub(super) fn none(run: usize) -> u64 {
     1 << 63 | (run as u64) << 32 | run as u64
 }
 
 impl Words {
-    /// Words of rows like `row` that agree in their first `at` bytes and have `body` bytes or more that are
-    /// compared, at least 8, with room for a number of `shift` bits, 6 at the most.
+    /// Creates words of rows like `row`. The rows agree in their first `at` bytes and have at least
+    /// `body` compared bytes, at least 8. A run number takes `shift` bits, at most 6.
     ///
     /// # Safety
-    /// `row` points to `body` bytes.
+    /// `row` points to `body` readable bytes, at least 8.
     pub(super) unsafe fn new(row: *const u8, at: usize, body: usize, shift: u32) -> Self {
         let first = at.min(body - 8);
         let second = (first + 8).min(body - 8);
@@ -60,30 +62,31 @@ impl Words {
         let none = [0; 2];
         let mut words =
             Self { at, valid, mask: none, base: none, alike: none, varying: none, low: 0, shift };
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides `body` bytes, and both words end within them.
         words.base = unsafe { words.both(row) };
         words
     }
 
-    /// The bits that vary in the rows so far.
+    /// Returns the varying bits of the rows so far.
     pub(super) fn seen(&self) -> Seen {
         Seen { at: self.at, varying: self.varying }
     }
 
-    /// Takes what was seen of rows before to vary in these, too, of which the first one is the least and
-    /// `greatest` the greatest. False if nothing is known of the bytes that words are made of.
+    /// Adopts the bits that varied in earlier rows. The row of [`Words::new`] is the least row, and
+    /// `greatest` the greatest. Returns false if `seen` does not cover the bytes that words are
+    /// made of.
     ///
     /// # Safety
-    /// As [`Words::new`]'s.
+    /// `greatest` points to as many bytes as the row of [`Words::new`].
     pub(super) unsafe fn expect(&mut self, seen: Option<Seen>, greatest: *const u8) -> bool {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides as many bytes as in `new`.
         unsafe { self.see(greatest) };
         let Some(seen) = seen.filter(|seen| seen.at == self.at) else { return false };
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides as many bytes as in `new`.
         let ends = unsafe { self.both(greatest) };
         let mut apart = false;
         for (index, end) in ends.into_iter().enumerate() {
-            // Above the first bit in which the ends differ all rows are like them.
+            // Above the first difference of the least and the greatest row, all rows agree.
             let alike = if apart { 0 } else { (end ^ self.base[index]).leading_zeros() };
             let below = u64::MAX.checked_shr(alike).unwrap_or(0);
             self.varying[index] |= seen.varying[index] & below & self.valid[index];
@@ -93,20 +96,21 @@ impl Words {
     }
 
     /// # Safety
-    /// `row` points to as many bytes as [`Words::new`] was told.
+    /// `row` points to as many bytes as the row of [`Words::new`].
     #[inline(always)]
     unsafe fn both(&self, row: *const u8) -> [u64; 2] {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides as many bytes as in `new`, and both words end within them.
         unsafe { [word_at(row, self.at[0]), word_at(row, self.at[1])] }
     }
 
-    /// The word of a row of run number `run`, and bits in which it strays.
+    /// Returns the word of a row of run number `run`, and the bits in which it strays.
     ///
     /// # Safety
-    /// As [`Words::new`]'s, and the CPU has the level's instructions.
+    /// `row` points to as many bytes as the row of [`Words::new`], and the CPU has the level's
+    /// instructions.
     #[inline(always)]
     pub(super) unsafe fn of<L: Level>(&self, row: *const u8, run: usize) -> (u64, u64) {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides as many bytes as in `new`, and a CPU of the level.
         unsafe {
             let [x, y] = self.both(row);
             let bits = L::extract(x, self.mask[0]) << self.low | L::extract(y, self.mask[1]);
@@ -115,21 +119,21 @@ impl Words {
         }
     }
 
-    /// Notes the bits in which a row is unlike the others.
+    /// Adds the bits in which a row differs from the others.
     ///
     /// # Safety
-    /// As [`Words::new`]'s.
+    /// `row` points to as many bytes as the row of [`Words::new`].
     pub(super) unsafe fn see(&mut self, row: *const u8) {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides as many bytes as in `new`.
         let words = unsafe { self.both(row) };
         for (index, word) in words.into_iter().enumerate() {
             self.varying[index] |= (word ^ self.base[index]) & self.valid[index];
         }
     }
 
-    /// Takes the most significant bits that vary, as many as there is room for.
+    /// Chooses the most significant varying bits, as many as fit.
     pub(super) fn choose(&mut self) {
-        // The highest bit is for runs that are used up.
+        // The highest bit marks exhausted runs.
         let mut left = u64::BITS - 1 - self.shift;
         for index in 0..2 {
             let mut mask = self.varying[index];
@@ -138,7 +142,7 @@ impl Words {
             }
             left -= mask.count_ones();
             self.mask[index] = mask;
-            // Bits below the last one there was room for do not matter.
+            // Bits below the last extracted bit do not matter.
             let from = if left > 0 { 0 } else { mask.trailing_zeros() };
             let above = u64::MAX.checked_shl(from).unwrap_or(0);
             self.alike[index] = self.valid[index] & !mask & above;
@@ -169,7 +173,7 @@ mod tests {
             rows.sort();
             let (first, last) = (&rows[0][..body], &rows[rows.len() - 1][..body]);
             let at = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-            // SAFETY: rows of `body` bytes.
+            // SAFETY: all rows have `body` bytes.
             unsafe {
                 let mut words = Words::new(rows[0].as_ptr(), at, body, shift);
                 rows.iter().take(seen).for_each(|row| words.see(row.as_ptr()));

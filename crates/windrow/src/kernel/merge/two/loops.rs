@@ -1,5 +1,5 @@
-//! The loops of the merge of two. All go from the front, write as many rows as they are told at the most, and stop
-//! when one input is used up; equal rows are added up as they meet.
+//! The loops of the merge of two. Each loop starts at the heads, writes at most a given number of
+//! rows, and stops when an input is consumed. With sums, equal rows are added up on the way.
 //!
 //! ```text
 //! loop { (a, b) = heads; out <- the lesser one, or the sum of equal ones; its input goes on by a row }
@@ -11,10 +11,12 @@
 //! runs      one comparison for eight rows                            runs
 //! ```
 //!
-//! A merge without branches is a chain of compare - select - load. 1. In `led` a load has a step more than the others:
-//! the lead of the row behind the head is there already, and what is loaded is the one behind that. 2. A step from
-//! cursor to cursor is hidden from the compiler: as a constant it would be multiplied by the comparison, which takes
-//! longer than a selection. 3. Whatever leads do not decide is left to [`step`], which is not inlined.
+//! A merge without branches is a chain of compare - select - load.
+//! 1. In `led` a load has one step more to complete: the lead of the row after the head is already
+//!    loaded, and the step loads the lead of the row after that one.
+//! 2. The step between cursors is hidden from the compiler: a constant step would be multiplied by
+//!    the result of the comparison, which takes longer than a selection.
+//! 3. Rows with equal leads go to [`step`], which is not inlined.
 
 use std::hint::{black_box, select_unpredictable};
 
@@ -24,11 +26,11 @@ use super::super::level::Level;
 use super::super::rows::Rows;
 use super::pair::{Heads, Lead, Pair, step};
 
-/// Without a branch on a comparison but where leads agree.
+/// Merges without a branch on a comparison, except where leads agree.
 ///
 /// # Safety
-/// `heads` are cursors of the pair, with room for `left` rows, that overlaps no input; with `wrapped` the last eight
-/// bytes of rows are a diff.
+/// `heads` are cursors of the pair. The output has space for `left` rows and overlaps no input.
+/// With `wrapped`, the last eight bytes of rows are a diff.
 #[inline(always)]
 pub(super) unsafe fn led<R: Rows, K: Lead>(
     pair: Pair<R>,
@@ -38,11 +40,12 @@ pub(super) unsafe fn led<R: Rows, K: Lead>(
 ) -> Heads {
     let (rows, one) = (pair.rows, black_box(pair.rows.step()));
     let [a_bytes, b_bytes] = pair.bytes;
-    // SAFETY: as this function's; only of rows.
+    // SAFETY: called only with cursors of rows.
     let lead = |at: *const u8, bytes: *const u8| unsafe { K::of(&pair, rows.row(at, bytes)) };
     let Heads { mut a, mut b, mut to, mut end } = heads;
-    // SAFETY: a step takes one row of each input at the most, so all `steps` leave two of both, and a step that takes
-    // a row has two behind it. It writes one row at the most, and there are `left` steps in all.
+    // SAFETY: a step takes at most one row of each input, so during `steps` steps both inputs keep
+    // two rows after their heads. Each step writes at most one row, and all steps together are at
+    // most `left`.
     unsafe {
         loop {
             let mut steps = pair.steps(Heads { a, b, to, end }, 2).min(left);
@@ -91,15 +94,17 @@ pub(super) unsafe fn led<R: Rows, K: Lead>(
     }
 }
 
-/// The lead of a row and the last word that is compared, which decide unless rows differ between.
+/// The lead and the last compared word of a row, which decide unless rows differ between the two.
 type Ends<K> = (K, u64);
 
-/// Without a branch on a comparison, sums too: for rows that differ, if their leads agree, in the last eight bytes that
-/// are compared, mostly: their time. With `BETWEEN` bodies have other bytes.
+/// Merges without a branch on a comparison or for sums. For rows with equal leads that mostly
+/// differ, if at all, in the last eight compared bytes: their time. With `BETWEEN`, bodies have
+/// bytes between lead and time.
 ///
 /// # Safety
-/// As [`led`]'s, with `wrapped`; with `BETWEEN` bodies have 40 bytes or more, and else those of their lead and
-/// the last eight. The CPU has the level's instructions.
+/// The conditions of [`led`] hold, with `wrapped`. With `BETWEEN`, bodies have at least 40 bytes;
+/// otherwise the lead and the last eight bytes cover each body. The CPU has the level's
+/// instructions.
 #[inline(always)]
 pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
     pair: Pair<R>,
@@ -110,14 +115,17 @@ pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
     let (rows, one) = (pair.rows, black_box(pair.rows.step()));
     let [a_bytes, b_bytes] = pair.bytes;
     let ends = |at: *const u8, bytes: *const u8| -> Ends<K> {
-        // SAFETY: as this function's; only of rows.
+        // SAFETY: called only with cursors of rows.
         unsafe {
             let (row, len) = (rows.row(at, bytes), rows.len(at));
             (K::of(&pair, row), word_at(row, rows.body(len, pair.tail) - 8))
         }
     };
     let Heads { mut a, mut b, mut to, mut end } = heads;
-    // SAFETY: as in `led`, with one row left of both.
+    // SAFETY: a step takes at most one row of each input, so both inputs keep one row after their
+    // heads. Each step writes at most one row, and all steps together are at most `left`. Rows end
+    // in a diff. `BETWEEN` bodies have at least 40 bytes, and `differ` compares at least 32 of
+    // them.
     unsafe {
         loop {
             let steps = pair.steps(Heads { a, b, to, end }, 1).min(left);
@@ -131,12 +139,13 @@ pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
                 let agree = a_ends.0 == b_ends.0;
                 if BETWEEN {
                     let body = rows.body(p_len.min(q_len), pair.tail);
-                    // The lead is behind its first bytes, or these are the same in all rows.
+                    // If leads agree, the first bytes agree, too: they precede `at` or belong to
+                    // the lead.
                     let start =
                         if !R::VARY && body >= LONG + size_of::<K>() { size_of::<K>() } else { 0 };
                     let apart = L::differ(p.add(start), q.add(start), body - 8 - start);
                     let apart = apart | (R::VARY && p_len != q_len);
-                    // As one condition: to jump on either of the two could not be predicted.
+                    // One condition: two separate jumps would be unpredictable.
                     if black_box(agree & apart) {
                         Heads { a, b, to, end } = step(pair, Heads { a, b, to, end }, wrapped);
                         (a_ends, b_ends) = (ends(a, a_bytes), ends(b, b_bytes));
@@ -181,10 +190,10 @@ pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
     }
 }
 
-/// Without a branch on a comparison, of rows that are compared whole.
+/// Compares whole rows, without a branch on a comparison.
 ///
 /// # Safety
-/// As [`led`]'s.
+/// The conditions of [`led`] hold.
 #[inline(always)]
 pub(super) unsafe fn whole<R: Rows>(
     pair: Pair<R>,
@@ -194,7 +203,8 @@ pub(super) unsafe fn whole<R: Rows>(
 ) -> Heads {
     let (rows, one) = (pair.rows, black_box(pair.rows.step()));
     let Heads { mut a, mut b, mut to, mut end } = heads;
-    // SAFETY: both heads are rows in every step, which writes one row at the most.
+    // SAFETY: both heads are rows in every step, and a step writes at most one row. With `wrapped`,
+    // rows end in a diff.
     unsafe {
         while left > 0 && pair.steps(Heads { a, b, to, end }, 0) > 0 {
             left -= 1;
@@ -227,10 +237,11 @@ pub(super) unsafe fn whole<R: Rows>(
     Heads { a, b, to, end }
 }
 
-/// With a branch on every comparison. The leads of both heads stay in registers: a step loads that of one row.
+/// Branches on every comparison. The leads of both heads stay in registers: a step loads the lead
+/// of one row.
 ///
 /// # Safety
-/// As [`led`]'s.
+/// The conditions of [`led`] hold.
 #[inline(always)]
 pub(super) unsafe fn streamed<R: Rows, K: Lead>(
     pair: Pair<R>,
@@ -239,7 +250,8 @@ pub(super) unsafe fn streamed<R: Rows, K: Lead>(
     wrapped: &mut Wrapped<'_>,
 ) -> Heads {
     let (rows, one) = (pair.rows, pair.rows.step());
-    // SAFETY: leads are loaded of rows that are left; a step writes one row at the most.
+    // SAFETY: leads are loaded only of remaining rows. A step writes at most one row, and there are
+    // at most `left` steps.
     unsafe {
         'begin: while left > 0 && pair.steps(heads, 0) > 0 {
             let lead = |at: *const u8, input: usize| K::of(&pair, rows.row(at, pair.bytes[input]));
@@ -275,17 +287,18 @@ pub(super) unsafe fn streamed<R: Rows, K: Lead>(
     heads
 }
 
-/// Bytes of a body, at the least, of which all but the last eight are compared as wide as registers are.
+/// Shortest body, in bytes, whose bytes before the last eight are compared as wide as registers
+/// are.
 pub(super) const LONG: usize = 40;
 /// Rows of a run that are copied for one comparison.
 const STEP: usize = 8;
 
-/// With one comparison for eight rows. Every row that is looked at is copied soon, and was prefetched: beyond the
-/// caches a search in steps that double waits for memory as often as it halves. A run costs one misprediction, at its
-/// end.
+/// Makes one comparison for eight rows. Every row that is compared is copied soon, and was
+/// prefetched: beyond the caches, a galloping search waits for memory at each probe. A run costs
+/// one misprediction, at its end.
 ///
 /// # Safety
-/// As [`led`]'s.
+/// The conditions of [`led`] hold.
 #[inline(always)]
 pub(super) unsafe fn runs<R: Rows, K: Lead>(
     pair: Pair<R>,
@@ -294,11 +307,13 @@ pub(super) unsafe fn runs<R: Rows, K: Lead>(
     wrapped: &mut Wrapped<'_>,
 ) -> Heads {
     let one = pair.rows.step();
-    // SAFETY: cursors go on by rows that are left, of which no more than `left` are written.
+    // SAFETY: cursors advance over remaining rows, and at most `left` rows are written. With
+    // `wrapped`, rows end in a diff.
     unsafe {
         while left > 0 && pair.steps(heads, 0) > 0 {
             let [a_left, b_left] = pair.left(heads);
-            // Of equal rows `a`'s comes first, the last one of its run.
+            // A row of `a` precedes its equal in `b`, so the equal row of `a` is the last of its
+            // run.
             let count = run::<R, K, 0, true>(pair, &mut heads, a_left.min(left));
             left -= count;
             if count > 0
@@ -319,11 +334,11 @@ pub(super) unsafe fn runs<R: Rows, K: Lead>(
     heads
 }
 
-/// Copies the first rows of one input that sort before the head of the other, `most` at the most, with `EQUAL` one
-/// that is equal, too; returns their number.
+/// Copies the first rows of one input that sort before the head of the other, at most `most`; with
+/// `EQUAL` also a row equal to the head. Returns the number of copied rows.
 ///
 /// # Safety
-/// `most` rows are left of the input, and have room; the other one has a head.
+/// The input has `most` rows left, and they fit with their ends. The other input has a head.
 #[inline(always)]
 unsafe fn run<R: Rows, K: Lead, const INPUT: usize, const EQUAL: bool>(
     pair: Pair<R>,
@@ -337,7 +352,8 @@ unsafe fn run<R: Rows, K: Lead, const INPUT: usize, const EQUAL: bool>(
     };
     let Heads { mut to, mut end, .. } = *heads;
     let mut done = 0;
-    // SAFETY: `done + STEP <= most` where as many rows are looked at and copied.
+    // SAFETY: `done + STEP <= most` where eight rows are read and copied, and `done < most` where
+    // one row is.
     unsafe {
         let pivot = (rows.row(pivot, pair.bytes[1 - INPUT]), rows.len(pivot));
         let pivot_lead = K::of(&pair, pivot.0);
@@ -373,7 +389,7 @@ unsafe fn run<R: Rows, K: Lead, const INPUT: usize, const EQUAL: bool>(
             }
             let mut count = STEP;
             if !all {
-                // By halves, without a branch: nobody can guess where a run ends.
+                // Bisects without a branch: the end of a run is unpredictable.
                 let first = |index: usize| comes(row(index));
                 count = select_unpredictable(first(STEP / 2 - 1), STEP / 2, 0);
                 count += select_unpredictable(first(count + STEP / 4 - 1), STEP / 4, 0);

@@ -8,7 +8,7 @@
 //! }
 //! ```
 //!
-//! Rows are prefix-free without their tails: two that differ do so within both.
+//! Rows without their tails are prefix-free: two different rows differ within both.
 
 mod loops;
 mod pair;
@@ -20,32 +20,34 @@ use super::rows::{Fixed, Rows, Vary, by_stride};
 use loops::{LONG, led, runs, streamed, summed, whole};
 use pair::{Heads, Lead, Pair};
 
-/// Rows of output of one loop: few, so that a pattern that ends is noticed, and enough for the sample to be nothing.
+/// Output rows of one loop: few enough to notice when a pattern ends, and enough to make the sample
+/// cheap.
 const BLOCK: usize = 1024;
-/// Rows that a loop has room for at the least; else they are merged one by one.
+/// Fewest rows that must fit for a loop to run; otherwise rows are merged one by one.
 const LEAST: usize = 16;
-/// Rows looked at to choose a loop.
+/// Rows sampled to choose a loop.
 const SAMPLE: usize = 16;
 /// A sample with at most this many switches between the inputs has runs.
 const RUNS: usize = 2;
-/// A sample with more pairs that agree than this has many of them: nobody can guess which.
+/// A sample with more equal pairs than this has many ties, which are unpredictable.
 const TIES: usize = 1;
-/// What a call did.
+/// The result of a merge call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Merged {
-    /// Rows used up.
+    /// Consumed rows.
     pub(crate) a: usize,
     pub(crate) b: usize,
-    /// Rows written.
+    /// Written rows.
     pub(crate) out: usize,
 }
 
-/// Merges `a` and `b` into `out` until one of them is used up, or `out` has no room for more. With `wrapped` equal rows
-/// become one with the sum of their diffs, or none if that is zero: both are used up, or neither. Without, `a`'s
-/// come first.
+/// Merges `a` and `b` into `out` until an input is consumed or `out` is full. With `wrapped`, equal
+/// rows become one row with the sum of their diffs, or no row if the sum is zero: a call consumes
+/// both or neither. Without `wrapped`, rows of `a` precede equal rows of `b`.
 ///
 /// # Panics
-/// If the inputs differ in stride or body, if a body has less than 8 bytes, or, with `wrapped`, if it overlaps the diff.
+/// If the inputs differ in stride or body, if a body has less than 8 bytes, or, with `wrapped`, if
+/// the tail is not a diff of 8 bytes.
 pub(crate) fn merge(
     a: Strided<'_>,
     b: Strided<'_>,
@@ -58,7 +60,7 @@ pub(crate) fn merge(
     by_level!(L => strided::<L>(a, b, &mut out, wrapped))
 }
 
-/// As [`merge`], of rows that vary, behind those that are in `out`.
+/// Merges rows of varying lengths as [`merge`] does, after the rows in `out`.
 pub(crate) fn merge_varying(
     a: Varying<'_>,
     b: Varying<'_>,
@@ -82,7 +84,7 @@ fn strided<L: Level>(
     })
 }
 
-/// Merges rows whose leads are `K` where eight bytes do not decide.
+/// Merges rows, with leads of type `K` where eight bytes do not decide.
 fn blocks<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
     rows: R,
     a: V,
@@ -125,7 +127,7 @@ fn blocks<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
     while done.a < a.len() && done.b < b.len() {
         let room = out.room(longest);
         let most = room.min(a.len() - done.a + b.len() - done.b);
-        // A rest that is no block is part of the last one.
+        // A rest of less than a block joins the last block.
         let count = if R::VARY || most >= 2 * BLOCK { most.min(BLOCK) } else { most };
         if R::VARY && room < LEAST {
             let before = done;
@@ -143,9 +145,9 @@ fn blocks<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
             out.ends.reserve(count);
         }
         let (at_a, at_b) = begun(&done, &firsts);
-        // SAFETY: `room` says that there is room for `count` rows behind `used`, and their ends are reserved; `out`,
-        // being mutable, overlaps no input. Cursors are those of rows, as `lengths` made sure of. The level is one that
-        // the CPU has. Ends are written before they count.
+        // SAFETY: `room` covers `count` rows after `used`, and their ends are reserved. `out` is
+        // mutable, so it overlaps no input. All cursors belong to rows, as `lengths` asserted.
+        // `by_level` chose a level of this CPU. Loops write the ends that `set_len` adds.
         unsafe {
             let to = out.bytes.as_mut_ptr().add(out.used);
             let heads = Heads { a: at_a, b: at_b, to, end: out.ends.as_mut_ptr().add(written) };
@@ -169,7 +171,7 @@ fn blocks<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
 /// The loop for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// With eight bytes in registers, or all of a lead.
+    /// Leads of eight bytes in registers (false), or whole leads (true).
     Led(bool),
     Summed,
     Whole,
@@ -191,7 +193,7 @@ unsafe fn choose<R: Rows, K: Lead>(
     let (mut switches, mut equals, mut words, mut leads, mut apart) = (0, 0, 0, 0, 0);
     let (mut before, mut looked, step) = (false, 0, pair.rows.step());
     while looked < SAMPLE.min(count) && pair.steps(heads, 0) > 0 {
-        // SAFETY: both heads are rows.
+        // SAFETY: both inputs have a row left, so both heads are rows.
         unsafe {
             let (p, q) = (pair.row::<0>(heads.a), pair.row::<1>(heads.b));
             let (take_b, equal) = pair.compare(q, p);
@@ -223,7 +225,7 @@ unsafe fn choose<R: Rows, K: Lead>(
 /// Runs a loop.
 ///
 /// # Safety
-/// As that of the loop.
+/// The conditions of the chosen loop hold, and the CPU has the level's instructions.
 unsafe fn run<L: Level, R: Rows, K: Lead>(
     choice: Choice,
     covered: bool,
@@ -232,7 +234,7 @@ unsafe fn run<L: Level, R: Rows, K: Lead>(
     count: usize,
     wrapped: &mut Wrapped<'_>,
 ) -> Heads {
-    // SAFETY: as the function's.
+    // SAFETY: the caller keeps the conditions of the chosen loop and level.
     unsafe {
         match choice {
             Choice::Summed if wrapped.is_some() && covered => {
@@ -251,8 +253,8 @@ unsafe fn run<L: Level, R: Rows, K: Lead>(
     }
 }
 
-/// Merges row by row, `most` of them, from where `done` came to: rows with less than a word, and those that only just
-/// have room.
+/// Merges at most `most` rows one by one, from `done` on: rows shorter than a word, and rows that
+/// barely fit.
 fn one_by_one<'a, V: Sorted<'a>>(
     (a, b): (V, V),
     mut done: Merged,

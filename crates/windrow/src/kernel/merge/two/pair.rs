@@ -1,4 +1,4 @@
-//! Two inputs of a merge: how far it has come in both, how their rows are compared, and a step of it.
+//! Two inputs of a merge: its progress in both, the comparison of rows, and a single step.
 //!
 //! ```text
 //! row    | the same in all rows | lead | ...... | last | tail |       leads decide, mostly; then all that is compared
@@ -13,23 +13,25 @@ use super::super::Wrapped;
 use super::super::bytes::{AHEAD, compare_from, diff_at, subtract, word_at};
 use super::super::rows::Rows;
 
-/// What is compared first of a row, as a number: rows whose leads differ have their order.
+/// The first compared part of a row, as a number: if two leads differ, they have the order of their
+/// rows.
 pub(super) trait Lead: Copy + Ord {
-    /// That of a row.
+    /// Returns the lead of a row.
     ///
     /// # Safety
-    /// `row` points to a row of the pair, of whose body 16 bytes are compared if the lead has as many.
+    /// `row` points to a row of the pair. If the lead has 16 bytes, the row's body has
+    /// `wide_at + 16` bytes.
     unsafe fn of<R: Rows>(pair: &Pair<R>, row: *const u8) -> Self;
 
-    /// True if `a` is below `b`, each with a word behind it: one long subtraction.
+    /// Returns whether `a` is less than `b`, each extended by a lower word: one long subtraction.
     fn is_less(a: (Self, u64), b: (Self, u64)) -> bool;
 }
 
-/// Eight bytes.
+/// A lead of eight bytes.
 impl Lead for u64 {
     #[inline(always)]
     unsafe fn of<R: Rows>(pair: &Pair<R>, row: *const u8) -> Self {
-        // SAFETY: every body has `at + 8` bytes.
+        // SAFETY: the caller provides a row of the pair, and every body has `at + 8` bytes.
         unsafe { word_at(row, pair.at) }
     }
 
@@ -39,11 +41,12 @@ impl Lead for u64 {
     }
 }
 
-/// Sixteen: as a pair of numbers they are made vectors, and blends take twice as long.
+/// A lead of sixteen bytes: the compiler would turn a pair of numbers into vectors, whose blends
+/// take twice as long.
 impl Lead for u128 {
     #[inline(always)]
     unsafe fn of<R: Rows>(pair: &Pair<R>, row: *const u8) -> Self {
-        // SAFETY: every body has `wide_at + 16` bytes.
+        // SAFETY: the caller provides a row of the pair whose body has `wide_at + 16` bytes.
         Self::from_be(unsafe { row.add(pair.wide_at).cast::<Self>().read_unaligned() })
     }
 
@@ -54,19 +57,19 @@ impl Lead for u128 {
     }
 }
 
-/// Rows of two inputs, in order.
+/// Sorted rows of two inputs.
 ///
-/// Invariant: cursors from where the merge began up to `ends` are those of whole rows, which live as long as the
-/// merge; bodies agree in their first `at` bytes, and have `at + 8` bytes or more, and `wide_at + 16` if leads are
-/// wide.
+/// Invariant: cursors from the start of the merge up to `ends` belong to whole rows, which live as
+/// long as the merge. All bodies agree in their first `at` bytes and have at least `at + 8` bytes,
+/// and `wide_at + 16` if leads are wide.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<R> {
     pub(super) rows: R,
-    /// What starts count from, of both inputs.
+    /// The base of starts, for each input.
     pub(super) bytes: [*const u8; 2],
-    /// The cursors behind the last rows.
+    /// The cursors after the last rows.
     pub(super) ends: [*const u8; 2],
-    /// What the ends of rows that are written count from.
+    /// The base of the ends of written rows.
     pub(super) base: *const u8,
     pub(super) at: usize,
     pub(super) wide_at: usize,
@@ -74,7 +77,7 @@ pub(super) struct Pair<R> {
     pub(super) tail: usize,
 }
 
-/// How far a merge has come: the cursors of both heads, where the next row goes, and its end.
+/// Progress of a merge: the cursors of both heads, where the next row goes, and where its end goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heads {
     pub(super) a: *const u8,
@@ -84,7 +87,7 @@ pub(super) struct Heads {
 }
 
 impl<R: Rows> Pair<R> {
-    /// Rows that are left of `a` and `b`.
+    /// Returns the numbers of remaining rows of `a` and `b`.
     #[inline(always)]
     pub(super) fn left(&self, heads: Heads) -> [usize; 2] {
         let step = self.rows.step();
@@ -92,27 +95,29 @@ impl<R: Rows> Pair<R> {
             .map(|(end, head)| (end.addr() - head.addr()) / step)
     }
 
-    /// Steps of the merge before one input has no more than `rows` rows left: a step takes one of each at the most.
+    /// Returns the number of steps before an input has no more than `rows` rows left. A step takes
+    /// at most one row of each input.
     #[inline(always)]
     pub(super) fn steps(&self, heads: Heads, rows: usize) -> usize {
         let [a, b] = self.left(heads);
         a.min(b).saturating_sub(rows)
     }
 
-    /// The row of `a` at a cursor, and its length.
+    /// Returns the row of input `INPUT` at a cursor, and its length.
     ///
     /// # Safety
-    /// There is one.
+    /// The cursor belongs to a row of that input.
     #[inline(always)]
     pub(super) unsafe fn row<const INPUT: usize>(&self, at: *const u8) -> (*const u8, usize) {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides the cursor of a row of this input.
         unsafe { (self.rows.row(at, self.bytes[INPUT]), self.rows.len(at)) }
     }
 
-    /// True if the row `p` sorts before the row `q`, and true if they are equal, tails aside.
+    /// Returns whether the row `p` sorts before the row `q`, and whether they are equal, tails
+    /// aside.
     ///
     /// # Safety
-    /// Both are rows of the pair, of as many bytes.
+    /// Both are rows of the pair with the given lengths.
     #[inline(always)]
     pub(super) unsafe fn compare(
         &self,
@@ -120,18 +125,18 @@ impl<R: Rows> Pair<R> {
         (q, q_len): (*const u8, usize),
     ) -> (bool, bool) {
         let body = self.rows.body(p_len.min(q_len), self.tail);
-        // SAFETY: both have a body of as many bytes, which are `at + 8` or more.
+        // SAFETY: both bodies have at least `body` bytes, and `body` is at least `at + 8`.
         let (less, agree) = unsafe { compare_from(p, q, self.at, body) };
         (less, agree & (p_len == q_len))
     }
 
-    /// Where a row ends that is written up to `to`, as ends count.
+    /// Returns the offset of `to` in the output, as ends count.
     #[inline(always)]
     pub(super) fn offset(&self, to: *mut u8) -> u32 {
         (to.addr() - self.base.addr()) as u32
     }
 
-    /// Prefetches what stands behind a row; if rows take more than a line, where it goes, too.
+    /// Prefetches the bytes after a row and, if rows take more than a line, after its target.
     #[inline(always)]
     pub(super) fn ask(&self, row: *const u8, to: *const u8) {
         if R::VARY {
@@ -151,10 +156,11 @@ impl Heads {
     /// Writes a row of `len` bytes.
     ///
     /// # Safety
-    /// They are those of a row of the pair, and have room, as its end has.
+    /// `row` points to a row of the pair of `len` bytes. The row and its end fit into the output.
     #[inline(always)]
     pub(super) unsafe fn put<R: Rows>(&mut self, pair: &Pair<R>, row: *const u8, len: usize) {
-        // SAFETY: as the function's.
+        // SAFETY: the caller provides a row of `len` bytes, which fits with its end. The output
+        // overlaps no input.
         unsafe {
             pair.rows.copy(row, self.to, len);
             self.to = self.to.add(len);
@@ -165,11 +171,12 @@ impl Heads {
         }
     }
 
-    /// Gives the row that was written last, of `len` bytes, the sum of its diff and that of its equal `other`, or
-    /// takes it back if that is zero. `wrapped` is called if the sum does not fit.
+    /// Adds the diff of `other` to the diff of its equal, the last written row, of `len` bytes.
+    /// Removes the row if the sum is zero. Calls `wrapped` if the sum overflows.
     ///
     /// # Safety
-    /// There are such rows, and their last eight bytes are a diff.
+    /// A row was written before, `other` is a row of `len` bytes, and the last eight bytes of both
+    /// are a diff.
     #[inline(always)]
     pub(super) unsafe fn add<R: Rows>(
         &mut self,
@@ -178,7 +185,8 @@ impl Heads {
         len: usize,
         wrapped: &mut dyn FnMut(&[u8], i64),
     ) {
-        // SAFETY: as the function's; a row that is taken back was written at `len` bytes before, with its end.
+        // SAFETY: the last written row and `other` have `len` bytes, the last eight of which are a
+        // diff. A removed row is the last written one, with its end.
         unsafe {
             let (row, diff) = (self.to.sub(len), diff_at(other, len));
             let (sum, overflow) = diff_at(row, len).overflowing_add(diff);
@@ -197,11 +205,12 @@ impl Heads {
     }
 }
 
-/// A step of a merge, whatever the rows: the lesser of both heads, `a`'s if they are equal; with `wrapped` their
-/// sum, or nothing.
+/// One step of a merge: writes the lesser of both heads, or `a`'s if they are equal. With
+/// `wrapped`, writes the sum of equal heads, or nothing if the sum is zero.
 ///
 /// # Safety
-/// Both heads are rows, and one more has room.
+/// Both heads are rows, one more row fits, and with `wrapped` the last eight bytes of rows are a
+/// diff.
 #[inline(never)]
 pub(super) unsafe fn step<R: Rows>(
     pair: Pair<R>,
@@ -209,7 +218,8 @@ pub(super) unsafe fn step<R: Rows>(
     wrapped: &mut Wrapped<'_>,
 ) -> Heads {
     let step = pair.rows.step();
-    // SAFETY: as the function's.
+    // SAFETY: both heads are rows, and one row fits with its end. With `wrapped`, rows end in a
+    // diff.
     unsafe {
         let (p, q) = (pair.row::<0>(heads.a), pair.row::<1>(heads.b));
         let (take_b, equal) = pair.compare(q, p);

@@ -1,4 +1,4 @@
-//! The merge of two against a map: any rows, any loop, on any level.
+//! Tests the merge of two against a map: any rows, any loop, any level.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::*;
 /// Bodies and diffs.
 type Side = BTreeMap<Vec<u8>, i64>;
 
-/// Rows, and where they start.
+/// Rows and their starts.
 struct Encoded {
     bytes: Vec<u8>,
     starts: Vec<u32>,
@@ -37,7 +37,7 @@ impl Encoded {
     }
 }
 
-/// What the first rows of both sides come to.
+/// Returns the expected result for the first rows of both sides.
 fn model(sides: [&Side; 2], used: [usize; 2], sums: bool) -> Vec<(Vec<u8>, i64)> {
     let mut all: BTreeMap<(&Vec<u8>, usize), i64> = BTreeMap::new();
     for (number, (side, used)) in sides.into_iter().zip(used).enumerate() {
@@ -50,13 +50,13 @@ fn model(sides: [&Side; 2], used: [usize; 2], sums: bool) -> Vec<(Vec<u8>, i64)>
     kept.map(|((body, _), diff)| (body.clone(), diff)).collect()
 }
 
-/// True if rows that are left belong behind `last`: with sums none is its equal.
+/// Returns whether the remaining rows sort after `last`: with sums, no remaining row equals `last`.
 fn are_behind(sides: [&Side; 2], used: [usize; 2], last: &[u8], sums: bool) -> bool {
     let left = sides.into_iter().zip(used).flat_map(|(side, used)| side.keys().skip(used));
     left.min().is_none_or(|row| row[..] > *last || (!sums && row[..] == *last))
 }
 
-/// A body of `len` bytes: some that all have in common, a key, and the last one decides, too.
+/// Returns a body of `len` bytes: a common part, a key, and a last byte that also decides.
 fn fixed_body(key: u16, len: usize, common: usize) -> Vec<u8> {
     let mut bytes = vec![9; len];
     let at = common.min(len - 2);
@@ -65,12 +65,12 @@ fn fixed_body(key: u16, len: usize, common: usize) -> Vec<u8> {
     bytes
 }
 
-/// A body of any length, with a text and its end.
+/// Returns a body of varying length, with a text and its end.
 fn varying_body(key: u16, text: usize, common: usize) -> Vec<u8> {
     [&vec![9; common][..], &key.to_be_bytes(), &vec![7; text], &[1]].concat()
 }
 
-/// Keys in no order, in turns, or in runs; texts from none to longer than any single move.
+/// Keys in random order, alternating, or in runs; texts from empty to longer than any single move.
 fn changes(
     longest: usize,
     diffs: std::ops::Range<i64>,
@@ -162,7 +162,7 @@ proptest! {
         if let Some((last, _)) = expected.last() {
             prop_assert!(are_behind([&a, &b], used, last, sums));
         }
-        // It stops for want of room only.
+        // It stops early only if the next row does not fit.
         if merged.a < a.len() && merged.b < b.len() {
             let next = a.keys().nth(merged.a).min(b.keys().nth(merged.b));
             let next = next.map_or(0, |body| body.len() + 8);
@@ -179,7 +179,7 @@ proptest! {
         sums in any::<bool>(),
         times in 1u64..4,
     ) {
-        // A key, what is the same in most rows, and a time.
+        // A key, bytes that are equal in most rows, and a time.
         let row = |&(key, text, diff): &(u16, usize, i64)| {
             let (text, time) = (text.saturating_sub(27), u64::from(key) % times);
             let body = varying_body(key / times as u16, text, common + 20);
@@ -217,7 +217,7 @@ proptest! {
     }
 }
 
-/// Runs one loop from the start: the rows used of both, and the bytes that came out.
+/// Runs one loop from the start. Returns the rows consumed of both inputs and the bytes written.
 fn by_loop<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
     rows: R,
     (a, b): (V, V),
@@ -243,7 +243,8 @@ fn by_loop<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
     let heads = Heads { a: first_a, b: first_b, to, end };
     let mut none = |_: &[u8], _: i64| unreachable!("small sums");
     let mut wrapped: Wrapped<'_> = if sums { Some(&mut none) } else { None };
-    // SAFETY: room for `count` rows and their ends; bodies have 40 bytes or more; the level is one that the CPU has.
+    // SAFETY: the output has space for `count` rows and their ends. Bodies have at least 40 bytes.
+    // `by_level` chooses a level of this CPU.
     let done = unsafe { run::<L, R, K>(choice, false, pair, heads, count, &mut wrapped) };
     let used = out.as_ptr().addr();
     let rows_of = |from: *const u8, to: *const u8| (to.addr() - from.addr()) / rows.step();
@@ -257,7 +258,7 @@ fn sums_that_do_not_fit_are_reported_by_every_loop() {
     let side = |of: &dyn Fn(i64) -> i64| -> Side {
         (0..64).map(|key| (fixed_body(key, 56, 3), of(diffs[key as usize % 4]))).collect()
     };
-    // One more for the greatest, one less for the least; what adds up to nothing is gone.
+    // One more for the greatest, one less for the least; zero sums vanish.
     let (a, b) = (side(&|diff| diff), side(&|diff| if diff == 5 { -5 } else { diff.signum() }));
     let (left, right) = (Encoded::new(&a), Encoded::new(&b));
     let expected = model([&a, &b], [64, 64], true);
@@ -282,7 +283,8 @@ fn sums_that_do_not_fit_are_reported_by_every_loop() {
         };
         let [a, b] = stretches.map(|stretch| stretch.first);
         let heads = Heads { a, b, to: out.as_mut_ptr(), end: std::ptr::null_mut() };
-        // SAFETY: room for 64 rows, whose bodies have 56 bytes; any CPU.
+        // SAFETY: the output has space for 64 rows, whose bodies have 56 bytes. `Plain` runs on any
+        // CPU.
         let done = unsafe { run::<Plain, _, u128>(choice, false, pair, heads, 64, &mut wrapped) };
         out.truncate(done.to.addr() - heads.to.addr());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Byte strings back, 32 bytes of each at first, then 64 at a time.
+//! Reads byte strings, the first 32 bytes of each at once, then 64 at a time.
 //!
 //! ```text
 //! codes       7  8  9 01                        no escape in front of the end: most short strings
@@ -16,16 +16,18 @@ use super::super::text::ESCAPE;
 /// Bytes of a step.
 const STEP: usize = 64;
 
-/// As `take_binaries` of the module, for whole words of rows that are followed by a step that may be read. Returns how
-/// many; nothing if one of them does not end within its row, or the sink does not take it.
+/// Reads escaped byte strings for whole words of rows, as long as a step after each cursor is
+/// readable. Returns their number, or `None` if one of them does not end within its row, or the
+/// sink rejects it.
 ///
-/// Benefit: to look first whether anything is escaped is worth a third for eight random bytes, one in eleven of which it is
-/// wrong about.
+/// Benefit: checking for escapes first saves a third for strings of eight random bytes, although it
+/// mispredicts one string in eleven.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and VBMI2, BMI1 and BMI2; there are as many ends of rows as cursors, and the sink has as
-/// many rows; no cursor is behind the end of its row, which is within the bytes; `data` has room for what is left of all
-/// rows, and a step.
+/// - The CPU has AVX-512 F, BW, VL and VBMI2, BMI1, BMI2 and POPCNT.
+/// - There are as many ends of rows as cursors, and the sink has as many rows.
+/// - No cursor is after the end of its row, and no end is after the bytes.
+/// - `data` has space for the rest of all rows, and for a step.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
 pub(in crate::kernel::rows) unsafe fn take_binaries(
     texts: &Texts<'_>,
@@ -49,26 +51,26 @@ pub(in crate::kernel::rows) unsafe fn take_binaries(
         let mut word = 0u64;
         for (row, (cursor, &end)) in cursors.iter_mut().zip(ends).enumerate() {
             let start = *cursor + marker;
-            // SAFETY: a marker and a step behind it lie within the bytes, since this cursor is not beyond the last one.
+            // SAFETY: this cursor is at most `last`, so a marker and a step lie within the bytes.
             let is_valid = !is_marked || unsafe { *bytes.get_unchecked(*cursor) } != null;
-            // SAFETY: as above; the half step that is written begins where the values so far end, which are not longer
-            // than what their rows had left: there is room for a step.
+            // SAFETY: a marker and a step lie within the bytes. The values so far are no longer
+            // than what their rows had left, so a step fits after them.
             let code = unsafe {
                 let v = _mm256_loadu_si256(bytes.as_ptr().add(start).cast());
                 let code = _mm256_xor_si256(v, flip);
                 _mm256_storeu_si256(target.add(len).cast(), code);
                 code
             };
-            // A null has no value, whatever stands there: it ends at once.
+            // A null has no value, whatever its bytes are: it ends at once.
             let found = _mm256_cmplt_epu8_mask(code, escape) | u32::from(!is_valid);
             let escapes = _mm256_cmpeq_epi8_mask(code, escape);
-            // The first of either, if it is an end.
+            // The first end or escape, if it is an end.
             let read = if _blsi_u32(found | escapes) & found != 0 {
                 let text = found.trailing_zeros() as usize;
                 Read { codes: text, bytes: text }
             } else {
-                // SAFETY: the string has an end or more behind its row's cursor, and a step may be read there; as above of
-                // what is written.
+                // SAFETY: `start` is within the bytes. The values so far are no longer than what
+                // their rows had left, so the rest of this row and a step fit after them.
                 unsafe { take_escaped(bytes, start, end, form.flip, target.add(len)) }?
             };
             *cursor = start + read.codes + usize::from(is_valid);
@@ -76,8 +78,8 @@ pub(in crate::kernel::rows) unsafe fn take_binaries(
                 return None;
             }
             debug_assert!(read.bytes <= read.codes, "no value is longer than its code");
-            // SAFETY: the value was written to where it begins, which is the end of those so far, as half a step was at
-            // the least; the sink has a row for each cursor.
+            // SAFETY: the value was written at the end of the values so far, and half a step is
+            // readable there. The sink has a row for each cursor.
             len += unsafe { sink.put(done + row, target, len, read.bytes, false) }?;
             word |= u64::from(is_valid) << row;
         }
@@ -86,24 +88,24 @@ pub(in crate::kernel::rows) unsafe fn take_binaries(
         }
         done += cursors.len();
     }
-    // SAFETY: the values so far were written, and the sink keeps no more of one than there was.
+    // SAFETY: the values so far were written, and the sink keeps at most the length of each.
     unsafe { data.set_len(len) };
     Some(done)
 }
 
-/// What was read of a string.
+/// The result of reading a string.
 struct Read {
-    /// Bytes of its code in front of the end.
+    /// Bytes of its code before the end.
     codes: usize,
     bytes: usize,
 }
 
-/// Writes the value whose code is at `start` of `bytes` to `target`; nothing if it does not end in front of `end`, or a
-/// step behind it.
+/// Writes the value whose code is at `start` of `bytes` to `target`. Returns `None` if it ends
+/// neither before `end` nor within a step after it.
 ///
 /// # Safety
-/// The CPU has the features of [`take_binaries`]; `start` lies within the bytes, and a step may be written at `target`
-/// and behind as many bytes as there are from `start` to `end`.
+/// The CPU has the features of [`take_binaries`]. `start` lies within the bytes. `end - start`
+/// bytes and a step more are writable at `target`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
 unsafe fn take_escaped(
@@ -118,7 +120,7 @@ unsafe fn take_escaped(
     let (mut at, mut len, mut carry) = (0, 0, 0);
     loop {
         let own = _bzhi_u64(u64::MAX, (bytes.len() - start - at).min(STEP) as u32);
-        // SAFETY: the mask leaves what lies within the bytes.
+        // SAFETY: the mask limits the load to the bytes.
         let v = unsafe { _mm512_maskz_loadu_epi8(own, bytes.as_ptr().add(start + at).cast()) };
         let code = _mm512_xor_si512(v, flip);
         let escapes = _mm512_mask_cmpeq_epi8_mask(own, code, escape);
@@ -127,8 +129,8 @@ unsafe fn take_escaped(
         let found = _mm512_mask_cmplt_epu8_mask(own & !escaped, code, escape);
         let kept = found.wrapping_sub(1) & !found & !(escapes & !escaped);
         let value = _mm512_mask_sub_epi8(code, escaped, code, one);
-        // SAFETY: what is written begins behind no more bytes than were read, which is in front of the end of the row:
-        // there is room for a step.
+        // SAFETY: fewer bytes were written than were read, and reads begin before the end of the
+        // row: a step fits.
         unsafe {
             let value = _mm512_maskz_compress_epi8(kept, value);
             _mm512_storeu_si512(target.add(len).cast(), value);
@@ -144,8 +146,9 @@ unsafe fn take_escaped(
     }
 }
 
-/// Which bytes are behind one of `escapes` that is not itself behind one, and whether the byte behind the last is: the
-/// first is if `carry` is 1. Of bytes in runs every other one: the sum ends runs that begin at an odd place.
+/// Returns the bytes after an escape that is not itself escaped, and whether the byte after the
+/// last is one. The first byte is escaped if `carry` is 1. In a run of escapes, every other one is
+/// escaped: the sum ends runs that begin at an odd position.
 ///
 /// After Langdale and Lemire, Parsing Gigabytes of JSON per Second, 2019.
 #[inline(always)]

@@ -1,5 +1,5 @@
-//! Byte strings in blocks, each followed by a byte: strings of up to 32 bytes without a branch on their length, and
-//! longer ones a block at a time.
+//! Writes byte strings in blocks, each followed by a byte: strings of up to 32 bytes without a
+//! branch on their length, and longer ones a block at a time.
 //!
 //! ```text
 //! the string       | aaaaaaaa | bbb00000 | 00000000 | 00000000 |      masked by its length
@@ -11,9 +11,9 @@ use std::arch::x86_64::*;
 use super::super::blocks::{EMPTY, FULL, LARGE, MORE, SMALL, SMALL_BLOCKS, encoded_len};
 use super::super::exact::Text;
 
-/// As `put_blocks` of the module.
+/// Writes strings as `put_blocks` of the module does.
 ///
-/// Benefit: 1.7x the encoding of strings of 1 to 31 bytes, lengths and all.
+/// Benefit: 1.7x the speed of encoding strings of 1 to 31 bytes, lengths included.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
@@ -41,13 +41,14 @@ pub(in crate::kernel::rows) unsafe fn put_blocks<'a>(
     let flips = _mm512_set1_epi8(flip as i8);
     for (text, cursor) in strings.zip(cursors) {
         let (string, valid) = (text.bytes(), text.valid);
-        // Of a null nothing: which strings are null is not to be predicted.
+        // A null has length 0, without a branch: nulls are unpredictable.
         let len = string.len() & 0usize.wrapping_sub(usize::from(valid));
         let to = *cursor;
         if len > SMALL * SMALL_BLOCKS {
             *cursor = to + encoded_len(len);
             assert!(*cursor <= out.len(), "a string lies within its bytes");
-            // SAFETY: as this function's; there is room for the code.
+            // SAFETY: the caller promises the CPU. The string has more than 32 bytes, and `out` has
+            // space for its code, as asserted.
             unsafe {
                 let front = _mm256_loadu_si256(string.as_ptr().cast());
                 let front = _mm512_zextsi256_si512(front);
@@ -59,13 +60,14 @@ pub(in crate::kernel::rows) unsafe fn put_blocks<'a>(
         }
         let blocks = len.div_ceil(SMALL);
         let total = 1 + blocks * (SMALL + 1);
-        // What follows the last block; of an empty string, and of a null, this is the only byte.
+        // The byte after the last block; the only byte of an empty string and of a null.
         let alone = if valid { EMPTY } else { null ^ flip };
         let last = if len == 0 { usize::from(alone) } else { len + SMALL - blocks * SMALL };
         let own = _bzhi_u32(u32::MAX, len as u32);
         *cursor = to + total;
         assert!(*cursor <= out.len(), "a string lies within its bytes");
-        // SAFETY: the masks leave nothing but the string to read, and its code to write, for which there is room.
+        // SAFETY: the masks limit reads to the string and writes to its code, which fits, as
+        // asserted.
         unsafe {
             let v = _mm256_maskz_loadu_epi8(own, string.as_ptr().cast());
             let v = _mm512_maskz_permutexvar_epi8(bytes, order, _mm512_zextsi256_si512(v));
@@ -78,11 +80,12 @@ pub(in crate::kernel::rows) unsafe fn put_blocks<'a>(
     }
 }
 
-/// Writes the code of a string of more than the small blocks, of which `front` are those. What a block overwrites
-/// behind it is the next one's.
+/// Writes the code of a string longer than the small blocks; `front` is their code. The next block
+/// overwrites the surplus of a block.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW and VL, and BMI2; the string is so long, and `out` has room for its code.
+/// The CPU has AVX-512 F, BW and VL, and BMI2. The string is longer than the small blocks, and its
+/// code fits at `out`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 unsafe fn put_long(front: __m512i, string: &[u8], flips: __m512i, out: *mut u8) {
@@ -96,8 +99,8 @@ unsafe fn put_long(front: __m512i, string: &[u8], flips: __m512i, out: *mut u8) 
     let whole = (string.len() - from - 1) / LARGE;
     let last = string.len() - from - whole * LARGE;
     let own = _bzhi_u32(u32::MAX, last as u32);
-    // SAFETY: from the start of the code, and from that of each block but the last, there are at least 66 bytes;
-    // the masks leave the bytes of the last block, and what it takes.
+    // SAFETY: at least 66 bytes of the code follow the start of the code, and of each block but the
+    // last. The masks limit the last block to its bytes and its code.
     unsafe {
         _mm512_storeu_si512(out.cast(), front);
         let (from, out) = (string.as_ptr().add(from), out.add(to));
@@ -105,7 +108,8 @@ unsafe fn put_long(front: __m512i, string: &[u8], flips: __m512i, out: *mut u8) 
             let v = _mm256_loadu_si256(from.add(at * LARGE).cast());
             _mm512_storeu_si512(out.add(at * (LARGE + 1)).cast(), block(v, MORE));
         };
-        // One or two are written as two, of which the second may be the first: which is not to be predicted.
+        // One or two blocks are written as two, the same one twice if there is one: the number is
+        // unpredictable.
         match whole {
             0 => {}
             1..=2 => [0, whole - 1].into_iter().for_each(put),

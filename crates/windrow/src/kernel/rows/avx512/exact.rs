@@ -1,5 +1,5 @@
-//! Byte strings into rows where nothing behind them may be overwritten, 32 bytes at a time: a store of 64 nearly always
-//! crosses from one cache line to the next.
+//! Writes byte strings into rows without overwriting the bytes after them, 32 bytes at a time: a
+//! store of 64 bytes nearly always crosses a cache line.
 
 use std::arch::x86_64::*;
 
@@ -8,15 +8,16 @@ use super::super::text::Form;
 
 /// Bytes of a register.
 pub(super) const STEP: usize = 64;
-/// Bytes of a string that are written at once.
+/// Bytes of a string written at once.
 const HALF: usize = STEP / 2;
-/// Bytes from what is read or written to the line that is prefetched.
+/// Bytes ahead of reads or writes that are prefetched.
 pub(super) const AHEAD: usize = 512;
 
-/// As `put_exact` of the module, where nothing is escaped: the end of a string under a mask.
+/// Writes strings as `put_exact` of the module does, without escapes: the end of a string under a
+/// mask.
 ///
-/// Benefit: four columns of short texts are encoded in 96 us in place of 140 for 8,192 rows, and in 210 in place of
-/// 296 if a tenth of them are nulls.
+/// Benefit: four columns of short texts are encoded in 96 us in place of 140 for 8,192 rows, and in
+/// 210 in place of 296 if a tenth of them are nulls.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW and VL, and BMI2.
@@ -30,14 +31,15 @@ pub(in crate::kernel::rows) unsafe fn put_exact<'a>(
     let same = |byte: u8| _mm256_set1_epi8(byte as i8);
     let (add, flip, last) = (same(form.shift), same(form.flip), same(form.end ^ form.flip));
     for (text, cursor) in strings.zip(cursors) {
-        // Of a null nothing: which strings are null is not to be predicted.
+        // A null has length 0, without a branch: nulls are unpredictable.
         let keep = 0usize.wrapping_sub(usize::from(text.valid));
         let (mut left, to) = (text.len & keep, *cursor);
         let behind = to.wrapping_add(left + usize::from(text.valid));
         let is_within = to <= behind && behind <= out.len();
         assert!(is_within, "a string lies within its bytes");
         *cursor = behind;
-        // SAFETY: the masks leave what of the string is left, and its end, which lie within `out`.
+        // SAFETY: the masks limit reads to the rest of the string, and writes to it and its end,
+        // which lie within `out`, as asserted.
         unsafe {
             let coded = |v| _mm256_xor_si256(_mm256_add_epi8(v, add), flip);
             let (mut from, mut target) = (text.bytes().as_ptr(), out.as_mut_ptr().add(to));
@@ -55,10 +57,10 @@ pub(in crate::kernel::rows) unsafe fn put_exact<'a>(
     }
 }
 
-/// As `put_counted` of the module: the end of a string under a mask.
+/// Writes strings as `put_counted` of the module does: the end of a string under a mask.
 ///
-/// Benefit: two texts and fourteen more that are payload, are encoded in 661 us in place of 1,185 for 8,192 rows, and
-/// in 827 in place of 1,472 if a tenth of them are nulls.
+/// Benefit: two texts, and fourteen more as payload, are encoded in 661 us in place of 1,185 for
+/// 8,192 rows, and in 827 in place of 1,472 if a tenth of them are nulls.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW and VL, and BMI2.
@@ -70,7 +72,7 @@ pub(in crate::kernel::rows) unsafe fn put_counted<'a>(
     out: &mut [u8],
 ) {
     for (text, cursor) in strings.zip(cursors) {
-        // Of a null nothing: which strings are null is not to be predicted.
+        // A null has length 0, without a branch: nulls are unpredictable.
         let (string, len) = (text.bytes(), text.len & 0usize.wrapping_sub(usize::from(text.valid)));
         let to = *cursor + count(len, &mut out[*cursor..]);
         *cursor = to + len;
@@ -78,7 +80,8 @@ pub(in crate::kernel::rows) unsafe fn put_counted<'a>(
         let mut at = 0;
         loop {
             let own = _bzhi_u32(u32::MAX, (len - at).min(HALF) as u32);
-            // SAFETY: the mask leaves what of the string is left, for which there is room, as was checked.
+            // SAFETY: the mask limits both to the rest of the string, which lies within `out`, as
+            // asserted.
             unsafe {
                 let v = _mm256_maskz_loadu_epi8(own, string.as_ptr().add(at).cast());
                 _mm256_mask_storeu_epi8(out.as_mut_ptr().add(to + at).cast(), own, v);
@@ -91,7 +94,8 @@ pub(in crate::kernel::rows) unsafe fn put_counted<'a>(
     }
 }
 
-/// As `put_exact` of the module, where bytes up to `escape` are escaped: half a step is spread over a whole one.
+/// Writes strings as `put_exact` of the module does, with bytes up to `escape` escaped: half a step
+/// is spread over a whole one.
 ///
 /// ```text
 /// bytes          05 00 07 02
@@ -100,10 +104,11 @@ pub(in crate::kernel::rows) unsafe fn put_counted<'a>(
 /// spread         05 02 01 07 02 03
 /// ```
 ///
-/// Benefit: four columns of eight random bytes are encoded in 153 us in place of 335, for 8,192 rows.
+/// Benefit: four columns of eight random bytes are encoded in 153 us in place of 335, for 8,192
+/// rows.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and VBMI2, and BMI2.
+/// The CPU has AVX-512 F, BW, VL and VBMI2, BMI2 and POPCNT.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt")]
 pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
     strings: impl Iterator<Item = Text<'a>>,
@@ -124,10 +129,10 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
         loop {
             let left = len - at;
             let own = _bzhi_u64(u64::MAX, left.min(HALF) as u32);
-            // SAFETY: the mask leaves what of the string is left.
+            // SAFETY: the mask limits the load to the rest of the string.
             let v = unsafe { _mm256_maskz_loadu_epi8(own as u32, string.as_ptr().add(at).cast()) };
             let found = _mm256_mask_cmple_epu8_mask(own as u32, v, greatest);
-            // Most strings have no such byte, or most have.
+            // Most strings have no such byte, or most have one.
             if found == 0 && left < HALF {
                 let next = to + left + usize::from(valid);
                 assert!(to <= next && next <= out.len(), "a string lies within its bytes");
@@ -135,7 +140,7 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
                 let v = _mm256_mask_mov_epi8(v, !own as u32, end);
                 let v = _mm256_xor_si256(v, _mm512_castsi512_si256(flip));
                 let put = (own << 1 | 1) & keep;
-                // SAFETY: the bytes of the mask lie within `out`, as was checked.
+                // SAFETY: the mask limits the store to bytes within `out`, as asserted.
                 unsafe { _mm256_mask_storeu_epi8(out.as_mut_ptr().add(to).cast(), put as u32, v) };
                 to = next;
                 break;
@@ -151,7 +156,7 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
             let put = if is_last { (own << 1 | 1) & keep } else { own };
             let next = to + count + usize::from(is_last & valid);
             assert!(to <= next && next <= out.len(), "a string lies within its bytes");
-            // SAFETY: the bytes of the mask lie within `out`, as was checked.
+            // SAFETY: the mask limits the store to bytes within `out`, as asserted.
             unsafe { _mm512_mask_storeu_epi8(out.as_mut_ptr().add(to).cast(), put, v) };
             to = next;
             if is_last {
@@ -163,12 +168,12 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
     }
 }
 
-/// As `add_escaped` of the module.
+/// Adds lengths as `add_escaped` of the module does.
 ///
 /// Benefit: included in that of [`put_escaped`].
 ///
 /// # Safety
-/// The CPU has AVX-512 F and BW, BMI2, and a count of bits.
+/// The CPU has AVX-512 F and BW, BMI2 and POPCNT.
 #[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
 pub(in crate::kernel::rows) unsafe fn add_escaped<'a>(
     strings: impl Iterator<Item = Text<'a>>,
@@ -182,7 +187,7 @@ pub(in crate::kernel::rows) unsafe fn add_escaped<'a>(
         let (mut own, mut at) = (string.len() + 1, 0);
         loop {
             let mask = _bzhi_u64(u64::MAX, (string.len() - at).min(STEP) as u32);
-            // SAFETY: the mask leaves what of the string is left.
+            // SAFETY: the mask limits the load to the rest of the string.
             let v = unsafe { _mm512_maskz_loadu_epi8(mask, string.as_ptr().add(at).cast()) };
             own += _mm512_mask_cmple_epu8_mask(mask, v, greatest).count_ones() as usize;
             at += STEP;

@@ -1,24 +1,24 @@
-//! What strings begin with: the bounds of their first bytes, and the words of a sort made of these.
+//! Heads of strings: the bounds of their first bytes, and words to sort made of them.
 
 use std::arch::x86_64::*;
 
 use super::super::heads::{Letters, PackHeads, SECONDS, Strings};
 use super::GROUP;
 
-/// Eight heads at a time.
+/// Loads eight heads at a time.
 #[derive(Clone, Copy)]
 struct Heads<'a> {
     strings: Strings<'a>,
-    /// Bytes in front of each.
+    /// Bytes before each head.
     depth: __m512i,
-    /// Where the last eight bytes of the data begin.
+    /// Start of the last eight bytes of the data.
     last: __m512i,
-    /// Most significant byte first.
+    /// Shuffle to big-endian order.
     order: __m512i,
 }
 
 impl<'a> Heads<'a> {
-    /// Nothing if there are no eight bytes to read.
+    /// Creates the loader. Returns `None` if the data have fewer than eight bytes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn new(strings: Strings<'a>, depth: usize) -> Option<Self> {
@@ -32,15 +32,17 @@ impl<'a> Heads<'a> {
         })
     }
 
-    /// The bytes of the heads of eight strings from `at` on and what follows them in the buffer, and ones where
-    /// no head is; nothing if a head does not have eight bytes behind it.
+    /// Returns the first bytes of eight strings from `at` on, with the bytes after them in the
+    /// buffer, and a mask of ones for the latter. Returns `None` if eight bytes of a head are not
+    /// readable.
     ///
     /// # Safety
-    /// There are nine offsets from `at` on.
+    /// The strings have nine offsets from `at` on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn load(&self, at: usize) -> Option<(__m512i, __m512i)> {
-        // SAFETY: nine offsets from `at` on; what is read of the data begins at `last` at the furthest.
+        // SAFETY: the caller promises nine offsets from `at` on. Reads of the data begin at `last`
+        // at the latest.
         unsafe {
             let offsets = self.strings.offsets.as_ptr().add(at);
             let start = _mm512_cvtepi32_epi64(_mm256_loadu_si256(offsets.cast()));
@@ -58,13 +60,14 @@ impl<'a> Heads<'a> {
     }
 }
 
-/// As `head_bounds` of the module, of the first strings in whole groups, as far as eight bytes may be read from
-/// each: their number, and the least and the greatest byte of each of the eight places.
+/// Finds bounds as `head_bounds` of the module does, for whole groups of strings, as long as eight
+/// bytes of each are readable. Returns the number of strings, and the least and the greatest byte
+/// at each of the eight positions.
 ///
 /// Benefit: 8,192 heads take 3.5 to 12 us instead of the portable twin's 70.
 ///
 /// # Safety
-/// The CPU has AVX-512 F and BW; there are more offsets than `count`.
+/// The CPU has AVX-512 F and BW. There are more offsets than `count`.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(in crate::kernel::rows) unsafe fn head_bounds(
     strings: Strings<'_>,
@@ -74,7 +77,7 @@ pub(in crate::kernel::rows) unsafe fn head_bounds(
     let (mut least, mut most) = (_mm512_set1_epi64(-1), _mm512_setzero_si512());
     let (heads, mut done) = (Heads::new(strings, depth), 0);
     while done + GROUP <= count {
-        // SAFETY: there are nine offsets from `done` on.
+        // SAFETY: there are more than `count` offsets, so nine from `done` on.
         let Some((head, behind)) = heads.and_then(|heads| unsafe { heads.load(done) }) else {
             break;
         };
@@ -92,13 +95,13 @@ pub(in crate::kernel::rows) unsafe fn head_bounds(
     (done, (least, most))
 }
 
-/// The eight numbers of a vector.
+/// Returns the eight numbers of a vector.
 fn lanes(v: __m512i) -> [u64; GROUP] {
-    // SAFETY: both are 64 bytes without padding.
+    // SAFETY: both types have 64 bytes without padding.
     unsafe { std::mem::transmute(v) }
 }
 
-/// As `Letters::code` of the module.
+/// Codes letters as `Letters::code` of the module does.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn code(letters: Letters, head: __m512i) -> __m512i {
@@ -113,13 +116,14 @@ fn code(letters: Letters, head: __m512i) -> __m512i {
     code
 }
 
-/// As `pack_heads` of the module, of the first strings in whole groups, as far as eight bytes may
-/// be read from each; returns their number.
+/// Packs heads as `pack_heads` of the module does, for whole groups of strings, as long as eight
+/// bytes of each are readable. Returns their number.
 ///
-/// Benefit: 2.8x the portable twin, which is a fifth of a sort of 8,192 strings. Letters take it no longer.
+/// Benefit: 2.8x the portable twin, which is a fifth of a sort of 8,192 strings. Letters take no
+/// longer.
 ///
 /// # Safety
-/// The CPU has AVX-512 F and BW; there are more offsets than words.
+/// The CPU has AVX-512 F and BW. There are more offsets than words.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(in crate::kernel::rows) unsafe fn pack_heads(
     strings: Strings<'_>,
@@ -137,7 +141,7 @@ pub(in crate::kernel::rows) unsafe fn pack_heads(
         _mm512_add_epi64(every(with.first as u64), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
     let end = words.len() / GROUP * GROUP;
     for at in (0..end).step_by(GROUP) {
-        // SAFETY: nine offsets from `at` on, and eight words.
+        // SAFETY: there are nine offsets and eight words from `at` on.
         unsafe {
             let Some((head, behind)) = heads.load(at) else { return at };
             let v = code(with.letters, _mm512_andnot_si512(behind, head));

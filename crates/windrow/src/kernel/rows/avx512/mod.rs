@@ -1,4 +1,4 @@
-//! The AVX-512 paths of strings, and of what a sort looks at.
+//! The AVX-512 paths for strings, and for the heads of a sort.
 
 pub(super) mod binary;
 pub(super) mod blocks;
@@ -11,7 +11,7 @@ pub(super) mod take_text;
 /// Numbers of eight bytes in a register.
 const GROUP: usize = 8;
 
-/// Whether this machine has what the kernels of this folder need.
+/// Returns whether this CPU has the instructions of this folder's kernels.
 #[inline]
 pub(super) fn detected() -> bool {
     crate::kernel::cpu::detected!(

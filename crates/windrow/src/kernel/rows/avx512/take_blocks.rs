@@ -1,4 +1,4 @@
-//! Byte strings in blocks out of rows: of up to 128 bytes without a branch on their length.
+//! Reads byte strings in blocks out of rows: up to 128 bytes without a branch on their length.
 //!
 //! ```text
 //! 64 bytes of a row   | 2 aaaaaaaa FF bbb00000 3 | other columns, other rows ...
@@ -14,18 +14,20 @@ use super::super::take_text::{Sink, Taken, Texts};
 
 /// Bytes of a register.
 const STEP: usize = 64;
-/// Large blocks that are moved whether there are as many or not.
+/// Large blocks that are always moved, whatever the length.
 const AT_ONCE: usize = 3;
-/// Bytes of a row that are looked at where strings may be long.
+/// Bytes of a row that are read if strings may be long.
 const FAR: usize = SMALL_BYTES + AT_ONCE * (LARGE + 1);
 
-/// As `take_blocks` of the module, for whole words of rows of which as much as is looked at may be read; nothing if one of
-/// them is not the code of a string within its row, or the sink does not take it. `LONG` if many may have large blocks.
+/// Reads strings in blocks for whole words of rows, as long as enough bytes after each cursor are
+/// readable. Returns `None` if one of them is not the code of a string within its row, or the sink
+/// rejects it. `LONG` if many may have large blocks.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and VBMI, BMI1 and BMI2; there are as many ends of rows as cursors, and the sink has as
-/// many rows; no cursor is behind the end of its row, which is within the bytes; `data` has room for what is left of all
-/// rows, and four large blocks.
+/// - The CPU has AVX-512 F, BW, VL and VBMI, BMI1 and BMI2.
+/// - There are as many ends of rows as cursors, and the sink has as many rows.
+/// - No cursor is after the end of its row, and no end is after the bytes.
+/// - `data` has space for the rest of all rows, and for four large blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2")]
 pub(in crate::kernel::rows) unsafe fn take_blocks<S: Sink, const LONG: bool>(
     texts: &Texts<'_>,
@@ -48,9 +50,9 @@ pub(in crate::kernel::rows) unsafe fn take_blocks<S: Sink, const LONG: bool>(
         }
         let mut word = 0u64;
         for (row, (cursor, &end)) in cursors.iter_mut().zip(ends).enumerate() {
-            // SAFETY: what is looked at of the bytes behind this cursor is there, since it is not beyond the last one.
-            // What is written begins where the strings so far end, which are no longer than what their rows had left:
-            // there is room for four large blocks more.
+            // SAFETY: this cursor is at most `last`, so `FAR` or `STEP` bytes after it are
+            // readable. The strings so far are no longer than what their rows had left, so four
+            // large blocks fit after them.
             let (first, found) = unsafe {
                 let from = bytes.as_ptr().add(*cursor);
                 (*from, with.take::<LONG>(from, target.add(len)))
@@ -65,7 +67,7 @@ pub(in crate::kernel::rows) unsafe fn take_blocks<S: Sink, const LONG: bool>(
                     ascii = S::ASKS && _mm256_movepi8_mask(found.own) == 0;
                 }
             } else if is_known && found.goes_on {
-                // SAFETY: the strings so far were written.
+                // SAFETY: the strings so far were written, within the capacity.
                 unsafe { data.set_len(len) };
                 let mut code = &bytes[*cursor..end];
                 append_blocks(&mut code, flip, data)?;
@@ -74,39 +76,40 @@ pub(in crate::kernel::rows) unsafe fn take_blocks<S: Sink, const LONG: bool>(
             } else {
                 return None;
             }
-            // SAFETY: the string was written to where it begins, which is the end of those so far, four blocks at the
-            // least; it is ASCII if no byte is high; the sink has a row for each cursor.
+            // SAFETY: the string was written at the end of the strings so far, and at least 16
+            // bytes are readable there. It is ASCII if no byte is high. The sink has a row for each
+            // cursor.
             len += unsafe { sink.put(done + row, target, len, text, ascii) }?;
             word |= u64::from(is_valid) << row;
         }
         valid.push(word);
         done += cursors.len();
     }
-    // SAFETY: the strings so far were written, and the sink keeps no more of one than there was.
+    // SAFETY: the strings so far were written, and the sink keeps at most the length of each.
     unsafe { data.set_len(len) };
     Some(Taken { texts: done, ascii: is_seen && _mm256_movepi8_mask(all) == 0 })
 }
 
-/// What was read of a row.
+/// The result of reading a row.
 struct Found {
-    /// The bytes of a string that has no large block, zeros behind them; nothing of those that may have.
+    /// The bytes of a string without large blocks, padded with zeros; zeros if `LONG`.
     own: __m256i,
-    /// Bytes of the string, and of its code.
+    /// Lengths of the string and of its code.
     text: usize,
     code: usize,
-    /// Whether that is all, and no block longer than blocks are.
+    /// Whether the string ends here, with valid block lengths.
     fits: bool,
-    /// Whether there are more blocks than were looked at.
+    /// Whether more blocks follow the ones read.
     goes_on: bool,
 }
 
-/// What makes strings of their codes.
+/// Decodes strings.
 struct Back {
     flip: u8,
     flips: __m512i,
-    /// What follows a block that is not the last.
+    /// The byte after a block that is not the last.
     more: __m512i,
-    /// Where the bytes of the small blocks come from.
+    /// Source of each byte of the small blocks.
     order: __m512i,
 }
 
@@ -124,21 +127,23 @@ impl Back {
         }
     }
 
-    /// Writes the string whose code is at `from` to `to`; nothing counts of what is neither empty nor full.
+    /// Writes the string whose code is at `from` to `to`. A code that is neither empty nor full
+    /// counts as empty.
     ///
     /// # Safety
-    /// As [`take_blocks`]; a step may be read at `from`, or as far as is looked at if `LONG`, and four large blocks
-    /// written at `to`.
+    /// The CPU has the features of [`take_blocks`]. `STEP` bytes are readable at `from`, or `FAR`
+    /// if `LONG`, and four large blocks are writable at `to`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2")]
     unsafe fn take<const LONG: bool>(&self, from: *const u8, to: *mut u8) -> Found {
         const BEHIND: u64 = 1 << 9 | 1 << 18 | 1 << 27 | 1 << 36;
         let flip = self.flip;
-        // SAFETY: as this function's.
+        // SAFETY: the caller provides `STEP` or `FAR` bytes at `from` and four large blocks at
+        // `to`.
         unsafe {
             let is_full = *from ^ flip == FULL;
             let v = _mm512_loadu_si512(from.cast());
-            // What is not full ends with its first byte.
+            // A code that is not full ends with its first byte.
             let lasts = _mm512_cmpneq_epi8_mask(v, self.more) & BEHIND | u64::from(!is_full);
             let v = _mm512_xor_si512(_mm512_permutexvar_epi8(self.order, v), self.flips);
             let v = _mm512_castsi512_si256(v);
@@ -146,7 +151,7 @@ impl Back {
             let is_short = lasts != 0;
             let at = (_tzcnt_u64(lasts) as usize).min(SMALL_BYTES - 1);
             let own = usize::from(*from.add(at) ^ flip);
-            // A block and what follows are nine bytes.
+            // A block and the byte after it take nine bytes.
             let text = (((at * 57) >> 9) * SMALL + own).wrapping_sub(SMALL);
             let text = if is_full { text } else { 0 };
             let fits = !is_full | (own <= SMALL);

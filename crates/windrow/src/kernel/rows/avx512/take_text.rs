@@ -1,4 +1,4 @@
-//! Texts out of rows, 64 bytes at a time.
+//! Reads texts out of rows, 64 bytes at a time.
 
 use std::arch::x86_64::*;
 
@@ -7,16 +7,17 @@ use super::super::text::Form;
 use super::exact::{AHEAD, STEP};
 use crate::kernel::prefetch::prefetch_written;
 
-/// As `take_texts` of the module, for whole words of rows that are followed by a step that may be
-/// read; nothing if one of them does not end within its row, or the sink does not take it.
+/// Reads texts for whole words of rows, as long as a step after each cursor is readable. Returns
+/// `None` if a text does not end within its row, or the sink rejects it.
 ///
-/// Benefit: its forerunner, which was told the ends, was 1.5x the portable twin for texts of up to 31 bytes. To see on
-/// the way that all is ASCII spares those of 64 to 128 bytes a fifth.
+/// Benefit: an earlier version with known ends was 1.5x the portable twin for texts of up to 31
+/// bytes. Detecting ASCII on the way saves a fifth for texts of 64 to 128 bytes.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW and VL, BMI1 and BMI2; there are as many ends of rows as
-/// cursors, and the sink has as many rows; no cursor is behind the end of its row, which is within the bytes; `data` has
-/// room for what is left of all rows, and a step.
+/// - The CPU has AVX-512 F, BW and VL, BMI1 and BMI2.
+/// - Each cursor has the end of its row, and a row of the sink.
+/// - No cursor is after the end of its row, and no end is after the bytes.
+/// - `data` has space for the rest of all rows, and for a step.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
 pub(in crate::kernel::rows) unsafe fn take_texts(
     texts: &Texts<'_>,
@@ -40,10 +41,10 @@ pub(in crate::kernel::rows) unsafe fn take_texts(
         let mut word = 0u64;
         for (row, (cursor, &end)) in cursors.iter_mut().zip(ends).enumerate() {
             let start = *cursor + marker;
-            // SAFETY: a marker and a step behind it lie within the bytes, since this cursor is not beyond the last one.
+            // SAFETY: this cursor is at most `last`, so a marker and a step lie within the bytes.
             let is_valid = !is_marked || unsafe { *bytes.get_unchecked(*cursor) } != null;
-            // SAFETY: as above; the step that is written begins where the texts so far end, which are as long as what
-            // their rows had left at the most: there is room for a step more.
+            // SAFETY: a marker and a step lie within the bytes. The texts so far are no longer than
+            // what their rows had left, so a step fits after them.
             let (mut found, mut high) = unsafe {
                 with.step(bytes.as_ptr().add(start), u64::MAX, target.add(len), !is_valid)
             };
@@ -54,8 +55,8 @@ pub(in crate::kernel::rows) unsafe fn take_texts(
                     return None;
                 }
                 let own = _bzhi_u64(u64::MAX, (bytes.len() - start - at).min(STEP) as u32);
-                // SAFETY: the mask leaves what lies within the bytes; the step that is written begins in front of the
-                // end of the row, so that there is room for it.
+                // SAFETY: the mask limits the load to the bytes. The step begins before the end of
+                // the row, so it fits.
                 let (ends, also_high) = unsafe {
                     prefetch_written(target.wrapping_add(len + at + AHEAD));
                     let from = bytes.as_ptr().add(start + at);
@@ -70,8 +71,8 @@ pub(in crate::kernel::rows) unsafe fn take_texts(
                 return None;
             }
             all_high |= high;
-            // SAFETY: the text was written to where it begins, which is the end of those so far, a step at the least; it
-            // is ASCII if no byte is high; the sink has a row for each cursor.
+            // SAFETY: the text was written at the end of the texts so far, and at least a step is
+            // readable there. It is ASCII if no byte is high. The sink has a row for each cursor.
             len += unsafe { sink.put(done + row, target, len, text, high == 0) }?;
             word |= u64::from(is_valid) << row;
         }
@@ -80,12 +81,12 @@ pub(in crate::kernel::rows) unsafe fn take_texts(
         }
         done += cursors.len();
     }
-    // SAFETY: the texts so far were written, and the sink keeps no more of one than there was.
+    // SAFETY: the texts so far were written, and the sink keeps at most the length of each.
     unsafe { data.set_len(len) };
     Some(Taken { texts: done, ascii: all_high == 0 })
 }
 
-/// What makes texts of their codes.
+/// Decodes texts.
 struct Back {
     flip: __m512i,
     add: __m512i,
@@ -104,15 +105,16 @@ impl Back {
         }
     }
 
-    /// Writes the codes at `from` that are `own`, all of them in a whole step, to `to`. Returns which of
-    /// these codes end a text, or that the first does if the text `is_null`; and which of those in front are not ASCII.
+    /// Writes the decoded bytes of `own`, a whole step, to `to`. Returns the bits of codes that end
+    /// a text, including the first if `is_null`, and the bits of earlier codes beyond ASCII.
     ///
     /// # Safety
-    /// As [`take_texts`]; `own` are bytes that may be read at `from`, and a step may be written at `to`.
+    /// The CPU has the features of [`take_texts`]. The bytes of `own` are readable at `from`, and a
+    /// step is writable at `to`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1")]
     unsafe fn step(&self, from: *const u8, own: u64, to: *mut u8, is_null: bool) -> (u64, u64) {
-        // SAFETY: as this function's.
+        // SAFETY: the caller provides the bytes of `own` at `from` and a step at `to`.
         let code = unsafe {
             let v = _mm512_maskz_loadu_epi8(own, from.cast());
             let text = _mm512_xor_si512(_mm512_add_epi8(v, self.add), self.flip);
@@ -126,7 +128,7 @@ impl Back {
     }
 }
 
-/// The bytes in front of the first of `found`; all of them if there is none.
+/// Returns the bytes before the first of `found`; all of them if there is none.
 #[inline(always)]
 fn in_front(found: u64) -> u64 {
     found.wrapping_sub(1) & !found

@@ -13,7 +13,7 @@ use super::places::Places;
 use super::vector::Vector;
 use super::x86::instructions;
 
-/// 32 bytes. There is one only where the CPU has AVX2.
+/// 32 bytes. A value exists only if the CPU has AVX2.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(__m256i);
 
@@ -22,7 +22,7 @@ impl BitAnd for Avx2 {
 
     #[inline(always)]
     fn bitand(self, other: Self) -> Self {
-        // SAFETY: the CPU has AVX2.
+        // SAFETY: the CPU has AVX2, since a value exists.
         Self(unsafe { _mm256_and_si256(self.0, other.0) })
     }
 }
@@ -32,28 +32,29 @@ impl BitOr for Avx2 {
 
     #[inline(always)]
     fn bitor(self, other: Self) -> Self {
-        // SAFETY: the CPU has AVX2.
+        // SAFETY: the CPU has AVX2, since a value exists.
         Self(unsafe { _mm256_or_si256(self.0, other.0) })
     }
 }
 
-/// Both halves of a register.
+/// Returns both halves of a register.
 ///
 /// # Safety
 /// The CPU has AVX2.
 #[inline(always)]
 unsafe fn halves(v: __m256i) -> [__m128i; 2] {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises AVX2.
     unsafe { [_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)] }
 }
 
-/// Rows of four columns of eight bytes, from columns of four rows; and back: it is its own inverse.
+/// Transposes four columns of eight bytes with four rows to rows, and back: the function is its own
+/// inverse.
 ///
 /// # Safety
 /// The CPU has AVX2.
 #[inline(always)]
 unsafe fn turned_8(v: [__m256i; 4]) -> [__m256i; 4] {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises AVX2.
     unsafe {
         let (low_ab, high_ab) =
             (_mm256_unpacklo_epi64(v[0], v[1]), _mm256_unpackhi_epi64(v[0], v[1]));
@@ -68,13 +69,13 @@ unsafe fn turned_8(v: [__m256i; 4]) -> [__m256i; 4] {
     }
 }
 
-/// As [`turned_8`], of columns of four bytes, in each half of the registers by itself.
+/// Transposes columns of four bytes as [`turned_8`] does, separately in each half of the registers.
 ///
 /// # Safety
 /// The CPU has AVX2.
 #[inline(always)]
 unsafe fn turned_4(v: [__m256i; 4]) -> [__m256i; 4] {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises AVX2.
     unsafe {
         let (low_ab, high_ab) =
             (_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
@@ -107,7 +108,7 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     unsafe fn turned<const W: usize>(self, float: Self) -> Self {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises AVX2.
         unsafe {
             let signs = match W {
                 4 => _mm256_srai_epi32(self.0, 31),
@@ -120,7 +121,7 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     unsafe fn equal<const W: usize>(self, other: Self) -> Self {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises AVX2.
         unsafe {
             Self(match W {
                 4 => _mm256_cmpeq_epi32(self.0, other.0),
@@ -131,7 +132,7 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     unsafe fn mask<const W: usize>(bits: u64) -> Self {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises AVX2.
         unsafe {
             let each = match W {
                 4 => _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128),
@@ -152,7 +153,7 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     unsafe fn bits<const W: usize>(mask: Self) -> u64 {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises AVX2.
         unsafe {
             match W {
                 4 => _mm256_movemask_ps(_mm256_castsi256_ps(mask.0)) as u64,
@@ -163,7 +164,7 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     unsafe fn select<const W: usize>(mask: Self, yes: Self, no: Self) -> Self {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises AVX2.
         Self(unsafe { _mm256_blendv_epi8(no.0, yes.0, mask.0) })
     }
 
@@ -173,7 +174,8 @@ impl Vector for Avx2 {
         places: P,
         out: *mut u8,
     ) {
-        // SAFETY: as the trait's: 4 rows of columns of eight bytes, 8 of four, or 2 of sixteen.
+        // SAFETY: the caller promises AVX2, and writable columns at the places of all rows: 4 rows
+        // of columns of eight bytes, 8 of four, or 2 of sixteen.
         unsafe {
             match (W, N) {
                 (_, 1) => columns[0].store::<W>(out.add(places.place(0))),
@@ -236,7 +238,8 @@ impl Vector for Avx2 {
         places: P,
         bytes: *const u8,
     ) -> [Self; N] {
-        // SAFETY: as the trait's: rows as of `store_rows`.
+        // SAFETY: the caller promises AVX2, and readable columns at the places of all rows: as many
+        // as in `store_rows`.
         unsafe {
             let mut columns = [Self(_mm256_setzero_si256()); N];
             match (W, N) {

@@ -1,5 +1,5 @@
-//! Registers of 64 bytes: eight columns of eight bytes are eight rows of a line each, and validity bits are masks as they
-//! are.
+//! Registers of 64 bytes: eight columns of eight bytes become eight rows of a line each, and
+//! validity bits serve as masks directly.
 //!
 //! ```text
 //! columns of 8 bytes   a0 a1 ... a7        turned   a0 b0 c0 d0 e0 f0 g0 h0      four columns: two rows in a register,
@@ -16,13 +16,13 @@ use super::x86::instructions;
 #[derive(Clone, Copy)]
 pub(super) struct Avx512(__m512i);
 
-/// The quarters of a register.
+/// Returns the quarters of a register.
 ///
 /// # Safety
 /// The CPU has AVX-512 F.
 #[inline(always)]
 unsafe fn quarters(v: __m512i) -> [__m128i; 4] {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises AVX-512 F.
     unsafe {
         [
             _mm512_castsi512_si128(v),
@@ -33,13 +33,14 @@ unsafe fn quarters(v: __m512i) -> [__m128i; 4] {
     }
 }
 
-/// A register of 16 bytes at the place of each of four rows: `first`, and those `apart` from it.
+/// Loads 16 bytes at the place of each of four rows: `first`, and three more at distances of
+/// `apart`.
 ///
 /// # Safety
-/// The CPU has AVX-512 F; the bytes may be read.
+/// The CPU has AVX-512 F. The bytes are readable.
 #[inline(always)]
 unsafe fn four<P: Places>(places: P, first: usize, apart: usize, bytes: *const u8) -> __m512i {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises AVX-512 F and 16 readable bytes at each place.
     unsafe {
         let mut v = _mm512_castsi128_si512(_mm_loadu_si128(bytes.add(places.place(first)).cast()));
         let second = _mm_loadu_si128(bytes.add(places.place(first + apart)).cast());
@@ -51,7 +52,8 @@ unsafe fn four<P: Places>(places: P, first: usize, apart: usize, bytes: *const u
     }
 }
 
-/// Rows of eight columns of eight bytes from columns of eight rows; and back: it is its own inverse.
+/// Transposes eight columns of eight bytes with eight rows to rows, and back: the function is its
+/// own inverse.
 ///
 /// # Safety
 /// The CPU has AVX-512 F.
@@ -60,7 +62,7 @@ unsafe fn turned_8(v: [__m512i; 8]) -> [__m512i; 8] {
     let mut out = v;
     // Rows 0, 2, 4, 6 of two columns each, and then rows 1, 3, 5, 7.
     for odd in 0..2 {
-        // SAFETY: as this function's.
+        // SAFETY: the caller promises AVX-512 F.
         unsafe {
             let mut pairs = [v[0]; 4];
             for (at, pair) in pairs.iter_mut().enumerate() {
@@ -78,13 +80,14 @@ unsafe fn turned_8(v: [__m512i; 8]) -> [__m512i; 8] {
     out
 }
 
-/// Rows of four columns of eight bytes, 0 and 4, 1 and 5, 2 and 6, and 3 and 7, from columns of eight rows; and back.
+/// Transposes four columns of eight bytes with eight rows to rows 0 and 4, 1 and 5, 2 and 6, and 3
+/// and 7, and back.
 ///
 /// # Safety
 /// The CPU has AVX-512 F.
 #[inline(always)]
 unsafe fn turned_4_of_8([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises AVX-512 F.
     unsafe {
         let near = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
         let far = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
@@ -99,13 +102,13 @@ unsafe fn turned_4_of_8([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     }
 }
 
-/// Within each quarter, rows of four columns of four bytes from columns of four rows; and back.
+/// Transposes four columns of four bytes with four rows to rows, within each quarter, and back.
 ///
 /// # Safety
 /// The CPU has AVX-512 F.
 #[inline(always)]
 unsafe fn turned_4([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises AVX-512 F.
     unsafe {
         let low = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
         let high = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
@@ -118,13 +121,13 @@ unsafe fn turned_4([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     }
 }
 
-/// Rows of four columns of 16 bytes from columns of four rows; and back.
+/// Transposes four columns of 16 bytes with four rows to rows, and back.
 ///
 /// # Safety
 /// The CPU has AVX-512 F.
 #[inline(always)]
 unsafe fn turned_16([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises AVX-512 F.
     unsafe {
         let even = (_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(c, d, 0x88));
         let odd = (_mm512_shuffle_i64x2(a, b, 0xdd), _mm512_shuffle_i64x2(c, d, 0xdd));
@@ -155,7 +158,7 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     unsafe fn turned<const W: usize>(self, float: Self) -> Self {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises AVX-512 F.
         unsafe {
             let signs = match W {
                 4 => _mm512_srai_epi32(self.0, 31),
@@ -168,7 +171,7 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     unsafe fn equal<const W: usize>(self, other: Self) -> u16 {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises AVX-512 F.
         unsafe {
             match W {
                 4 => _mm512_cmpeq_epi32_mask(self.0, other.0),
@@ -196,7 +199,7 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     unsafe fn select<const W: usize>(mask: u16, yes: Self, no: Self) -> Self {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises AVX-512 F.
         unsafe {
             Self(match W {
                 4 => _mm512_mask_mov_epi32(no.0, mask, yes.0),
@@ -211,7 +214,8 @@ impl Vector for Avx512 {
         places: P,
         out: *mut u8,
     ) {
-        // SAFETY: as the trait's: 8 rows of columns of eight bytes, 16 of four, or 4 of sixteen.
+        // SAFETY: the caller promises AVX-512 F, and writable columns at the places of all rows: 8
+        // rows of columns of eight bytes, 16 of four, or 4 of sixteen.
         unsafe {
             let mut v = [columns[0].0; 8];
             for (v, column) in v.iter_mut().zip(columns) {
@@ -290,7 +294,8 @@ impl Vector for Avx512 {
         places: P,
         bytes: *const u8,
     ) -> [Self; N] {
-        // SAFETY: as the trait's: rows as of `store_rows`.
+        // SAFETY: the caller promises AVX-512 F, and readable columns at the places of all rows: as
+        // many as in `store_rows`.
         unsafe {
             let mut v = [_mm512_setzero_si512(); 8];
             match (W, N) {

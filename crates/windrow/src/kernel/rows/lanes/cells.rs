@@ -1,11 +1,11 @@
-//! Columns to cells: a marker byte in front of every code.
+//! Writes columns as cells: a marker byte before every code.
 //!
 //! ```text
 //! | 01 | code of a value: W bytes |    | null marker | zeros |
 //! ```
 //!
-//! One column after the other, 64 rows at a time, a number at a time: two stores a cell are what it takes, and codes that were
-//! made in registers first took as long.
+//! One column after the other, 64 rows at a time, one number at a time: two stores a cell dominate
+//! the cost, and making codes in registers first took as long.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use super::vector::Vector;
 
 /// The marker of a value.
 pub(super) const VALUE: u8 = 1;
-/// Rows of a column that are written before those of the next one: bits of a word of validity.
+/// Rows of a column written before the next column: bits of a word of validity.
 const ROWS: usize = 64;
 
-/// Adjacent columns of one width, and what marks their nulls.
+/// Adjacent columns of one width, and the markers of their nulls.
 ///
 /// Invariant: numbers of 4 or 8 bytes; as many markers as lanes.
 #[derive(Debug)]
@@ -32,11 +32,11 @@ pub(crate) struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// Columns of `width` bytes, 4 or 8, whose nulls are marked with the byte of `nulls`.
+    /// Creates columns of `width` bytes, 4 or 8, with the markers `nulls` for null rows.
     ///
     /// # Panics
-    /// If the width is another, there are not as many lanes as markers, or codes of a lane are not big-endian or one of
-    /// them is the null's.
+    /// If `width` is neither, if the numbers of lanes and markers differ, or if a lane's codes are
+    /// not big-endian or encode nulls.
     pub(crate) fn new(lanes: Vec<Lane<'a>>, nulls: Vec<u8>, width: usize) -> Self {
         assert!(width == 4 || width == 8, "numbers of 4 or 8 bytes");
         assert_eq!(lanes.len(), nulls.len(), "a marker for each lane");
@@ -45,13 +45,13 @@ impl<'a> Cells<'a> {
         Self { lanes, nulls, width }
     }
 
-    /// Bytes that they take in a row.
+    /// Returns the bytes that the cells take in a row.
     pub(crate) fn bytes(&self) -> usize {
         self.lanes.len() * (self.width + 1)
     }
 }
 
-/// Writes `cells` for `rows`; those of the first of them begin at `places.place(0)`.
+/// Writes `cells` for `rows`; the cells of the first row begin at `places.place(0)`.
 ///
 /// # Panics
 /// If a place lies outside of `out`, or a row outside of a lane.
@@ -73,7 +73,8 @@ pub(crate) fn put_cells<P: Places>(
         for (lane, &null) in cells.lanes.iter().zip(&cells.nulls) {
             let valid = lane.valid.map_or(u64::MAX, |bits| bits.word(first));
             let (block, out) = (block.clone(), out.as_mut_ptr());
-            // SAFETY: values and bits are those of the rows, whose cells lie within `out`.
+            // SAFETY: each lane has values and bits of the rows, as asserted, and `check_bounds`
+            // checked that the cells lie within `out`. The width is 4 or 8.
             unsafe {
                 match (cells.width, valid) {
                     (4, u64::MAX) => put_block::<4, false>(lane, block, valid, null, places, out),
@@ -87,10 +88,10 @@ pub(crate) fn put_cells<P: Places>(
     }
 }
 
-/// Writes the cells of a column of `W` bytes. `NULLS` if not all are `valid`.
+/// Writes the cells of a column of `W` bytes. `NULLS` if not all rows are `valid`.
 ///
 /// # Safety
-/// The lane holds the rows, whose cells lie within `out`.
+/// The lane has a value for each of `rows`, at most 64. The cells lie within `out` at their places.
 #[inline(always)]
 unsafe fn put_block<const W: usize, const NULLS: bool>(
     lane: &Lane<'_>,
@@ -100,9 +101,9 @@ unsafe fn put_block<const W: usize, const NULLS: bool>(
     places: impl Places,
     out: *mut u8,
 ) {
-    // SAFETY: as this function's.
+    // SAFETY: the caller provides a value and a cell for each row.
     unsafe {
-        // Said once more for a compiler, whose loop then does not ask for it.
+        // Repeats the constant for the compiler, which then drops the test from the loop.
         let with = Constants::<Portable>::of::<W>(&Code { big: true, ..lane.code });
         let values = lane.values.as_ptr().add(rows.start * W);
         for at in 0..rows.len() {

@@ -17,7 +17,7 @@ impl Bits<'_> {
         self.bytes.len() * 8 >= self.first + rows
     }
 
-    /// Those from row `rows` on.
+    /// Returns the bits from row `rows` on.
     pub(crate) fn behind(self, rows: usize) -> Self {
         Self { first: self.first + rows, ..self }
     }
@@ -28,7 +28,7 @@ impl Bits<'_> {
         self.bytes[at / 8] >> (at % 8) & 1 == 1
     }
 
-    /// The bits of up to 64 rows from `row` on; zeros behind the end of the buffer.
+    /// Returns the bits of up to 64 rows from `row` on, with zeros after the end of the buffer.
     #[inline]
     pub(crate) fn word(self, row: usize) -> u64 {
         let at = self.first + row;
@@ -44,7 +44,7 @@ impl Bits<'_> {
     }
 }
 
-/// How the values of a column become codes. With `v` the value as an unsigned number:
+/// The mapping of a column's values to codes. With `v` the value as an unsigned number:
 ///
 /// ```text
 /// c = (v ^ (float if v is negative) ^ flip) + delta
@@ -54,26 +54,26 @@ impl Bits<'_> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code {
-    /// The sign bit of signed types; all its bits complemented when descending.
+    /// The sign bit of signed types; complemented as a whole when descending.
     pub(crate) flip: u64,
     /// All bits but the sign for floats, else 0.
     pub(crate) float: u64,
-    /// What makes room for the code of a null: 1, all ones (-1), or 0.
+    /// Offset that frees the code of a null: 1, all ones (-1), or 0.
     pub(crate) delta: u64,
     /// The code of a null.
     pub(crate) null: u64,
-    /// The lesser of the two that have no code of this width, before it becomes `longer`.
+    /// The lesser of the two values without a code of this width; the greater is `edge + 1`.
     pub(crate) edge: u64,
-    /// What both of these begin with.
+    /// The number that begins the longer codes of both.
     pub(crate) longer: u64,
-    /// Big-endian; the payload keeps the machine's order.
+    /// Whether codes are big-endian; the payload keeps the native order.
     pub(crate) big: bool,
-    /// Whether the column may have nulls and their code is taken from those of the values.
+    /// Whether the column may have nulls, whose code is one of the values' codes.
     pub(crate) escapes: bool,
 }
 
 impl Code {
-    /// Values as they are, a null as zeros.
+    /// Values unchanged, nulls as zeros.
     pub(crate) const RAW: Self = Self {
         flip: 0,
         float: 0,
@@ -89,20 +89,20 @@ impl Code {
 /// A column to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane<'a> {
-    /// The values as Arrow holds them.
+    /// The values in Arrow's layout.
     pub(crate) values: &'a [u8],
-    /// Nothing if all values are valid.
+    /// Validity bits; `None` if all values are valid.
     pub(crate) valid: Option<Bits<'a>>,
     pub(crate) code: Code,
 }
 
-/// A number that columns are read to.
+/// A number type of columns to read.
 pub(crate) trait Word: ArrowNativeType {
-    /// The low bits of `value`.
+    /// Returns the low bits of `value`.
     fn of(value: u64) -> Self;
 
-    /// The value of a number that was read: its bytes reversed if it is `big`, its bits turned around by `flip`, and by
-    /// `float` too if it is negative then.
+    /// Decodes a number: reverses its bytes if `big`, XORs it with `flip`, and then with `float` if
+    /// negative.
     fn turned(self, big: bool, flip: Self, float: Self) -> Self;
 }
 
@@ -117,7 +117,7 @@ macro_rules! word {
             #[inline(always)]
             fn turned(self, big: bool, flip: Self, float: Self) -> Self {
                 let value = if big { Self::from_be(self) } else { self } ^ flip;
-                // Signs are not to be predicted.
+                // Without a branch: signs are unpredictable.
                 let negative = (value.cast_signed() >> (Self::BITS - 1)).cast_unsigned();
                 value ^ (float & negative)
             }
@@ -131,7 +131,8 @@ word!(u8 u16 u32 u64 u128);
 pub(crate) struct LaneOut<'a, T> {
     /// The values, appended; nulls are zero.
     pub(crate) values: &'a mut Values<T>,
-    /// Which rows of one call are not null, 64 rows a word, where the code says so; overwritten. Bits behind them are zero.
+    /// Validity bits of the rows of one call, 64 rows a word, if the code encodes nulls;
+    /// overwritten. Bits after the last row are zero.
     pub(crate) valid: &'a mut Vec<u64>,
     pub(crate) code: Code,
 }

@@ -1,7 +1,7 @@
-//! Columns of fixed width into rows and back: lanes.
+//! Lanes: columns of fixed width into rows and back.
 //!
-//! Adjacent columns of one width are a block, which is loaded column by column and stored row by row, or the other way
-//! round, with the change from value to code on the way:
+//! Adjacent columns of one width form a block. A kernel loads a block column by column and stores
+//! it row by row, or the reverse, and converts between values and codes on the way:
 //!
 //! ```text
 //! values            codes                            rows
@@ -11,8 +11,8 @@
 //! d0 d1 d2 d3                                        | a3 | b3 | c3 | d3 |   place(3)
 //! ```
 //!
-//! [`put`] and [`take`] are one loop each over any [`Vector`](vector::Vector); [`cells`] has a marker in front of each
-//! value.
+//! [`put`] and [`take`] are one loop each over any [`Vector`](vector::Vector); [`cells`] has a
+//! marker before each value.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

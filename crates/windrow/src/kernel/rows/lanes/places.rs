@@ -1,4 +1,4 @@
-//! Where rows are that are written or read.
+//! Places of rows to write or to read.
 //!
 //! ```text
 //! Strided     first, and as many bytes from each to the next
@@ -7,19 +7,20 @@
 
 use crate::kernel::cpu::compiled_for;
 
-/// Where each row of a block of rows has its columns.
+/// The places of the columns in the rows of a block.
 pub(crate) trait Places: Copy {
-    /// The first byte of the columns of row `row`.
+    /// Returns the first byte of the columns of row `row`.
     fn place(self, row: usize) -> usize;
-    /// The greatest place of the first `rows` rows, which are not none.
+    /// Returns the greatest place of the first `rows` rows, at least one row.
     fn furthest(self, rows: usize) -> usize;
-    /// The same rows, `bytes` further on.
+    /// Returns the places `bytes` further on.
     fn shifted(self, bytes: usize) -> Self;
-    /// The rows from row `rows` on.
+    /// Returns the places from row `rows` on.
     fn behind(self, rows: usize) -> Self;
-    /// Bytes from one row to the next, if that is the same for all.
+    /// Returns the distance from each row to the next, if constant.
     fn stride(self) -> Option<usize>;
-    /// The same places, as what kernels that are many texts of code are compiled for.
+    /// Returns the same places, type-erased: large kernels are compiled once instead of per
+    /// `Places` type.
     fn anywhere(&self) -> Anywhere<'_>;
 }
 
@@ -30,7 +31,7 @@ pub(crate) enum Anywhere<'a> {
     Scattered(Scattered<'a>),
 }
 
-/// Runs `$of` with `$places` what the places are.
+/// Evaluates `$of` with `$places` bound to the places.
 macro_rules! of_any {
     ($any:expr, $places:ident => $of:expr) => {
         match $any {
@@ -79,7 +80,7 @@ impl Places for Anywhere<'_> {
 /// Checks that `width` bytes at the places of all rows lie within `len` bytes.
 ///
 /// # Panics
-/// If they do not.
+/// If a row does not.
 pub(in crate::kernel::rows) fn check_bounds<P: Places>(
     width: usize,
     rows: usize,
@@ -90,7 +91,7 @@ pub(in crate::kernel::rows) fn check_bounds<P: Places>(
     assert!(fits, "rows lie within their bytes");
 }
 
-/// Rows of one length, one behind the other.
+/// Rows of one length, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided {
     pub(crate) first: usize,
@@ -127,16 +128,16 @@ impl Places for Strided {
     }
 }
 
-/// Rows anywhere.
+/// Rows at any cursors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scattered<'a> {
     pub(crate) cursors: &'a [usize],
-    /// From the cursor to the columns.
+    /// Bytes from the cursor to the columns.
     pub(crate) distance: usize,
 }
 
 impl<'a> Scattered<'a> {
-    /// Those of all rows.
+    /// Returns the places of all rows.
     #[inline]
     pub(crate) fn each(self) -> impl ExactSizeIterator<Item = usize> + 'a {
         self.cursors.iter().map(move |cursor| cursor + self.distance)
@@ -173,7 +174,8 @@ impl Places for Scattered<'_> {
     }
 }
 
-/// In `cursors`, where rows of these lengths begin, one behind the other from `first` on; returns where they end.
+/// Fills `cursors` with the starts of rows of these lengths, one after the other from `first` on.
+/// Returns the end of the last row.
 ///
 /// # Panics
 /// If the rows do not fit the address space.
@@ -197,14 +199,14 @@ pub(crate) fn set_lengths(
 
 compiled_for! {
     ["avx2"]
-    /// The greatest of some cursors, mostly the last one.
+    /// Returns the greatest of some cursors, mostly the last one.
     fn furthest(cursors: &[usize]) -> usize = furthest_of
 }
 
 #[inline(always)]
 fn furthest_of(cursors: &[usize]) -> usize {
     let &last = cursors.last().expect("a cursor");
-    // Several at a time, of which none has the highest bit.
+    // Vectorised, for cursors without the highest bit.
     let wrong = cursors.iter().fold(0, |wrong, cursor| wrong | cursor | last.wrapping_sub(*cursor));
     if wrong.cast_signed() >= 0 {
         return last;

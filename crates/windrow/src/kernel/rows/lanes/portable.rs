@@ -1,11 +1,11 @@
-//! A register of one number: what every CPU has, and the rows that no wider one is filled by.
+//! A register of one number: for any CPU, and for rows too few for a wider register.
 
 use std::hint::select_unpredictable;
 
 use super::places::Places;
 use super::vector::Vector;
 
-/// A number of up to 16 bytes, its upper ones zero.
+/// A number of up to 16 bytes, with zeros in the unused upper bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Portable(u128);
 
@@ -26,7 +26,7 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn load<const W: usize>(from: *const u8) -> Self {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises `W` readable bytes at `from`.
         unsafe {
             Self(match W {
                 4 => from.cast::<u32>().read_unaligned().into(),
@@ -38,7 +38,7 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn store<const W: usize>(self, to: *mut u8) {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises `W` writable bytes at `to`.
         unsafe {
             match W {
                 4 => to.cast::<u32>().write_unaligned(self.0 as u32),
@@ -73,7 +73,7 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn turned<const W: usize>(self, float: Self) -> Self {
-        // Not chosen by a branch: signs are not to be predicted.
+        // Without a branch: signs are unpredictable.
         let negative = match W {
             4 => (self.0 as i32 >> 31) as u32 as u128,
             8 => (self.0 as i64 >> 63) as u64 as u128,
@@ -109,7 +109,7 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn is_either<const W: usize>(self, [least, _]: [Self; 2]) -> bool {
-        // SAFETY: as the trait's.
+        // SAFETY: `sub` needs no instruction set here.
         let above = unsafe { self.sub::<W>(least) };
         match W {
             16 => above.0 <= 1,
@@ -141,7 +141,7 @@ impl Vector for Portable {
         places: P,
         out: *mut u8,
     ) {
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises writable columns of one row at its place.
         unsafe {
             let to = out.add(places.place(0));
             for (at, column) in columns.into_iter().enumerate() {
@@ -156,7 +156,7 @@ impl Vector for Portable {
         bytes: *const u8,
     ) -> [Self; N] {
         let mut columns = [Self(0); N];
-        // SAFETY: as the trait's.
+        // SAFETY: the caller promises readable columns of one row at its place.
         unsafe {
             let from = bytes.add(places.place(0));
             for (at, column) in columns.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Columns to rows.
+//! Writes columns into rows.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ const WORD: usize = 64;
 
 /// Adjacent columns of one width, for some number of rows.
 ///
-/// Invariant: each lane holds a value, and a validity bit if it has any, for each row.
+/// Invariant: each lane has a value for each row, and a bit for each row if it has validity bits.
 #[derive(Debug)]
 pub(crate) struct Lanes<'a> {
     lanes: Vec<Lane<'a>>,
@@ -20,7 +20,8 @@ pub(crate) struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    /// Columns of `width` bytes: 4, 8, or 16, where a code for 64 bits is that of the upper half.
+    /// Creates columns of `width` bytes: 4, 8, or 16. For 16, the constants of a code are for the
+    /// upper 64 bits.
     ///
     /// # Panics
     /// If a lane does not hold `rows` values.
@@ -34,14 +35,15 @@ impl<'a> Lanes<'a> {
         Self { lanes, width, rows }
     }
 
-    /// Bytes that they take in a row.
+    /// Returns the bytes that the columns take in a row.
     pub(crate) fn bytes(&self) -> usize {
         self.lanes.len() * self.width
     }
 }
 
-/// Writes adjacent columns for the rows `rows`; the columns of the first of them begin at
-/// `places.place(0)`. True if a value has no code of its width: the rows are then wrong.
+/// Writes adjacent columns for the rows `rows`; the columns of the first row begin at
+/// `places.place(0)`. Returns true if a value has no code of its width: the written rows are then
+/// invalid.
 ///
 /// # Panics
 /// If a place lies outside of `out`, or a row outside of the lanes.
@@ -54,7 +56,8 @@ pub(crate) fn put<P: Places>(
     assert!(rows.start <= rows.end && rows.end <= lanes.rows, "lanes hold a value for each row");
     check_bounds(lanes.bytes(), rows.len(), places, out.len());
     let (places, out, level) = (places.anywhere(), out.as_mut_ptr(), Level::detected());
-    // SAFETY: lanes hold the rows, whose places were checked; the level was detected.
+    // SAFETY: the lanes hold the rows and `check_bounds` checked the places. The level was
+    // detected.
     unsafe {
         match lanes.width {
             4 => put_of::<4>(&lanes.lanes, rows, places, out, level),
@@ -64,11 +67,12 @@ pub(crate) fn put<P: Places>(
     }
 }
 
-/// As [`put`], of lanes of `W` bytes, by a level.
+/// Writes lanes of `W` bytes as [`put`] does, at a given level.
 ///
 /// # Safety
-/// The level was detected; lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i * W`; each lane
-/// holds values and validity bits of all `rows`.
+/// - The level was detected.
+/// - Lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i * W`.
+/// - Each lane has values and validity bits of all `rows`.
 pub(super) unsafe fn put_of<const W: usize>(
     mut lanes: &[Lane<'_>],
     rows: Range<usize>,
@@ -80,7 +84,7 @@ pub(super) unsafe fn put_of<const W: usize>(
     macro_rules! block {
         ($count:literal) => {{
             let (block, behind) = lanes.split_first_chunk::<$count>().expect("as many lanes");
-            // SAFETY: as this function's.
+            // SAFETY: the caller promises the level, places and lanes of all blocks.
             escaped |= unsafe { put_block::<W, $count>(block, rows.clone(), places, out, level) };
             (lanes, places) = (behind, places.shifted($count * W));
         }};
@@ -97,7 +101,7 @@ pub(super) unsafe fn put_of<const W: usize>(
 }
 
 /// # Safety
-/// As [`put_of`], of a block.
+/// The conditions of [`put_of`] hold for a block.
 unsafe fn put_block<const W: usize, const N: usize>(
     lanes: &[Lane<'_>; N],
     rows: Range<usize>,
@@ -106,11 +110,13 @@ unsafe fn put_block<const W: usize, const N: usize>(
     level: Level,
 ) -> bool {
     let escapes = lanes.iter().any(|lane| lane.code.escapes);
-    // A column alone is stored number by number, and only a number of its own is added to if it is of 16 bytes.
+    // A single column is stored number by number, and only the portable register adds to numbers of
+    // 16 bytes.
     let alone = N == 1 && places.stride() != Some(W);
     let few = rows.len() < level.rows(W);
     let level = if alone || few || (escapes && W == 16) { Level::Portable } else { level };
-    // SAFETY: as this function's.
+    // SAFETY: the caller promises the level, places and lanes. Unless `few`, the rows fill a
+    // register of the level.
     unsafe {
         match escapes || lanes.iter().any(|lane| lane.valid.is_some()) {
             false => level.run(Put::<'_, W, N, false> { lanes, rows, places, out }),
@@ -119,9 +125,11 @@ unsafe fn put_block<const W: usize, const N: usize>(
     }
 }
 
-/// Writes a block of columns; true if a value has no code of its width. `NULLS` if there may be some, or codes for them.
+/// Writes a block of columns. Returns true if a value has no code of its width. `NULLS` if there
+/// may be nulls, or codes for them.
 ///
-/// Invariant: there are as many rows as in a register of the vectors that it is run by.
+/// Invariant: the lanes have the rows, whose places lie within `out`. The rows fill at least one
+/// register of the vectors in use, or `V` is `Portable`.
 struct Put<'a, const W: usize, const N: usize, const NULLS: bool> {
     lanes: &'a [Lane<'a>; N],
     rows: Range<usize>,
@@ -135,7 +143,8 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Put<'_, W, N,
     #[inline(always)]
     unsafe fn run<V: Vector>(self) -> bool {
         let (count, group) = (self.rows.len(), V::rows(W));
-        // SAFETY: as the trait's: rows of each group are some of these.
+        // SAFETY: the caller keeps the conditions of `Kernel::run`. Each group consists of some of
+        // these rows.
         unsafe {
             let mut with = [Constants::<V>::of::<W>(&self.lanes[0].code); N];
             let mut values = [self.lanes[0].values.as_ptr(); N];
@@ -144,7 +153,7 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Put<'_, W, N,
                 values[lane] = self.lanes[lane].values.as_ptr().add(self.rows.start * W);
             }
             let mut edges = V::mask::<W>(0);
-            // Without nulls there is nothing to look at in between.
+            // Without nulls, no validity is read in between.
             let step = if NULLS { WORD } else { count.max(1) };
             for first in (0..count).step_by(step) {
                 let rows = first..count.min(first + step);
@@ -156,7 +165,7 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Put<'_, W, N,
                 }
             }
             if !count.is_multiple_of(group) {
-                // The last rows, and some once more, where a register is not filled by them.
+                // The last rows do not fill a register: earlier rows are written again.
                 let rows = count - group..count;
                 let valid = self.valid(rows.start);
                 self.groups::<V, NULLS>(rows, &values, &with, valid, &mut edges);
@@ -167,7 +176,7 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Put<'_, W, N,
 }
 
 impl<const W: usize, const N: usize, const NULLS: bool> Put<'_, W, N, NULLS> {
-    /// Validity of the rows from `first` on, of each lane.
+    /// Returns the validity of the rows from `first` on, for each lane.
     #[inline(always)]
     fn valid(&self, first: usize) -> [u64; N] {
         let mut words = [u64::MAX; N];
@@ -181,10 +190,10 @@ impl<const W: usize, const N: usize, const NULLS: bool> Put<'_, W, N, NULLS> {
         words
     }
 
-    /// Writes rows by registers, but for those that fill none. `SOME` if not all are `valid`.
+    /// Writes rows by whole registers and leaves out the rest. `SOME` if not all rows are `valid`.
     ///
     /// # Safety
-    /// As [`Kernel::run`]; they are some of these rows.
+    /// The conditions of [`Kernel::run`] hold, and `rows` are some of the kernel's rows.
     #[inline(always)]
     unsafe fn groups<V: Vector, const SOME: bool>(
         &self,
@@ -196,7 +205,7 @@ impl<const W: usize, const N: usize, const NULLS: bool> Put<'_, W, N, NULLS> {
     ) {
         let (group, mut first) = (V::rows(W), rows.start);
         while first + group <= rows.end {
-            // SAFETY: as this function's.
+            // SAFETY: the caller promises the CPU, and the values and places of these rows.
             unsafe {
                 let mut columns = [V::splat::<W>(0); N];
                 for lane in 0..N {
@@ -220,7 +229,7 @@ pub(super) struct Constants<V: Vector> {
     float: V,
     delta: V,
     null: V,
-    /// The two values that have no code of this width.
+    /// The two values without a code of this width.
     edges: [V; 2],
     longer: V,
     escapes: V::Mask,
@@ -229,12 +238,12 @@ pub(super) struct Constants<V: Vector> {
 
 impl<V: Vector> Constants<V> {
     /// # Safety
-    /// As [`Vector`]'s.
+    /// The CPU has the instruction set of `V`.
     #[inline(always)]
     pub(super) unsafe fn of<const W: usize>(code: &Code) -> Self {
-        // What is 0 or 1, or one of the greatest numbers, is that of 16 bytes too.
+        // Sign extension to 16 bytes preserves 0, 1 and the greatest numbers.
         let (flip, edge) = (widened::<W>(code), code.edge as i64 as i128);
-        // SAFETY: as this function's.
+        // SAFETY: the caller promises the instruction set of `V`.
         unsafe {
             Self {
                 flip: V::splat::<W>(flip),
@@ -252,11 +261,11 @@ impl<V: Vector> Constants<V> {
         }
     }
 
-    /// Codes of values; `edges` collects those that are `valid` and have none. `ESCAPE` if the code may make room for a null's, so
-    /// that there may be some; `NULLS` if not all are valid.
+    /// Returns the codes of values; `edges` collects `valid` values without a code. `ESCAPE` if
+    /// values may have no code; `NULLS` if not all values are valid.
     ///
     /// # Safety
-    /// As [`Vector`]'s.
+    /// The CPU has the instruction set of `V`.
     #[inline(always)]
     pub(super) unsafe fn code<const W: usize, const ESCAPE: bool, const NULLS: bool>(
         &self,
@@ -264,7 +273,7 @@ impl<V: Vector> Constants<V> {
         valid: u64,
         edges: &mut V::Mask,
     ) -> V {
-        // SAFETY: as this function's.
+        // SAFETY: the caller promises the instruction set of `V`.
         unsafe {
             let mut v = value.turned::<W>(self.float).xor(self.flip);
             let mut edge = V::mask::<W>(0);
@@ -284,17 +293,18 @@ impl<V: Vector> Constants<V> {
         }
     }
 
-    /// Values of codes, a null as zero, and which are null; `longer` collects codes that are longer.
+    /// Returns the values of codes, with nulls as zeros, and the mask of nulls; `longer` collects
+    /// codes longer than the width.
     ///
     /// # Safety
-    /// As [`Vector`]'s.
+    /// The CPU has the instruction set of `V`.
     #[inline(always)]
     pub(super) unsafe fn value<const W: usize, const NULLS: bool>(
         &self,
         code: V,
         longer: &mut V::Mask,
     ) -> (V, V::Mask) {
-        // SAFETY: as this function's.
+        // SAFETY: the caller promises the instruction set of `V`.
         unsafe {
             let mut v = code.ordered::<W>(self.order);
             let mut null = V::mask::<W>(0);
@@ -312,20 +322,20 @@ impl<V: Vector> Constants<V> {
     }
 }
 
-/// The low `W` bytes.
+/// Returns the low `W` bytes.
 #[inline(always)]
 fn kept<const W: usize>(number: u128) -> u128 {
     number & (u128::MAX >> (128 - 8 * W))
 }
 
-/// The number of `W` bytes whose low 64 bits are these, and whose others are like the highest of them.
+/// Sign-extends or truncates 64 bits to a number of `W` bytes.
 #[inline(always)]
 fn number<const W: usize>(low: i64) -> u128 {
     kept::<W>(i128::from(low) as u128)
 }
 
-/// What complements the bits of a value: of 16 bytes the code has those of the upper half, and what complements that
-/// complements the lower one too.
+/// Returns the mask that complements a value. For 16 bytes the code has the upper half; the lower
+/// half is complemented with it.
 #[inline(always)]
 fn widened<const W: usize>(code: &Code) -> u128 {
     if W < 16 {

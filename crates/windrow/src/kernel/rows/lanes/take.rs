@@ -1,12 +1,12 @@
-//! Rows to columns.
+//! Reads columns out of rows.
 
 use super::lane::{LaneOut, Word};
 use super::places::{Anywhere, Places, check_bounds};
 use super::put::Constants;
 use super::vector::{Kernel, Level, Vector};
 
-/// Appends the values of `rows` rows of `bytes` to `lanes`, adjacent columns of numbers. False if a
-/// row holds a code that is longer than a number: such rows are not to be read this way.
+/// Appends the values of `rows` rows of `bytes` to `lanes`, adjacent columns of numbers. Returns
+/// false if a row has a code longer than a number: such rows cannot be read this way.
 ///
 /// # Panics
 /// If a place lies outside of `bytes`.
@@ -19,7 +19,7 @@ pub(crate) fn take<T: Word, P: Places>(
     take_by(lanes, rows, places.anywhere(), bytes, Level::detected())
 }
 
-/// As [`take`], by a level that was detected.
+/// Reads columns as [`take`] does, at a given level, which was detected.
 pub(super) fn take_by<T: Word>(
     mut lanes: &mut [LaneOut<'_, T>],
     rows: usize,
@@ -33,7 +33,7 @@ pub(super) fn take_by<T: Word>(
     while !lanes.is_empty() {
         let count = level.columns(lanes.len(), width);
         let (block, behind) = lanes.split_at_mut(count);
-        // SAFETY: the level was detected; places were checked.
+        // SAFETY: the level was detected, and `check_bounds` checked the places.
         fits &= unsafe {
             match width {
                 4 => take_count::<4, T>(block, rows, places, bytes, level),
@@ -47,7 +47,7 @@ pub(super) fn take_by<T: Word>(
 }
 
 /// # Safety
-/// The level was detected; `T` has `W` bytes; the lanes of all rows lie within `bytes`.
+/// The level was detected. `T` has `W` bytes. The lanes of all rows lie within `bytes`.
 unsafe fn take_count<const W: usize, T: Word>(
     lanes: &mut [LaneOut<'_, T>],
     rows: usize,
@@ -58,7 +58,7 @@ unsafe fn take_count<const W: usize, T: Word>(
     macro_rules! counts {
         ($($count:literal)*) => {
             $(if let Ok(lanes) = <&mut [LaneOut<'_, T>; $count]>::try_from(&mut *lanes) {
-                // SAFETY: as this function's.
+                // SAFETY: the caller promises the level, the width and the places.
                 return unsafe { take_block::<W, $count, T>(lanes, rows, places, bytes, level) };
             })*
         };
@@ -71,7 +71,7 @@ unsafe fn take_count<const W: usize, T: Word>(
 }
 
 /// # Safety
-/// As [`take_count`].
+/// The conditions of [`take_count`] hold.
 unsafe fn take_block<const W: usize, const N: usize, T: Word>(
     lanes: &mut [LaneOut<'_, T>; N],
     rows: usize,
@@ -80,7 +80,7 @@ unsafe fn take_block<const W: usize, const N: usize, T: Word>(
     level: Level,
 ) -> bool {
     let escapes = lanes.iter().any(|lane| lane.code.escapes);
-    // As of `put`.
+    // As in `put`.
     let alone = N == 1 && places.stride() != Some(W);
     let few = rows < level.rows(W);
     let level = if alone || few || (escapes && W == 16) { Level::Portable } else { level };
@@ -95,8 +95,9 @@ unsafe fn take_block<const W: usize, const N: usize, T: Word>(
     let targets = lanes.each_mut().map(|lane| lane.values.room(rows).cast::<u8>());
     let codes = lanes.each_ref().map(|lane| lane.code);
     let bytes = bytes.as_ptr();
-    // SAFETY: as this function's; there is room for a value of each row, and a bit if the codes say that one is null. All
-    // values were written when they are said to be there.
+    // SAFETY: the caller promises the level, the width and the places. Each target has space for a
+    // value of each row, and `valid` a bit if codes encode nulls. Unless `few`, the rows fill a
+    // register of the level. The kernel wrote a value of each row before `grow`.
     unsafe {
         let fits = match escapes {
             false => level.run(Take::<'_, W, N, false> {
@@ -121,13 +122,15 @@ unsafe fn take_block<const W: usize, const N: usize, T: Word>(
     }
 }
 
-/// Reads a block of columns; false if a code is longer than its width. `NULLS` if codes say which rows are null.
+/// Reads a block of columns. Returns false if a code is longer than its width. `NULLS` if codes
+/// encode nulls.
 ///
-/// Invariant: there are as many rows as in a register of the vectors that it is run by.
+/// Invariant: the rows lie within the bytes, and targets have space for them. The rows fill at
+/// least one register of the vectors in use, or `V` is `Portable`.
 struct Take<'a, const W: usize, const N: usize, const NULLS: bool> {
     codes: &'a [super::lane::Code; N],
     targets: [*mut u8; N],
-    /// Words of zeros, of all rows, if `NULLS`.
+    /// Words of zeros for all rows, if `NULLS`.
     valid: [*mut u64; N],
     rows: usize,
     places: Anywhere<'a>,
@@ -140,7 +143,8 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Take<'_, W, N
     #[inline(always)]
     unsafe fn run<V: Vector>(self) -> bool {
         let group = V::rows(W);
-        // SAFETY: as the trait's: rows of each group are some of these.
+        // SAFETY: the caller keeps the conditions of `Kernel::run`. Each group consists of some of
+        // these rows.
         unsafe {
             let mut with = [Constants::<V>::of::<W>(&self.codes[0]); N];
             for (with, code) in with.iter_mut().zip(self.codes) {
@@ -148,7 +152,7 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Take<'_, W, N
             }
             let (mut longer, mut words, mut at) = (V::mask::<W>(0), [0; N], 0);
             while at < self.rows {
-                // The last rows, and some once more, where a register is not filled by them.
+                // The last rows do not fill a register: earlier rows are read again.
                 let first = at.min(self.rows - group);
                 let bits = self.group(first, &with, &mut longer);
                 if NULLS {
@@ -171,7 +175,7 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Take<'_, W, N
 
 impl<const W: usize, const N: usize, const NULLS: bool> Take<'_, W, N, NULLS> {
     /// # Safety
-    /// As [`Kernel::run`]; there is a register of rows from `first` on.
+    /// The conditions of [`Kernel::run`] hold, and a register of rows begins at `first`.
     #[inline(always)]
     unsafe fn group<V: Vector>(
         &self,
@@ -180,7 +184,7 @@ impl<const W: usize, const N: usize, const NULLS: bool> Take<'_, W, N, NULLS> {
         longer: &mut V::Mask,
     ) -> [u64; N] {
         let mut bits = [0; N];
-        // SAFETY: as this function's.
+        // SAFETY: the caller promises the CPU, and the bytes and targets of these rows.
         unsafe {
             let group = V::rows(W);
             let columns = V::load_rows::<W, N, _>(self.places.behind(first), self.bytes);

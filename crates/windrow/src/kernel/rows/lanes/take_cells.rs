@@ -1,12 +1,12 @@
-//! Cells out of rows: values of fixed width, each behind the byte that says whether there is one, if it may be null.
+//! Reads cells out of rows: values of fixed width, each after a marker byte if it may be null.
 //!
 //! ```text
 //! row       | 01 v v v v v v v v | 01 b | 00 0 0 0 0 | ...       a number, a Boolean, a null
 //! markers   01 01 00 ...  of 64 rows, compared: bits             values, zero where the marker says null
 //! ```
 //!
-//! A marker that is neither that of a value nor that of a null, and a Boolean that is neither, are told of. What stands
-//! behind the marker of a null is not looked at.
+//! An invalid marker and an invalid Boolean are reported. The bytes after the marker of a null are
+//! ignored.
 
 use arrow_buffer::Buffer;
 
@@ -16,17 +16,17 @@ use super::lane::{Code, Word};
 use super::places::{Places, check_bounds};
 use crate::kernel::values::Values;
 
-/// Rows that are looked at together: bits of a word.
+/// Rows read together: bits of a word.
 const ROWS: usize = 64;
 
-/// What stands behind the marker of a column, or without one.
+/// The bytes after the marker of a column, or without a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// Nothing that is read together with the marker.
+    /// No bytes that are read together with the marker.
     Nothing,
-    /// 0 or 1, its bits turned around by this.
+    /// 0 or 1, XORed with this byte.
     Bit(u8),
-    /// A byte, its bits turned around by this.
+    /// A byte, XORed with this byte.
     Byte(u8),
     /// A number of 2, 4 or 8 bytes.
     Number(usize, Code),
@@ -52,24 +52,24 @@ enum Column {
     Longs(Values<u64>),
 }
 
-/// A column that is read.
+/// A column to be read.
 #[derive(Debug)]
 pub(crate) struct Cell {
     held: Held,
-    /// The marker of a null; nothing if there are no markers.
+    /// The marker of a null; `None` if there are no markers.
     null: Option<u8>,
     values: Column,
-    /// Which are not null, of the rows of the last call, 64 a word; nothing if there are no markers.
+    /// Validity bits of the rows of the last call, 64 a word; empty if there are no markers.
     pub(crate) valid: Vec<u64>,
     /// Booleans of the rows of the last call, 64 a word.
     pub(crate) bits: Vec<u64>,
 }
 
 impl Cell {
-    /// A column of about `rows` rows, whose nulls are marked by `null`, or that has no markers.
+    /// Creates a column of about `rows` rows, whose nulls are marked by `null`, or without markers.
     ///
     /// # Panics
-    /// If a number is of another width than 2, 4 or 8.
+    /// If a number has another width than 2, 4 or 8.
     pub(crate) fn new(held: Held, null: Option<u8>, rows: usize) -> Self {
         let values = match held {
             Held::Nothing | Held::Bit(_) => Column::None,
@@ -90,12 +90,12 @@ impl Cell {
         self.null.is_some()
     }
 
-    /// Bytes that it takes in a row.
+    /// Returns the bytes that a cell takes in a row.
     pub(crate) fn bytes(&self) -> usize {
         usize::from(self.has_marker()) + self.held.width()
     }
 
-    /// All values that were read; of Booleans there are none.
+    /// Returns all values read; empty for Booleans.
     pub(crate) fn into_values(self) -> Buffer {
         match self.values {
             Column::None => Buffer::default(),
@@ -107,8 +107,8 @@ impl Cell {
     }
 }
 
-/// Appends the values of a column of the first `rows` rows, and says which are not null in place of those of the last
-/// call. False if a row is not one of such cells; what was appended is then of no use.
+/// Appends the values of a column of the first `rows` rows, and replaces the validity bits of the
+/// last call. Returns false if a row is not a valid cell; the appended values are then useless.
 ///
 /// # Panics
 /// If a place lies outside of `bytes`.
@@ -118,7 +118,7 @@ pub(crate) fn take_cell<P: Places>(cell: &mut Cell, rows: usize, places: P, byte
     valid.clear();
     bits.clear();
     let mut wrong = 0;
-    // SAFETY: places were checked.
+    // SAFETY: `check_bounds` checked the places of whole cells.
     unsafe {
         if let Some(null) = *null {
             for first in (0..rows).step_by(ROWS) {
@@ -161,25 +161,25 @@ pub(crate) fn take_cell<P: Places>(cell: &mut Cell, rows: usize, places: P, byte
 /// A byte of each of up to 64 rows.
 struct Together {
     bytes: [u8; ROWS],
-    /// A bit for each row that there is.
+    /// A bit for each existing row.
     all: u64,
 }
 
 impl Together {
     /// # Safety
-    /// The bytes of all rows up to `rows` may be read at their places.
+    /// The bytes of all rows up to `rows` are readable at their places.
     #[inline(always)]
     unsafe fn of<P: Places>(first: usize, rows: usize, places: P, bytes: &[u8]) -> Self {
         let count = ROWS.min(rows - first);
         let mut together = [0; ROWS];
         for (row, byte) in together.iter_mut().enumerate().take(count) {
-            // SAFETY: as this function's.
+            // SAFETY: the caller promises a readable byte at each place.
             *byte = unsafe { *bytes.get_unchecked(places.place(first + row)) };
         }
         Self { bytes: together, all: u64::MAX >> (ROWS - count) }
     }
 
-    /// Rows that have this byte.
+    /// Returns the rows with this byte.
     #[inline(always)]
     fn equal(&self, byte: u8) -> u64 {
         let blocks = self.bytes.as_chunks::<{ block::BLOCK }>().0.iter().rev();
@@ -190,10 +190,10 @@ impl Together {
     }
 }
 
-/// Appends the numbers of the first `rows` rows; zeros where words of `valid`, if there are any, say null.
+/// Appends the numbers of the first `rows` rows; zeros at the nulls of `valid`, if not empty.
 ///
 /// # Safety
-/// They may be read at their places.
+/// The number of each row lies within `bytes` at its place.
 #[inline(always)]
 unsafe fn take_numbers<T: Word, P: Places>(
     code: &Code,
@@ -206,11 +206,12 @@ unsafe fn take_numbers<T: Word, P: Places>(
     let (flip, float, target) = (T::of(code.flip), T::of(code.float), values.room(rows));
     for first in (0..rows).step_by(ROWS) {
         let count = ROWS.min(rows - first);
-        // SAFETY: as this function's; there is room for a value of each row.
+        // SAFETY: the caller promises a readable number at each place, and `target` has space for a
+        // value of each row.
         unsafe {
             let read = |row| bytes.as_ptr().add(places.place(row)).cast::<T>().read_unaligned();
             let rows = first..first + count;
-            // A loop that knows of no signs takes half the time.
+            // A loop without signs takes half the time.
             match code.float {
                 0 => rows.for_each(|row| {
                     target.add(row).write(read(row).turned(code.big, flip, T::of(0)))
@@ -218,7 +219,7 @@ unsafe fn take_numbers<T: Word, P: Places>(
                 _ => rows
                     .for_each(|row| target.add(row).write(read(row).turned(code.big, flip, float))),
             }
-            // Which rows are null is not to be predicted, but how many are.
+            // Which rows are null is unpredictable; how many is not.
             let valid = valid.get(first / ROWS).map_or(u64::MAX, |valid| *valid);
             let mut null = !valid & (u64::MAX >> (ROWS - count));
             while null != 0 {
@@ -238,7 +239,7 @@ mod tests {
     use super::super::places::{Scattered, Strided};
     use super::*;
 
-    /// Any column, and the marker of its nulls, if it has any.
+    /// Any column, and the marker of its nulls, if any.
     fn column() -> impl Strategy<Value = (Held, Option<u8>)> {
         let code = |width: usize, flip: u64, float: bool, big: bool| {
             let ones = u64::MAX >> (64 - 8 * width);
@@ -259,7 +260,8 @@ mod tests {
         (held, prop::option::weighted(0.7, flip))
     }
 
-    /// The bytes of the value in `cell`, behind its marker, and whether there is one; nothing if it is no cell.
+    /// Returns the bytes of the value of `cell`, after its marker, and its validity; `None` for an
+    /// invalid cell.
     fn expected(held: Held, null: Option<u8>, cell: &[u8]) -> Option<(Vec<u8>, bool)> {
         let (marker, own) = cell.split_at(null.is_some().into());
         let valid = marker.first().is_none_or(|&marker| marker == VALUE);
@@ -315,7 +317,7 @@ mod tests {
                 }
                 for byte in &mut out[to..to + held.width()] {
                     *byte = match held {
-                        // Behind the marker of a null stands anything.
+                        // The bytes after the marker of a null are arbitrary.
                         Held::Bit(flip) if !is_null => (next() % 2) ^ flip,
                         _ => next(),
                     };

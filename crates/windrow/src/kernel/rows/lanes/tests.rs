@@ -1,4 +1,4 @@
-//! Every level against a slow loop, on values around every edge, and there and back.
+//! Tests every level against a slow loop, on values around every edge, to codes and back.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::vector::Level;
 use super::*;
 use crate::kernel::values::Values;
 
-/// Constants of a column of `W` bytes.
+/// Returns the constants of a column of `W` bytes.
 fn code<const W: usize>(kind: u8, descending: bool, nulls: Option<bool>, big: bool) -> Code {
     let ones = u64::MAX >> (64 - 8 * W);
     let top = 1 << (8 * W - 1);
@@ -31,7 +31,8 @@ fn code<const W: usize>(kind: u8, descending: bool, nulls: Option<bool>, big: bo
     Code { delta, null, longer, edge, escapes: true, ..code }
 }
 
-/// What the code of a value is by the words of [`Code`], and whether it is none of its width.
+/// Returns the code of a value by the definition of [`Code`], and whether the value has no code of
+/// its width.
 fn slow<const W: usize>(lane: &Lane<'_>, row: usize) -> (Vec<u8>, bool) {
     let mut bytes = [0; 16];
     bytes[..W].copy_from_slice(&lane.values[row * W..][..W]);
@@ -39,7 +40,7 @@ fn slow<const W: usize>(lane: &Lane<'_>, row: usize) -> (Vec<u8>, bool) {
     let ones = u128::MAX >> (128 - bits);
     let wide = |word: u64| (word as i64 as i128 as u128) & ones;
     let code = &lane.code;
-    // Of 16 bytes the constants are those of the upper half.
+    // For 16 bytes, the constants are for the upper half.
     let flip = match W {
         16 => u128::from(code.flip) << 64 | u128::from(0u64.wrapping_sub(code.flip & 1)),
         _ => code.flip.into(),
@@ -73,7 +74,7 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
         .zip(values.iter().zip(valid))
         .enumerate()
         .map(|(at, (&code, (values, valid)))| {
-            // In none of the columns, in all of them, or in every other one.
+            // In no column, in all columns, or in every second one.
             let has_nulls = [false, true, at % 2 == 0][nulls];
             let valid = has_nulls.then_some(Bits { bytes: valid, first: first_bit });
             Lane { values, valid, code }
@@ -102,7 +103,8 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
     for level in Level::all() {
         let mut out = vec![0xaa; expected.len()];
         let to = out.as_mut_ptr();
-        // SAFETY: the level was detected; places and values are those of the lanes.
+        // SAFETY: the level was detected. The places lie within `out`, and the lanes have values of
+        // all rows.
         let found = unsafe { put_of::<W>(&all, range.clone(), anywhere, to, level) };
         assert_eq!((found, &out), (escaped, &expected), "{level:?}");
         let mut read: Vec<(Values<T>, Vec<u64>)> =
@@ -114,7 +116,8 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
             .collect();
         let fits = take_by(&mut outs, rows, anywhere, &out, level);
         if escaped {
-            // Some value has the code of another; which bytes are longer codes is known to others.
+            // An escaped value got the code of another value; only callers of `put` write longer
+            // codes.
             continue;
         }
         assert!(fits, "{level:?}");
@@ -134,13 +137,13 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
     }
 }
 
-/// The bytes of a value.
+/// Returns the bytes of a value.
 fn bytes_of<T: Word>(values: &Values<T>, at: usize) -> &[u8] {
     let width = size_of::<T>();
     &values.bytes()[at * width..][..width]
 }
 
-/// Native bytes of `rows` numbers, some of them at an edge of their type.
+/// Returns native bytes of `rows` numbers, some at an edge of their type.
 fn numbers<const W: usize>(rows: usize, seed: u64, edges: bool) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {
@@ -175,7 +178,7 @@ proptest! {
         scattered: bool,
         nulls in 0usize..3,
     ) {
-        // Behind some columns there are only plain ones, or from the first on.
+        // From some column on, or from the first, all columns are plain.
         for (_, _, nulls, _) in kinds.iter_mut().skip(growing) {
             *nulls = None;
         }
@@ -189,7 +192,7 @@ proptest! {
         let values: Vec<Vec<u8>> =
             (0..kinds.len()).map(|lane| numbers::<4>(rows, seed ^ lane as u64, edges)).collect();
         check::<u32, 4>(&codes, &values, &bits, first_bit, rows, scattered, nulls);
-        // There are no floats of 16 bytes, whose codes are those of the upper half.
+        // There are no floats of 16 bytes, whose codes are codes of the upper half.
         let codes: Vec<Code> = kinds.iter().map(|&(k, d, n, b)| code::<8>(k % 2, d, n, b)).collect();
         let values: Vec<Vec<u8>> =
             (0..kinds.len()).map(|lane| numbers::<16>(rows, seed ^ lane as u64, edges)).collect();
@@ -197,12 +200,12 @@ proptest! {
     }
 }
 
-/// Reads rows of plain codes, one of which is the longer one of its column if it `stands` somewhere.
+/// Reads rows of plain codes; if `stands`, one of them is the longer code of its column.
 fn fits<T: Word, const W: usize>(rows: usize, columns: usize, stands: Option<(usize, usize)>) {
     let code = Code { longer: u64::MAX - 1, null: u64::MAX, big: true, escapes: true, ..Code::RAW };
     let stride = columns * W + 1;
     let mut bytes = vec![0x11; rows * stride];
-    // Next to it a code that is like it but for one byte.
+    // Next to it is a code that differs in one byte.
     let mut put = |(row, column): (usize, usize), low: u8| {
         bytes[row * stride + column * W..][..W].fill(0xff);
         bytes[row * stride + column * W + W - 1] = low;

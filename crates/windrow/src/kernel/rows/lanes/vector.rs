@@ -1,4 +1,4 @@
-//! A register of numbers, and the choice of the widest one that a CPU has.
+//! A register of numbers, and the choice of the widest one of a CPU.
 //!
 //! ```text
 //! kernel    one loop over `trait Vector`                                    put.rs, take.rs
@@ -6,82 +6,83 @@
 //! dispatch  the kernel compiled for each of them, one chosen at run time
 //! ```
 //!
-//! Kernels and vectors are `#[inline(always)]` and hold no closures: only so is all of a kernel compiled with the
-//! instruction set of the function it is inlined into, [`dispatch`]'s.
+//! Kernels and vectors are `#[inline(always)]` and hold no closures: only then is all of a kernel
+//! compiled with the instruction set of the function it is inlined into, [`Level::run`]'s.
 
 use std::ops::{BitAnd, BitOr};
 
 use super::places::Places;
 
-/// A register of numbers of `W` bytes, 4, 8 or 16: a row of a column each.
+/// A register of numbers of `W` bytes, 4, 8 or 16: one row of a column each.
 ///
-/// Of 16 bytes numbers are moved and complemented; only [`Portable`](super::portable::Portable) adds to them, and compares
-/// them.
+/// Numbers of 16 bytes are moved and complemented; only [`Portable`](super::portable::Portable)
+/// adds and compares them.
 ///
 /// # Safety
-/// Of all functions: the CPU has the instruction set. What else there is to be seen to is said of each.
+/// All functions need a CPU with the instruction set. Each function names its further conditions.
 pub(super) trait Vector: Copy {
     /// A bit for each number.
     type Mask: Copy + BitAnd<Output = Self::Mask> + BitOr<Output = Self::Mask>;
     /// The order of the bytes of each number.
     type Order: Copy;
-    /// Columns of eight bytes that are turned into rows together.
+    /// Columns of eight bytes that are transposed together.
     const COLUMNS: usize;
 
-    /// Numbers of a register.
+    /// Returns the numbers of a register.
     fn rows(width: usize) -> usize;
 
-    /// The same number everywhere.
+    /// Returns the same number in all lanes.
     unsafe fn splat<const W: usize>(number: u128) -> Self;
 
     /// # Safety
-    /// As many numbers may be read.
+    /// A register of numbers is readable at `from`.
     unsafe fn load<const W: usize>(from: *const u8) -> Self;
 
     /// # Safety
-    /// As many numbers may be written.
+    /// A register of numbers is writable at `to`.
     unsafe fn store<const W: usize>(self, to: *mut u8);
 
     unsafe fn xor(self, other: Self) -> Self;
     unsafe fn add<const W: usize>(self, other: Self) -> Self;
     unsafe fn sub<const W: usize>(self, other: Self) -> Self;
 
-    /// Numbers that are negative complemented by `float`. There are no floats of 16 bytes.
+    /// XORs negative numbers with `float`. There are no floats of 16 bytes.
     unsafe fn turned<const W: usize>(self, float: Self) -> Self;
 
-    /// Bytes reversed, or as they are.
+    /// Returns the order that reverses the bytes of a number, or keeps them.
     unsafe fn order<const W: usize>(reversed: bool) -> Self::Order;
     unsafe fn ordered<const W: usize>(self, order: Self::Order) -> Self;
 
     unsafe fn equal<const W: usize>(self, other: Self) -> Self::Mask;
 
-    /// Whether numbers are one of `pair`: a number and the next one.
+    /// Returns which numbers are one of `pair`: a number and its successor.
     #[inline(always)]
     unsafe fn is_either<const W: usize>(self, pair: [Self; 2]) -> Self::Mask {
-        // SAFETY: as this function's.
+        // SAFETY: the caller promises a CPU with the instruction set.
         unsafe { self.equal::<W>(pair[0]) | self.equal::<W>(pair[1]) }
     }
 
     unsafe fn mask<const W: usize>(bits: u64) -> Self::Mask;
     unsafe fn bits<const W: usize>(mask: Self::Mask) -> u64;
 
-    /// `yes` where the bit is set, else `no`.
+    /// Returns `yes` where the bit is set, else `no`.
     unsafe fn select<const W: usize>(mask: Self::Mask, yes: Self, no: Self) -> Self;
 
-    /// Writes the rows of `N` columns, 1, 2, 4 or as many as are turned together; of one column they are adjacent.
+    /// Writes the rows of `N` columns: 1, 2, 4 or [`Vector::COLUMNS`]. Rows of one column are
+    /// adjacent.
     ///
     /// # Safety
-    /// The columns of all rows may be written at their places.
+    /// The columns of all rows are writable at their places.
     unsafe fn store_rows<const W: usize, const N: usize, P: Places>(
         columns: [Self; N],
         places: P,
         out: *mut u8,
     );
 
-    /// The columns of rows, as of [`Vector::store_rows`].
+    /// Returns the columns of rows, as [`Vector::store_rows`] writes them.
     ///
     /// # Safety
-    /// The columns of all rows may be read at their places.
+    /// The columns of all rows are readable at their places.
     unsafe fn load_rows<const W: usize, const N: usize, P: Places>(
         places: P,
         bytes: *const u8,
@@ -93,11 +94,11 @@ pub(super) trait Kernel {
     type Output;
 
     /// # Safety
-    /// The CPU has the instruction set of `V`; the kernel was made as its type says.
+    /// The CPU has the instruction set of `V`, and the kernel keeps the invariant of its type.
     unsafe fn run<V: Vector>(self) -> Self::Output;
 }
 
-/// The widest vectors that this machine has.
+/// The widest vectors of this CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Portable,
@@ -107,7 +108,7 @@ pub(super) enum Level {
     Avx512,
 }
 
-/// Evaluates `$of` for the vectors of a level, which it calls `$vectors`.
+/// Evaluates `$of` with the type `$vectors` bound to the vectors of a level.
 macro_rules! of_level {
     ($level:expr, $vectors:ident => $of:expr) => {{
         #[cfg(target_arch = "x86_64")]
@@ -153,7 +154,7 @@ impl Level {
         Self::Portable
     }
 
-    /// All that this machine has.
+    /// Returns all levels of this CPU.
     #[cfg(test)]
     pub(super) fn all() -> Vec<Self> {
         let levels = [
@@ -168,36 +169,37 @@ impl Level {
         levels[..count].to_vec()
     }
 
-    /// Numbers of `width` bytes in a register.
+    /// Returns the numbers of `width` bytes in a register.
     pub(super) fn rows(self, width: usize) -> usize {
         of_level!(self, V => V::rows(width))
     }
 
-    /// How many of `left` columns of `width` bytes are turned into rows at once.
+    /// Returns how many of `left` columns of `width` bytes are transposed at once.
     pub(super) fn columns(self, left: usize, width: usize) -> usize {
         let most = if width == 8 { of_level!(self, V => V::COLUMNS) } else { 4 };
-        // The greatest power of two of which there are as many.
+        // The greatest power of two that is at most `left`.
         most.min(1 << left.max(1).ilog2())
     }
 
-    /// Runs `kernel` by the vectors of this level.
+    /// Runs `kernel` with the vectors of this level.
     ///
     /// # Safety
-    /// It was detected, or is portable; the kernel was made as its type says.
+    /// The level was detected, or is portable. The kernel keeps the invariant of its type.
     pub(super) unsafe fn run<K: Kernel>(self, kernel: K) -> K::Output {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2")]
         unsafe fn avx2<K: Kernel>(kernel: K) -> K::Output {
-            // SAFETY: AVX2 is enabled here; the rest as `run`'s.
+            // SAFETY: AVX2 is enabled here. The caller of `run` promises the kernel's invariant.
             unsafe { kernel.run::<super::avx2::Avx2>() }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
         unsafe fn avx512<K: Kernel>(kernel: K) -> K::Output {
-            // SAFETY: AVX-512 F, BW and VL are enabled here; the rest as `run`'s.
+            // SAFETY: AVX-512 F, BW and VL are enabled here. The caller of `run` promises the
+            // kernel's invariant.
             unsafe { kernel.run::<super::avx512::Avx512>() }
         }
-        // SAFETY: as this function's.
+        // SAFETY: the caller promises a detected level and the kernel's invariant.
         unsafe {
             match self {
                 Self::Portable => kernel.run::<super::portable::Portable>(),
