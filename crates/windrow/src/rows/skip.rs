@@ -1,9 +1,9 @@
-//! Walking over slots without decoding them.
+//! Skipping of slots without decoding.
 
 use super::{escape, nested, text};
 use crate::order::Slot;
 
-/// Returns the end of a slot like [`end_of`](text::end_of), for any slot that varies.
+/// Returns the end of any varying slot, like [`end_of`](text::end_of).
 #[inline]
 fn end_of_slot(slot: &Slot, row: &[u8], at: usize) -> usize {
     match &slot.node {
