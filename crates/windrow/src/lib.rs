@@ -136,7 +136,7 @@
 //! wait for a disk: in an async program, make calls where blocking is allowed. Batchers that share
 //! a [`Budget`], through one pool or several, share its limit.
 //!
-//! To cancel a job, drop all its values: the pool removes its temporary files, and
+//! To cancel a job, drop all its values: a dropped pool removes its temporary files, and
 //! [`Pool::release`] describes when memory is returned. The documentation of a fallible call says
 //! whether a failed call leaves everything unchanged. If rows are lost, later calls return
 //! [`Error::Lost`].

@@ -301,7 +301,7 @@ impl Key {
         Some((ends.0 as usize, ends.1 as usize, nulls))
     }
 
-    /// Replaces strings by their ranks if few of `count` rows have distinct strings.
+    /// Replaces strings by their ranks if few are distinct in `count` rows.
     pub(super) fn rank(&mut self, count: usize) {
         if let Values::Bytes(_) = self.values
             && let Some(ranks) = ranks(self, count)

@@ -14,9 +14,9 @@ pub(super) struct Sample([u64; Sample::SIZE]);
 
 impl Sample {
     const SIZE: usize = 64;
-    /// Minimum number of rows for which a sample pays.
+    /// Minimum number of rows for a sample to pay.
     const LEAST_ROWS: usize = 1024;
-    /// Numbers of the sample that a window must contain.
+    /// Minimum number of the sample's values in a window.
     const MOST: usize = 48;
 
     pub(super) fn of<R: Rows>(key: &Key, rows: &R) -> Option<Self> {

@@ -1,5 +1,4 @@
-//! Conversion of strings into the layout that kernels read: offsets of 32 bits, and no bytes in
-//! null rows.
+//! Conversion of strings for the kernels: offsets of 32 bits, and no bytes in null rows.
 //!
 //! ```text
 //! offsets of 64 bits   the same bytes, other offsets
@@ -8,8 +7,8 @@
 //! dictionary           the ranks of its values, by key: no strings any more
 //! ```
 //!
-//! Few rows need later keys, so a later key is converted only if the keys before it distinguish
-//! fewer values than there are rows.
+//! Few rows need later keys: a later key is converted only if the keys before it distinguish fewer
+//! values than the number of rows.
 
 use arrow_buffer::{Buffer, ScalarBuffer};
 
@@ -20,8 +19,8 @@ use crate::rows::column::Bytes;
 
 /// Minimum number of rows for a conversion.
 const LEAST_ROWS: usize = 256;
-/// Maximum average length of copied strings in bytes: longer strings mostly differ in bytes that
-/// are read anyway.
+/// Maximum average length of copied strings in bytes: longer strings mostly differ in their first
+/// bytes, which are read anyway.
 const MOST_BYTES: usize = 48;
 /// Strings copied by one call.
 const AT_ONCE: usize = 64;

@@ -11,12 +11,12 @@ use std::fmt::Debug;
 /// Bytes of a lane.
 pub(super) const LANE: usize = 8;
 
-/// A function that combines two diffs of one row in place of their sum: the minimum, a union, or
-/// any other function that is associative and commutative on values of one size. See
+/// A commutative and associative function of two diffs of one row, in place of their sum: the
+/// minimum or a union, for example. All values have one size. See
 /// [`Order::fold`](crate::Order::fold).
 ///
-/// Threads and memory determine the sequence in which rows meet: a fold that depends on the
-/// sequence gives varying answers.
+/// Threads and memory determine the sequence in which rows meet: if a fold depends on this
+/// sequence, its answers vary.
 pub trait Fold: Debug + Send + Sync + 'static {
     /// Returns the name. Folds with equal names must do the same.
     fn name(&self) -> &str;
@@ -24,7 +24,7 @@ pub trait Fold: Debug + Send + Sync + 'static {
     /// Folds `diff` into `into`. Both are the lanes of the order, eight bytes each, little-endian.
     fn fold(&self, into: &mut [u8], diff: &[u8]);
 
-    /// Returns true for the neutral diff, which leaves every other diff unchanged. A row with the
+    /// Returns true for the neutral diff, the diff without effect on any other. A row with the
     /// neutral diff is removed. By default, no diff is neutral.
     fn is_zero(&self, diff: &[u8]) -> bool {
         let _ = diff;
@@ -51,7 +51,7 @@ impl PartialEq for Diffs {
 impl Eq for Diffs {}
 
 impl Diffs {
-    /// Returns true for a single sum, which kernels support.
+    /// Returns true for a single sum, as supported by kernels.
     pub(super) fn are_one_sum(&self) -> bool {
         self.columns.len() == 1 && self.fold.is_none()
     }

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Invariant: [`Physical::of`] matches every Arrow type by name, so that a new type does not
-//! compile before it has a place here. All other code in `order` and `rows` matches on
-//! [`Physical`], by name as well. The only second list is that of type numbers in a layout's header
-//! (`header/types`).
+//! compile before it has a place here. Decisions in `order` and `rows` match on [`Physical`], by
+//! name as well. The other full lists of types are [`without_dictionaries`] and the type numbers in
+//! a layout's header (`header/types`).
 
 use std::sync::Arc;
 

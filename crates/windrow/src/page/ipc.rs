@@ -119,9 +119,9 @@ impl IpcPages {
     /// One copy of the columns, and a second one of columns that are sliced or compressed.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if columns have other names or types,
-    /// [`Error::Value`](crate::Error::Value) for a null where the schema has none,
-    /// [`Error::Arrow`](crate::Error::Arrow) for types that have no Arrow IPC form.
+    /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if columns have other names or
+    /// types, [`Error::Value`](crate::Error::Value) for a null where the schema has none,
+    /// [`Error::Arrow`](crate::Error::Arrow) for types without an Arrow IPC form.
     pub fn write(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<usize> {
         let Messages { options, messages, bytes } = self.messages(batch)?;
         let start = out.len();

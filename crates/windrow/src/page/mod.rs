@@ -61,8 +61,8 @@ fn damaged(place: &str, message: impl Into<String>) -> Error {
 /// Replaces the schema of `batch`, metadata included, by `schema`.
 ///
 /// # Errors
-/// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
-/// the schema has none.
+/// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null
+/// where the schema has none.
 #[cfg(any(feature = "ipc", feature = "presto"))]
 fn with_schema(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     if Arc::ptr_eq(schema, batch.schema_ref()) {

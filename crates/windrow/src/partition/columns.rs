@@ -248,8 +248,7 @@ fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {
     Bits::new(buffer.values(), buffer.offset(), buffer.len())
 }
 
-/// Adds the bitmaps of `array`, which are moved together, in the sequence in which its arrays take
-/// them.
+/// Adds the bitmaps of `array`, in the sequence in which [`Columns::array`] takes them.
 fn find_bitmaps<'a>(array: &'a dyn Array, bitmaps: &mut Vec<Bits<'a>>) {
     let data_type = array.data_type();
     if is_same_in_any_order(array) || !has_kernel(data_type) {

@@ -8,8 +8,8 @@
 //! all else         Arrow's `take`
 //! ```
 //!
-//! Differences from Arrow's `take`: it panics where elements outgrow 32-bit offsets, as rows of one
-//! long run do, so that this module handles every type that may contain lists. `take` also counts
+//! Differences from Arrow's `take`: `take` panics where elements outgrow 32-bit offsets, as rows of
+//! one long run do, so that this module handles every type with lists inside. `take` also counts
 //! the elements of fixed lists in 32 bits, loses the rows of values of width 0, and makes bitmaps
 //! without nulls.
 //!

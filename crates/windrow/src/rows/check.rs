@@ -1,11 +1,11 @@
-//! Validation of rows that were encoded elsewhere.
+//! Validation of rows from other encoders.
 
 use super::skip::skip;
 use crate::error::{Error, Result};
 use crate::order::{Layout, Sequence};
 
-/// Fails unless `bytes` are rows of `layout`, which consist of slots, time and tail alone. The rows
-/// must have the layout's stride, or end at `ends` and be as long as their slots say. The decoder
+/// Fails unless `bytes` are rows of `layout`. The rows must consist of slots, time and tail alone.
+/// They have the layout's stride, or end at `ends` and are as long as their slots say. The decoder
 /// validates the values.
 pub(crate) fn check_rows(layout: &Layout, bytes: &[u8], ends: &[u32]) -> Result<()> {
     if layout.sequence() != Sequence::None || !layout.payload().is_empty() {

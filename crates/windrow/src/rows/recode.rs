@@ -9,7 +9,7 @@ use super::value::reader;
 use crate::error::Result;
 use crate::order::code::Node;
 
-/// Converts `array` to the type `to`, which differs only in its encoding.
+/// Converts `array` to another encoding: `to` must be the same type apart from encodings.
 pub(super) fn recode(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let (bytes, offsets) = stored(array)?;
     let mut cursors = offsets[..array.len()].to_vec();

@@ -1,4 +1,4 @@
-//! Times and frontiers, which say which changes are complete, and diffs, which add up.
+//! Times; frontiers, which separate complete changes from later ones; and diffs, which add up.
 //!
 //! A row stores a time as its ordered code: bytes that compare like the times in a total order.
 //! [`Time`] adds the partial order of the computation, and decodes codes.

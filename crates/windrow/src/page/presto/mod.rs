@@ -8,8 +8,8 @@
 //!  codec: bit 0 compressed, 1 encrypted, 2 checksummed      all numbers little-endian
 //! ```
 //!
-//! <https://prestodb.io/docs/current/develop/serialized-page.html> is the specification. Where it is
-//! silent or wrong, the page of `docs/page-format.md` says what Presto's and Velox's code does.
+//! <https://prestodb.io/docs/current/develop/serialized-page.html> is the specification. Where the
+//! specification is silent or wrong, `docs/page-format.md` describes the code of Presto and Velox.
 //!
 //! Known limits: encrypted pages are refused. A page does not name its codec or its types: both
 //! sides must know codec and types.
@@ -103,7 +103,8 @@ impl PrestoPages {
         })
     }
 
-    /// Compresses pages that become smaller by compression, and reads pages of this codec.
+    /// Compresses pages that become smaller by compression, and reads compressed pages of this
+    /// codec.
     #[must_use]
     pub fn codec(mut self, codec: PageCodec) -> Self {
         self.codec = codec;
@@ -144,8 +145,9 @@ impl PrestoPages {
     /// One copy of the values that are not null, and another one of the page with a codec.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
-    /// the schema has none, or if the record batch does not fit a page: offsets and sizes are 31 bits.
+    /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null
+    /// where the schema has none, or if the record batch does not fit a page: offsets and sizes
+    /// have 31 bits.
     pub fn write(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<usize> {
         let (blocks, payload) = self.blocks(batch)?;
         let start = out.len();

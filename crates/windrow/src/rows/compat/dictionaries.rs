@@ -31,7 +31,7 @@ pub(super) struct Dictionaries<'a> {
     keys: Vec<u32>,
     /// Distinct strings, or distinct codes of other types, so far.
     interner: Interner,
-    /// Buffer for a string that is not short.
+    /// Buffer for longer strings.
     string: Vec<u8>,
     values: Inner<'a>,
 }
@@ -86,7 +86,7 @@ impl Part for Dictionaries<'_> {
                     (len, interner.intern(row.beyond(0), len))
                 }
             };
-            // There are fewer than 2^32 rows, and so of distinct values.
+            // There are fewer than 2^32 rows, and so fewer distinct values.
             keys.push(number as u32);
             let code = row
                 .get(..len)

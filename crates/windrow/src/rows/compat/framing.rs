@@ -1,4 +1,4 @@
-//! Framing of arrow-row: the bytes that the trees of `rows/nested` write around values.
+//! Framing of arrow-row: the bytes around the values in the trees of `rows/nested`.
 
 use arrow_schema::{DataType, SortOptions};
 

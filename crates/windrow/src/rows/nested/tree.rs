@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Picks select the values to write: positions in an array, any number of times and in any order.
-//! So picks serve the children of unions, and leave out null rows. Elements of lists, which follow
-//! each other, and values of runs and dictionaries, which are picked repeatedly, are encoded
-//! beforehand.
+//! So picks serve the children of unions, and leave out null rows. Three kinds of values are
+//! encoded beforehand: the elements of lists, since they follow each other, and the values of runs
+//! and dictionaries, since picks repeat them.
 
 use std::sync::Arc;
 

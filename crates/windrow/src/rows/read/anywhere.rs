@@ -1,4 +1,4 @@
-//! Reading of rows that lie anywhere, one tile after the other.
+//! Readers of rows at any place, one tile after the other.
 //!
 //! ```text
 //! rows one behind the other     read where they are
@@ -81,7 +81,7 @@ impl Reader<'_> {
     /// Reads the first `count` consecutive rows, of `stride` bytes each.
     ///
     /// # Panics
-    /// If `bytes` is shorter.
+    /// If `bytes` is too short.
     pub(in crate::rows) fn read_strided(
         &mut self,
         bytes: &[u8],

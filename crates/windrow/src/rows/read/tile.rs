@@ -46,7 +46,7 @@ impl<'a> Tile<'a> {
     /// Replaces the rows by the first `len` rows of `bytes`, of `stride` bytes each.
     ///
     /// # Panics
-    /// If `bytes` is shorter.
+    /// If `bytes` is too short.
     pub(in crate::rows) fn set_strided<'b>(
         self,
         bytes: &'b [u8],

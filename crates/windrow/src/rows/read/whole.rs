@@ -1,4 +1,4 @@
-//! Parts that are read row by row: payload after its length, and skipped parts.
+//! Parts read row by row: payload after its length, and skipped parts.
 
 use arrow_array::new_null_array;
 
@@ -19,8 +19,8 @@ impl<F: FnMut(&[u8]) -> Result<usize>> Part for Pass<F> {
     }
 }
 
-/// Reads the length at the start of `row`. Returns the bytes of the length, and the payload after
-/// it.
+/// Reads a length and its payload from the start of `row`. Returns the bytes of the length, and the
+/// payload.
 #[inline(always)]
 pub(super) fn body(row: &[u8]) -> Result<(usize, &[u8])> {
     let (length, head) =

@@ -19,7 +19,7 @@ use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
-/// Lists that are read one by one after a list that must be.
+/// Lists to read one by one after a list without a fast path.
 const STRETCH: usize = 64;
 
 /// Positions of the elements of lists in rows.
