@@ -1,4 +1,4 @@
-//! Whole jobs in one call.
+//! Functions that run a whole job in one call.
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -12,10 +12,10 @@ use crate::merge::{SortedInput, Source};
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Rows of a record batch that a merge yields.
+/// Rows of each record batch that a merge yields.
 const ROWS: usize = 8192;
 
-/// One record batch, sorted and compacted by the rule of `layout`, in memory.
+/// Sorts one record batch in memory and compacts it by the rule of `layout`.
 ///
 /// # Errors
 /// [`Error::SchemaMismatch`], [`Error::Value`], [`Error::DiffOverflow`].
@@ -27,9 +27,9 @@ pub fn consolidate(layout: &Layout, changes: &RecordBatch) -> Result<RecordBatch
     Ok(concat_batches(&changes.schema(), &batches)?)
 }
 
-/// Merges runs that are sorted already, one chunk of each in memory. Equal rows come in the order
-/// of their runs. Sorted by what, [`crate::OrderCheck`] says: under [`crate::Rule::Sum`] by every column
-/// but the diff, as rows come out of a [`crate::Batcher`].
+/// Merges sorted runs, with one chunk of each run in memory. Equal rows come in the order of their
+/// runs. [`crate::OrderCheck`] defines the required order: under [`crate::Rule::Sum`], every column
+/// but the diff, as in the output of a [`crate::Batcher`].
 ///
 /// # Errors
 /// [`Error::OutOfOrder`] names the run and the row where a run is not sorted.
@@ -44,11 +44,12 @@ where
     RecordBatches::new(batch, Finish::Log, ROWS)
 }
 
-/// As [`merge`], in the memory of `pool`, to be read in any way that a [`Batch`] can be. Each run
-/// comes with its number, which orders equal rows and names it in errors.
+/// Merges sorted runs like [`merge`], in the memory of `pool`, into a [`Batch`]. Each run comes
+/// with a number, which orders equal rows and names the run in errors.
 ///
-/// What fails is told by whoever reads the batch: [`Error::OutOfOrder`], what the runs report, and
-/// [`Error::InvalidOrder`] for a number from 2^24 on, or more than 2^40 rows of one run, unless the rule
+/// Errors appear when the batch is read: [`Error::OutOfOrder`], errors of the runs, and
+/// [`Error::InvalidOrder`] for a number from 2^24 on, or more than 2^40 rows of one run, unless the
+/// rule is [`crate::Rule::Sum`].
 /// is [`crate::Rule::Sum`].
 pub fn merge_in<I>(
     layout: &Layout,

@@ -1,36 +1,38 @@
-//! What can go wrong, and what the caller should do about it.
+//! Errors of the engine, each with a remedy for the caller.
 //!
-//! One enum for the whole engine. Each variant belongs to one kind of remedy: change the call
-//! ([`Error::MissingColumn`], [`Error::InvalidOrder`], ...), mend the data ([`Error::OutOfOrder`],
-//! [`Error::NegativeDiff`], ...), give more room ([`Error::TempSpace`]) or
-//! replace a disk ([`Error::Corrupt`]). Nothing a user, a file or a disk can do makes the engine panic.
+//! One enum serves the whole engine. Each variant belongs to one kind of remedy: change the call
+//! ([`Error::MissingColumn`], [`Error::InvalidOrder`], ...), correct the data
+//! ([`Error::OutOfOrder`], [`Error::NegativeDiff`], ...), provide more temporary space
+//! ([`Error::TempSpace`]) or replace a disk ([`Error::Corrupt`]). Input of users, files and disks
+//! never makes the engine panic.
 
 use arrow_schema::{ArrowError, DataType};
 
-/// The result of every fallible call of the engine.
+/// Result of the engine's fallible calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that the engine reports instead of an answer.
+/// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A column that the order names is not in the schema: correct the name.
+    /// The order names a column that the schema does not have: correct the name.
     #[error("no column named {column:?}; the columns are {available}")]
     MissingColumn {
-        /// The name that was asked for.
+        /// Name in the order.
         column: String,
-        /// The names that exist, joined by commas.
+        /// Names of the schema, joined by commas.
         available: String,
     },
 
-    /// A column cannot take the part it was given (key, time, diff, tombstone): cast it first.
+    /// The type of a column does not fit its role (key, time, diff, tombstone): cast the column
+    /// first.
     #[error("column {column:?} of type {data_type} cannot be {role}")]
     UnsupportedColumn {
         /// The column.
         column: String,
         /// Its type.
         data_type: DataType,
-        /// The part it was to play, as a phrase: "a sort key".
+        /// Role in the order, as a phrase: "a sort key".
         role: &'static str,
     },
 
@@ -43,25 +45,25 @@ pub enum Error {
     SchemaMismatch {
         /// The field or schema that the layout was bound to.
         expected: String,
-        /// What came.
+        /// Field or schema of the record batch.
         got: String,
     },
 
-    /// An input that was declared sorted is not.
+    /// An input that was declared sorted is not sorted.
     #[error("input {input} is not sorted: row {row} sorts before the row in front of it")]
     OutOfOrder {
         /// Ordinal of the input, from 0.
         input: usize,
-        /// Ordinal of the row within that input, from 0.
+        /// Ordinal of the row within the input, from 0.
         row: u64,
     },
 
-    /// An input that was declared unique has two rows of one key.
+    /// An input that was declared unique has two rows with one key.
     #[error("input {input} repeats a key: row {row} has the key of the row in front of it")]
     Repeated {
         /// Ordinal of the input, from 0.
         input: usize,
-        /// Ordinal of the row within that input, from 0.
+        /// Ordinal of the row within the input, from 0.
         row: u64,
     },
 
@@ -72,73 +74,75 @@ pub enum Error {
         row: String,
     },
 
-    /// A snapshot would hold a row less than zero times: the log is incomplete or wrong.
+    /// A snapshot would hold a row a negative number of times: the log is incomplete or wrong.
     #[error("{count} rows have a negative multiplicity; the first: {}", rows.join("; "))]
     NegativeDiff {
-        /// How many rows.
+        /// Number of such rows.
         count: u64,
-        /// The first few, as text.
+        /// First few of the rows, as text.
         rows: Vec<String>,
     },
 
-    /// The value cannot be represented: a null where none is allowed, an offset past its type.
+    /// A value cannot be represented: a null in a column without nulls, an offset beyond its type.
     #[error("column {column:?}: {message}")]
     Value {
         /// The column.
         column: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         message: String,
     },
 
-    /// A row was given to a partition that does not exist: mend the ids, or ask for more partitions.
+    /// A row names a partition that does not exist: correct the ids, or create more partitions.
     #[error("row {row} goes to partition {id}, but there are {partitions}, counted from 0")]
     PartitionOutOfRange {
         /// Ordinal of the row in its record batch, from 0.
         row: usize,
-        /// The partition that it was to go to.
+        /// Partition of the row.
         id: u32,
-        /// How many there are.
+        /// Number of partitions.
         partitions: usize,
     },
 
-    /// Rows were pushed that would not be in the batch: flush every pusher before the end.
+    /// Pushers hold rows that the batch would lack: flush every pusher before the end.
     #[error("{pushers} pushers hold rows that they did not hand over: flush them first")]
     Unflushed {
-        /// How many pushers hold rows.
+        /// Number of pushers that hold rows.
         pushers: usize,
     },
 
-    /// An earlier call failed, or a pusher was dropped before it handed its rows over, as in a thread that panicked. Rows
-    /// are lost since: what is left is not the answer. Mend the cause, and start the job again.
+    /// Rows are lost, so the remaining rows are not the answer: an earlier call failed, or a pusher
+    /// was dropped before it handed its rows over, as in a thread that panicked. Remove the cause,
+    /// and start the job again.
     #[error(
         "rows are lost since an earlier error, or with a pusher that was not flushed: start again"
     )]
     Lost,
 
-    /// The temporary space is used up or its disk is full: free some, or name another directory.
+    /// The temporary space is used up or its disk is full: free some space, or name another
+    /// directory.
     #[error("out of temporary space in {dir}: {message}")]
     TempSpace {
         /// The directory.
         dir: String,
-        /// The limit that was reached, or what the system said.
+        /// Limit that was reached, or message of the system.
         message: String,
     },
 
-    /// Bytes that were read back are not those that were written: replace the disk, run again.
+    /// Bytes that were read back differ from the bytes written: replace the disk, run again.
     #[error("corrupt data in {place}: {message}")]
     Corrupt {
         /// File and offset, or the structure that was read.
         place: String,
-        /// What was expected and what came.
+        /// Expected and actual content.
         message: String,
     },
 
     /// The operating system refused a read or a write of temporary data.
     #[error("{context}: {source}")]
     Io {
-        /// What was being done, and to which file.
+        /// Operation that failed, with its file.
         context: String,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 
@@ -147,7 +151,8 @@ pub enum Error {
     Arrow(ArrowError),
 }
 
-/// One that came out of the engine as Arrow's, by a [`RecordBatches`](crate::RecordBatches), is itself again.
+/// Unwraps an engine error that a [`RecordBatches`](crate::RecordBatches) returned as Arrow's
+/// external error. Any other error becomes [`Error::Arrow`].
 impl From<ArrowError> for Error {
     fn from(error: ArrowError) -> Self {
         match error {
@@ -160,7 +165,8 @@ impl From<ArrowError> for Error {
     }
 }
 
-/// For readers of record batches and other code of Arrow's: an external error, unless it was Arrow's.
+/// Wraps the error as Arrow's external error, for readers of record batches and other code of
+/// Arrow. [`Error::Arrow`] is unwrapped instead.
 impl From<Error> for ArrowError {
     fn from(error: Error) -> Self {
         match error {

@@ -1,9 +1,10 @@
-//! An arrangement engine for Apache Arrow: takes unordered streams of record batches - plain rows,
-//! or changes `(row, time, diff)` - and rakes them into sorted, consolidated, partitioned runs,
-//! inside a memory budget.
+//! Sorts, consolidates, partitions and indexes Apache Arrow record batches within a memory budget.
 //!
-//! Data goes one way, and a module uses only those before it; a batcher drives them and seals what
-//! they make:
+//! Windrow is an arrangement engine: it takes unordered streams of record batches - plain rows, or
+//! changes `(row, time, diff)` - and produces sorted, consolidated, partitioned runs.
+//!
+//! Data flows one way, and a module uses only the modules before it. A batcher drives the stages
+//! and seals finished batches:
 //!
 //! ```text
 //! RecordBatch -> partition -> rows -> (pool) chunk -> merge -> batch -> RecordBatch
@@ -123,19 +124,21 @@
 //! # Ok::<(), windrow::Error>(())
 //! ```
 //!
-//! A [`Table`] takes rows in and out by their key, and is read now or as of an earlier time; what does not fit the
-//! budget is on disk. Beneath it a [`Spine`] keeps the changes, as batches that are merged bit by bit, and a [`Cursor`] reads
-//! them by key, value and time. What they hold is gone with the process, unless it is saved (feature `ipc`).
+//! A [`Table`] upserts and deletes rows by key, and answers reads as of now or of an earlier time.
+//! Data beyond the budget goes to disk. Underneath, a [`Spine`] stores the changes as batches and
+//! merges the batches incrementally; a [`Cursor`] reads changes by key, value and time. The
+//! contents are lost when the process ends, unless they are saved (feature `ipc`).
 //!
 //! # Threads, memory, and going on after errors
 //!
-//! Every type can be moved to another thread; [`Layout`], [`Pool`], [`Partitioned`], [`Rows`], [`Slab`] and
-//! encoders can be shared, too. Calls work on the thread that makes them, and may wait for a disk: in an
-//! async program, make them where blocking is allowed. Batchers that share a [`Budget`], by a
-//! pool or several, share what it allows.
+//! Every type can be moved to another thread; [`Layout`], [`Pool`], [`Partitioned`], [`Rows`],
+//! [`Slab`] and encoders can also be shared. Calls do their work on the calling thread, and may
+//! wait for a disk: in an async program, make calls where blocking is allowed. Batchers that share
+//! a [`Budget`], through one pool or several, share its limit.
 //!
-//! To cancel a job, drop what holds it: temporary files go with the pool, memory as [`Pool::release`] says.
-//! A call that fails says whether it left all as it was; where rows are lost, later calls are
+//! To cancel a job, drop all its values: a dropped pool removes its temporary files, and
+//! [`Pool::release`] describes when memory is returned. The documentation of a fallible call says
+//! whether a failed call leaves everything unchanged. If rows are lost, later calls return
 //! [`Error::Lost`].
 
 mod argsort;
@@ -156,9 +159,9 @@ mod spine;
 mod table;
 mod time;
 
-/// The arrays that the engine takes and gives, in the version it was built with.
+/// Arrow's arrays, in the version that the engine was built with.
 pub use arrow_array;
-/// The schemas that the engine takes and gives, in the version it was built with.
+/// Arrow's schemas, in the version that the engine was built with.
 pub use arrow_schema;
 
 pub use argsort::{Argsorter, argsort};
@@ -191,7 +194,7 @@ pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
 pub use time::{Antichain, Diff, Time};
 
-/// The example in the README, which is tested with those of the documentation.
+/// Tests the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

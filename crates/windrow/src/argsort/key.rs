@@ -1,6 +1,6 @@
-//! Keys of a sort: columns as numbers of 64 bits, or as byte strings.
+//! Sort keys: columns as numbers of 64 bits, or as byte strings.
 //!
-//! Invariant: rows compare under the order as their keys do, one after the other.
+//! Invariant: rows compare under the order like the sequences of their keys.
 
 use std::cmp::Ordering;
 
@@ -23,9 +23,9 @@ pub(super) struct Key {
     pub(super) values: Values,
     pub(super) descending: bool,
     pub(super) nulls_first: bool,
-    /// Nothing if no row is null.
+    /// `None` if no row is null.
     pub(super) nulls: Option<NullBuffer>,
-    /// Whether no bytes lie under nulls.
+    /// True if null rows have no bytes.
     bare: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Values {
 }
 
 impl Values {
-    /// Ranks in place of what they are the ranks of.
+    /// Makes values from the ranks of strings.
     pub(super) fn ranks(ranks: Vec<u32>, descending: bool) -> Self {
         let (width, kind) = (size_of::<u32>(), Kind::Unsigned);
         let plain = PlainCode::new(width, kind, descending);
@@ -46,23 +46,23 @@ impl Values {
     }
 }
 
-/// 64 bits of numbers of any width.
+/// 64 bits of a number of any width.
 pub(super) struct Number {
     values: Buffer,
     width: usize,
     kind: Kind,
-    /// Which 64 bits of a wider number, the most significant first.
+    /// Index of the 64 bits in a wider number, most significant first.
     part: usize,
-    /// The code without a branch, for the kinds and widths that have it.
+    /// Branchless code, for kinds and widths that have one.
     plain: Option<PlainCode>,
 }
 
-/// Codes of numbers of up to 64 bits: `v ^ (float if v is negative) ^ flip`.
+/// Code of numbers of up to 64 bits: `v ^ (float if v is negative) ^ flip`.
 #[derive(Clone, Copy)]
 pub(super) struct PlainCode {
     flip: u64,
     float: u64,
-    /// Moves the sign bit to the top.
+    /// Shift that moves the sign bit to the top.
     shift: u32,
 }
 
@@ -81,18 +81,18 @@ impl PlainCode {
         })
     }
 
-    /// The least and the greatest code of some values of eight bytes.
+    /// Returns the least and the greatest code of values of eight bytes.
     pub(super) fn bounds(self, values: &[[u8; 8]]) -> (u64, u64) {
         bounds(values, self.flip, self.float)
     }
 
-    /// How values of eight bytes are added to words, without what stands for nulls.
+    /// Returns the parameters for packing values of eight bytes into words, without the null bits.
     pub(super) fn pack(self, least: u64, dropped: u32) -> Pack {
         let Self { flip, float, .. } = self;
         Pack { flip, float, least, dropped, width: 0, place: None, first: 0, front: 0, null: 0 }
     }
 
-    /// How values of eight bytes become small codes.
+    /// Returns the parameters for clamping values of eight bytes to small codes.
     pub(super) fn clamp(self, below: u64, top: u16) -> Clamp {
         let Self { flip, float, .. } = self;
         Clamp { flip, float, below, top }
@@ -124,7 +124,7 @@ fn each<const W: usize, R: Rows>(
     }
 }
 
-/// The keys of the order of `layout`, most significant first.
+/// Returns the keys of the order of `layout`, most significant first.
 pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
     let mut keys = Vec::new();
     for by in layout.order() {
@@ -171,7 +171,7 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// True if values have no bytes under nulls, as those have none that were made as texts.
+/// Returns true if null rows have no bytes, as in strings built by Arrow's builders.
 fn are_bare(values: &Values, nulls: &Option<NullBuffer>) -> bool {
     let Some(nulls) = nulls else { return true };
     let Values::Bytes(Bytes::Small { offsets, .. }) = values else { return false };
@@ -184,12 +184,12 @@ impl Key {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// True if values are byte strings.
+    /// Returns true if values are byte strings.
     pub(super) fn is_bytes(&self) -> bool {
         !matches!(self.values, Values::Number(_) | Values::Bits(_))
     }
 
-    /// Calls `f` with the number of each of `rows`, in their order: what lies under a null is any.
+    /// Calls `f` with the number of each of `rows`, in sequence. The number of a null is arbitrary.
     #[inline(always)]
     pub(super) fn for_each_number<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64)) {
         match &self.values {
@@ -219,7 +219,7 @@ impl Key {
         }
     }
 
-    /// As [`Key::for_each_number`], and whether the row is null.
+    /// Calls `f` like [`Key::for_each_number`], also with true for nulls.
     #[inline(always)]
     pub(super) fn for_each_nullable<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64, bool)) {
         if let (Some(first), Some((values, code)), Some(nulls)) =
@@ -238,7 +238,7 @@ impl Key {
         self.for_each_number(rows, |at, number| f(at, number, self.is_null(rows.get(at))));
     }
 
-    /// The values and the code of a key of numbers of eight bytes.
+    /// Returns the values and the code of a key of numbers of eight bytes.
     pub(super) fn numbers(&self) -> Option<(&[[u8; 8]], PlainCode)> {
         match &self.values {
             Values::Number(Number { values, width: 8, plain: Some(plain), .. }) => {
@@ -256,7 +256,7 @@ impl Key {
         }
     }
 
-    /// As [`Key::number`], of numbers of any width.
+    /// Returns the number of a row like [`Key::number`], for numbers of any width.
     #[inline(never)]
     fn any_number(&self, row: usize) -> u64 {
         let mut number = 0;
@@ -264,7 +264,7 @@ impl Key {
         number
     }
 
-    /// The bytes of a row, empty for a null.
+    /// Returns the bytes of a row, empty for a null.
     #[inline(always)]
     pub(super) fn bytes(&self, row: usize) -> &[u8] {
         match &self.values {
@@ -276,8 +276,8 @@ impl Key {
         }
     }
 
-    /// The bytes of a row, or none for a null, and what is behind them in their buffer; and how
-    /// many are its own.
+    /// Returns the bytes of a row, empty for a null, together with the bytes after them in the
+    /// buffer; and the length of the row's own bytes.
     #[inline(always)]
     pub(super) fn bytes_beyond(&self, row: usize) -> (&[u8], usize) {
         if let (Values::Bytes(Bytes::Small { offsets, data }), false) =
@@ -290,8 +290,8 @@ impl Key {
         (bytes, bytes.len())
     }
 
-    /// The least and the greatest length of all rows, of nulls 0, and how many are null, if that takes a look at
-    /// offsets only.
+    /// Returns the least and the greatest length of all rows, with length 0 for nulls, and the
+    /// number of nulls. Returns `None` unless offsets alone give the lengths.
     pub(super) fn lengths<R: Rows>(&self, rows: &R) -> Option<(usize, usize, usize)> {
         let (first, Strings { offsets, .. }) = (rows.first()?, self.strings()?);
         let offsets = &offsets[first..][..=rows.len()];
@@ -301,7 +301,7 @@ impl Key {
         Some((ends.0 as usize, ends.1 as usize, nulls))
     }
 
-    /// Takes the ranks of strings in place of them, if these are few and there are `count` rows.
+    /// Replaces strings by their ranks if few are distinct in `count` rows.
     pub(super) fn rank(&mut self, count: usize) {
         if let Values::Bytes(_) = self.values
             && let Some(ranks) = ranks(self, count)
@@ -310,18 +310,19 @@ impl Key {
         }
     }
 
-    /// True if values are strings that kernels do not read as they are.
+    /// Returns true if values are strings that kernels cannot read directly.
     pub(super) fn is_apart(&self) -> bool {
         matches!(self.values, Values::Bytes(_)) && self.strings().is_none()
     }
 
-    /// Takes the same values, in another form.
+    /// Replaces the values by equal values in another form.
     pub(super) fn replace(&mut self, values: Values) {
         self.bare = are_bare(&values, &self.nulls);
         self.values = values;
     }
 
-    /// How many different keys `rows` have at the most, as their least and their greatest number tell.
+    /// Returns an upper bound for the number of distinct keys in `rows`, from their least and
+    /// greatest numbers.
     pub(super) fn spread<R: Rows>(&self, rows: &R) -> u64 {
         if self.is_bytes() {
             return u64::MAX;
@@ -333,7 +334,7 @@ impl Key {
         most.saturating_sub(least).saturating_add(1 + u64::from(self.nulls.is_some()))
     }
 
-    /// The strings, if they have offsets of 32 bits; those that are null are empty.
+    /// Returns the strings, if they have offsets of 32 bits and nulls are empty.
     #[inline(always)]
     pub(super) fn strings(&self) -> Option<Strings<'_>> {
         match &self.values {
@@ -344,7 +345,8 @@ impl Key {
         }
     }
 
-    /// The eight bytes of a row from `at` on, most significant first; zeros behind the end.
+    /// Returns the eight bytes of a row from `at` on, most significant first, with zeros after the
+    /// end.
     #[inline(always)]
     pub(super) fn word(&self, row: usize, at: usize) -> u64 {
         match self.strings() {
@@ -377,7 +379,7 @@ impl Key {
         if self.descending { order.reverse() } else { order }
     }
 
-    /// How rows compare of which one at least is null.
+    /// Compares two rows of which at least one is null; returns `None` if neither is null.
     fn compare_nulls(&self, a: usize, b: usize) -> Option<Ordering> {
         match (self.is_null(a), self.is_null(b)) {
             (true, true) => Some(Ordering::Equal),
@@ -390,13 +392,13 @@ impl Key {
     }
 }
 
-/// The eight bytes from `at` on, most significant first; zeros behind the end.
+/// Returns the eight bytes from `at` on, most significant first, with zeros after the end.
 #[inline(always)]
 fn word(bytes: &[u8], at: usize) -> u64 {
     if let Some(bytes) = bytes.get(at..at + 8) {
         return u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
     }
-    // A loop over what is left: a copy of unknown length would be a call.
+    // A loop over the rest: a copy of unknown length would be a call.
     let rest = bytes.get(at..).unwrap_or(&[]);
     let number = rest.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
     if rest.is_empty() { 0 } else { number << (64 - 8 * rest.len()) }

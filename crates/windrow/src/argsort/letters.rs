@@ -1,25 +1,26 @@
-//! How many bits tell the bytes of texts apart: fewer than eight, if all are of a small alphabet.
+//! Letters: bytes of strings in fewer than eight bits, if all belong to a small alphabet.
 //!
 //! ```text
 //! pear plum fig     a to z: 1 to 26, five bits each; 0 is the end
 //! 2024-05-17        - to 9: 1 to 13, four bits
 //! ```
 //!
-//! With fewer bits each, more letters go into a word: more of the texts are told apart by it, or it has room
+//! Shorter letters fit more bytes into a word: the word decides among more strings, or leaves bits
 //! for the next key.
 
 use super::key::Key;
 use super::plan::Rows;
 use crate::kernel::rows::{Letters, head_bounds};
 
-/// Rows for which it pays to look at all heads.
+/// Minimum number of rows for a pass over all heads.
 const LEAST_ROWS: usize = 256;
-/// Heads that are looked at before all of them are.
+/// Heads sampled before the pass over all heads.
 const SAMPLE: usize = 32;
-/// Bits of letters that are worth a look at all heads.
+/// Maximum number of bits of letters for which the pass over all heads pays.
 const MOST_BITS: u32 = 6;
 
-/// The letters of the heads of `rows` from `depth` on, and whether the end of a string is told from them.
+/// Returns the letters of the heads of `rows` from `depth` on, and true if they distinguish the end
+/// of a string.
 pub(super) fn letters<R: Rows>(key: &Key, rows: &R, depth: usize) -> (Letters, bool) {
     const WHOLE: (Letters, bool) = (Letters::WHOLE, false);
     let (Some(strings), Some(first)) = (key.strings(), rows.first()) else { return WHOLE };

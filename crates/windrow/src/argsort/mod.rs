@@ -1,4 +1,4 @@
-//! Sorting without rows: the permutation that puts a record batch in order.
+//! Sorting without rows: computes the permutation that sorts a record batch.
 //!
 //! ```text
 //! rows in order already, or in reverse: done. Strings of other layouts as those with offsets of 32 bits, those of a
@@ -12,8 +12,8 @@
 //! 4. ties    groups of equal key bits, if keys are left: sort(group, the rest)
 //! ```
 //!
-//! Invariant: stable. A word's low bits are the row's index within its group, so that no two words
-//! are equal and any sort of them is stable.
+//! Invariant: the sort is stable. A word's low bits are the row's index within its group, so that
+//! no two words are equal and any sort of words is stable.
 
 mod key;
 mod letters;
@@ -43,19 +43,19 @@ use crate::kernel::counting;
 use crate::kernel::prefetch::touch_all;
 use crate::order::Layout;
 
-/// Groups up to this size are sorted by comparing whole keys.
+/// Groups up to this size are sorted by comparisons of whole keys.
 const SMALL: usize = 20;
-/// Codes for each row, at the most, where rows are sorted by counting: each code is looked at once.
+/// Maximum number of codes for each row in a counting sort, which visits every code once.
 const CODES_PER_ROW: usize = 4;
-/// Numbers of a column that is read as a whole before some of it is in another order: a quarter of
-/// a second-level cache. A tenth of a sort of 8,192 rows of which half are in pairs of equal
+/// Maximum number of values of a column that is prefetched whole before a gather: a quarter of a
+/// second-level cache. Saves a tenth of a sort of 8,192 rows of which half are in pairs of equal
 /// strings.
 const NEAR: usize = 32 << 10;
-/// Groups whose tails are read at once: most are of two or three rows, of 32 bytes each.
+/// Groups whose tails are read at once: most groups have two or three rows, of 32 bytes each.
 const GROUPS: usize = 256;
 
-/// The order of the rows of `batch` by the columns of the layout's order: entry `i` is the position
-/// of the row that comes `i`th. Stable: equal rows keep the order they have.
+/// Returns the permutation that sorts `batch` by the columns of the layout's order: entry `i` is
+/// the position of the row with rank `i`. Stable: equal rows keep their order.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -70,34 +70,34 @@ const GROUPS: usize = 256;
 /// ```
 ///
 /// # Cost
-/// O(n) if the rows are in order, in reverse, or a few runs; else about a radix sort of one word a
-/// row, and again for what a word could not decide. Up to 24 bytes of scratch a row, of
-/// more than 32 Ki rows mostly 8; and a copy of views of up to 48 bytes on average.
+/// O(n) if the rows are in order, in reverse, or a few runs. Otherwise about a radix sort of one
+/// word a row, and further sorts of groups that a word leaves undecided. Workspace: up to 24 bytes
+/// a row, mostly 8 above 32 Ki rows; and a copy of views of up to 48 bytes on average.
 ///
 /// # Errors
-/// [`Error::SchemaMismatch`] if the record batch is not of the layout's schema; [`Error::Value`] if
-/// it has a null where the schema has none, or more than 2^32 rows.
+/// [`Error::SchemaMismatch`] if the record batch does not have the layout's schema;
+/// [`Error::Value`] for a null where the schema has none, or more than 2^32 rows.
 pub fn argsort(layout: &Layout, batch: &RecordBatch) -> Result<UInt32Array> {
     Argsorter::default().sort(layout, batch)
 }
 
-/// Sorts one record batch after the other as [`argsort`] does, in the same scratch memory.
+/// Sorts record batches like [`argsort`], one after the other, in a reused workspace.
 #[derive(Debug, Default)]
 pub struct Argsorter {
     scratch: Scratch,
 }
 
-/// Memory that is used again.
+/// Reused memory.
 #[derive(Debug, Default)]
 struct Scratch {
     words: Words,
-    /// What of the keys is in few bits, and where the rows of each code end.
+    /// Codes of rows by keys of few bits, and for each code the end of its rows.
     codes: Vec<u16>,
     ends: Vec<u32>,
 }
 
 impl Argsorter {
-    /// The order of the rows of `batch` by the columns of the layout's order.
+    /// Returns the permutation that sorts `batch` by the columns of the layout's order.
     ///
     /// # Errors
     /// As [`argsort`].
@@ -129,7 +129,7 @@ struct Sorter<'a> {
 }
 
 impl Sorter<'_> {
-    /// The order of rows `0..count`, which are no run.
+    /// Returns the permutation of rows `0..count`, which are not a run.
     fn order(&mut self, count: u32) -> Vec<u32> {
         let start = Place { key: 0, depth: 0 };
         let all = All(count as usize);
@@ -154,7 +154,7 @@ impl Sorter<'_> {
         order
     }
 
-    /// The order of all rows by a plan of few bits.
+    /// Returns the permutation of all rows by a plan of few bits.
     fn order_by_codes(&mut self, plan: &Plan, all: &All) -> Vec<u32> {
         let Scratch { codes, ends, .. } = &mut *self.scratch;
         plan.pack_codes(self.keys, all, codes);
@@ -171,14 +171,14 @@ impl Sorter<'_> {
         order
     }
 
-    /// Sorts groups that agree in the bits of `plan` by what it left out. `rows` is in the order of
-    /// the words, and `open` says which of these may leave something open.
+    /// Sorts groups with equal bits in `plan` by the undecided keys. `rows` is in the order of the
+    /// words; `open` is the range of words that may leave rows undecided.
     fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan, open: Range<usize>) {
         if plan.is_complete() {
             return;
         }
         if let Some(codes) = plan.left_out(self.keys) {
-            // All others are of one number each, and there is no other key.
+            // All other codes stand for one number each, and no key follows.
             let words = &self.scratch.words;
             let group = |&code: &u64| [words.below(plan, code), words.below(plan, code + 1)];
             let groups: Vec<_> = codes.iter().map(group).collect();
@@ -192,8 +192,8 @@ impl Sorter<'_> {
         }
     }
 
-    /// Has the numbers at hand that decide next, in another order than they lie in, if they are few
-    /// and there are `groups` groups of rows that ask for most cache lines of them.
+    /// Prefetches the numbers of the next keys, which are gathered in another order, if the columns
+    /// are small and `groups` groups of rows touch most of their cache lines.
     fn touch(&self, from: Place, groups: usize) {
         for key in self.keys.iter().skip(from.key).take(2) {
             if let Some((numbers, _)) = key.numbers()
@@ -204,7 +204,7 @@ impl Sorter<'_> {
         }
     }
 
-    /// Sorts groups of rows, which stand in their own order, by their keys from `from` on.
+    /// Sorts groups of rows by their keys from `from` on. Each group starts in input order.
     fn sort_groups(&mut self, rows: &mut [u32], groups: &[[u32; 2]], from: Place) {
         let Some(with) = Tails::new(self.keys, from) else {
             return groups.iter().for_each(|group| self.sort_group(&mut rows[range(group)], from));
@@ -234,8 +234,8 @@ impl Sorter<'_> {
         }
     }
 
-    /// Sorts rows, which stand in their own order, by their keys from `from` on. Words that were
-    /// there are not needed any more.
+    /// Sorts rows by their keys from `from` on. The rows start in input order. Overwrites the words
+    /// of earlier sorts.
     fn sort_group(&mut self, rows: &mut [u32], from: Place) {
         if rows.len() <= SMALL {
             return self.sort_small(rows, from);

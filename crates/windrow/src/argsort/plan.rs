@@ -1,4 +1,4 @@
-//! What of the keys goes into the words of one group of rows.
+//! Plans: the bits of the keys in the words of one group of rows.
 //!
 //! ```text
 //! piece of a number   | null? 1 bit | number less the group's minimum: as many bits as the greatest |
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariant: if row `a` sorts before row `b` by the keys from the plan's start on, the bits of `a`
-//! are at most those of `b`; if the bits are equal the two agree in all that lies before `rest`.
+//! are at most the bits of `b`. If the bits are equal, the rows agree in all keys before `rest`.
 
 use std::ops::Range;
 
@@ -21,11 +21,11 @@ use crate::kernel::rows::{
 };
 use crate::rows::lanes;
 
-/// Rows of a group, by their place in it.
+/// Rows of a group, by position in the group.
 pub(super) trait Rows {
     fn len(&self) -> usize;
     fn get(&self, at: usize) -> usize;
-    /// The first row, if the others follow it.
+    /// The first row, if the rows are consecutive.
     fn first(&self) -> Option<usize>;
 }
 
@@ -48,7 +48,7 @@ impl Rows for All {
     }
 }
 
-/// Some rows.
+/// Selected rows.
 pub(super) struct Picked<'a>(pub(super) &'a [u32]);
 
 impl Rows for Picked<'_> {
@@ -67,7 +67,7 @@ impl Rows for Picked<'_> {
     }
 }
 
-/// Some that follow each other among rows of a group.
+/// Consecutive rows within a group.
 struct Part<'a, R> {
     rows: &'a R,
     first: usize,
@@ -90,7 +90,7 @@ impl<R: Rows> Rows for Part<'_, R> {
     }
 }
 
-/// A place in the keys: a key, and how many of its bytes are behind.
+/// A position in the keys: a key, and the number of its bytes before the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) key: usize,
@@ -101,24 +101,24 @@ pub(super) struct Place {
 #[derive(Debug)]
 struct Piece {
     key: usize,
-    /// Whether a bit for the nulls stands in front.
+    /// True if a null bit stands in front.
     nulls: bool,
-    /// Bits behind that of the nulls.
+    /// Bits after the null bit.
     bits: u32,
     what: What,
 }
 
 #[derive(Debug)]
 enum What {
-    /// The number less `least`, without its lowest `dropped` bits.
+    /// The number minus `least`, without its lowest `dropped` bits.
     Number { least: u64, dropped: u32 },
-    /// 0 below `least`, 1 more than what it is above that, but not more than `top`.
+    /// 0 below `least`, otherwise the number minus `least - 1`, but at most `top`.
     Window { least: u64, top: u64 },
     /// The bytes from `depth` on, as letters.
     Bytes { depth: usize, letters: Letters },
 }
 
-/// Chosen once for a group.
+/// Bits of the keys, chosen once for a group.
 #[derive(Debug)]
 pub(super) struct Plan {
     pieces: Vec<Piece>,
@@ -129,7 +129,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// A plan for `rows`, at least two, which agree in all that lies before `from`.
+    /// Makes a plan for `rows`, at least two, which agree in all keys before `from`.
     pub(super) fn new<R: Rows>(keys: &[Key], rows: &R, from: Place) -> Self {
         let index_bits = usize::BITS - (rows.len() - 1).leading_zeros();
         let mut plan =
@@ -146,23 +146,23 @@ impl Plan {
         plan
     }
 
-    /// Bits of the keys in a word.
+    /// Returns the number of key bits in a word.
     pub(super) fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// Bits of the index in a word, below those of the keys.
+    /// Returns the number of index bits in a word, below the key bits.
     pub(super) fn index_bits(&self) -> u32 {
         self.index_bits
     }
 
-    /// True if rows of equal bits are equal.
+    /// Returns true if rows with equal bits are equal.
     pub(super) fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// If all that is left open is what lies below and above a window of the last key: the bits
-    /// that may stand for several numbers.
+    /// Returns the codes for several numbers each, if the plan is one window of the last key: the
+    /// code below the window and the code above.
     pub(super) fn left_out(&self, keys: &[Key]) -> Option<Vec<u64>> {
         match self.pieces[..] {
             [Piece { key, what: What::Window { least, top }, .. }] if key + 1 == keys.len() => {
@@ -172,8 +172,8 @@ impl Plan {
         }
     }
 
-    /// The sorted words of `rows` that the keys may leave open: not those of a null, if these are all rows of the
-    /// record batch and there is no other key.
+    /// Returns the range of sorted words that may leave rows undecided. Excludes nulls if `rows`
+    /// are all rows of the record batch and no key follows.
     pub(super) fn open<R: Rows>(&self, keys: &[Key], rows: &R) -> Range<usize> {
         let count = rows.len();
         match self.pieces[..] {
@@ -187,12 +187,12 @@ impl Plan {
         }
     }
 
-    /// True if some bits stand for whatever is beyond a window.
+    /// Returns true if some codes stand for all numbers outside of a window.
     pub(super) fn has_window(&self) -> bool {
         self.pieces.last().is_some_and(|piece| matches!(piece.what, What::Window { .. }))
     }
 
-    /// Where the keys go on that the bits leave open.
+    /// Returns the position of the first undecided key.
     pub(super) fn rest(&self) -> Place {
         self.rest
     }
@@ -208,12 +208,12 @@ impl Plan {
         }
     }
 
-    /// Takes as much of a number as there is room for; true if that is all of it.
+    /// Adds as many bits of a number as fit. Returns true if all bits fit.
     fn add_number<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
         if let Some(sample) = Sample::of(key, rows) {
             let nulls = key.nulls.is_some();
             let room = self.capacity().saturating_sub(u32::from(nulls));
-            // Wide numbers need all the bits there are: no pass to find out how many.
+            // Wide numbers need all available bits: no pass to count bits.
             if sample.is_spread() && room > 0 && room < sample.bits() {
                 self.push(nulls, room, What::Number { least: 0, dropped: u64::BITS - room });
                 return false;
@@ -230,7 +230,7 @@ impl Plan {
             (least, most) = code.bounds(&values[first..][..rows.len()]);
         } else if key.nulls.is_some() {
             key.for_each_nullable(rows, |_, number, null| {
-                // No branch: which rows are null is not to be predicted.
+                // No branch: which rows are null is unpredictable.
                 let null = u64::from(null);
                 nulls += null as usize;
                 let (all, none) = (0u64.wrapping_sub(null), null.wrapping_sub(1));
@@ -249,8 +249,8 @@ impl Plan {
         bits == needed
     }
 
-    /// Takes the bytes behind those that the rows share; true if all of them fit and are of one
-    /// length.
+    /// Adds the bytes after the common prefix of the rows. Returns true if all bytes fit and all
+    /// strings have one length.
     fn add_bytes<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
         let depth = self.rest.depth;
         let (shortest, longest, nulls) = match key.lengths(rows) {
@@ -283,7 +283,7 @@ impl Plan {
         (tells_ends || shortest == longest) && left <= 8 && bits == needed
     }
 
-    /// Writes the words of those rows to `words` that stand from place `first` on.
+    /// Writes the words of the rows from position `first` on, as many as `words` holds.
     pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, first: usize, words: &mut [u64]) {
         if self.pieces.is_empty() {
             words.iter_mut().zip(first as u64..).for_each(|(word, place)| *word = place);
@@ -292,7 +292,7 @@ impl Plan {
         let rows = &Part { rows, first, len: words.len() };
         for (number, piece) in self.pieces.iter().enumerate() {
             let key = &keys[piece.key];
-            // Nothing is kept by the first piece, and the index goes in with the last one.
+            // The first piece keeps nothing of the word, and the last piece adds the index.
             let width = if number == 0 { u64::BITS } else { piece.width() };
             let is_last = number + 1 == self.pieces.len();
             let place = is_last.then_some(self.index_bits);
@@ -312,9 +312,9 @@ impl Plan {
         }
     }
 
-    /// Writes the bits of each row, which are few, to `codes`.
+    /// Writes the bits of each row, at most 16, to `codes`.
     pub(super) fn pack_codes<R: Rows>(&self, keys: &[Key], rows: &R, codes: &mut Vec<u16>) {
-        // Whatever is in it is overwritten.
+        // Old values are overwritten.
         codes.resize(rows.len(), 0);
         let codes = &mut codes[..];
         if let [piece] = &self.pieces[..]
@@ -334,13 +334,14 @@ impl Plan {
 }
 
 impl Piece {
-    /// Its bits, that of the nulls included.
+    /// Returns the number of bits, null bit included.
     fn width(&self) -> u32 {
         self.bits + u32::from(self.nulls)
     }
 
-    /// Adds the bits of rows that follow row `row` to their words, which move up by `width`, and their places
-    /// from `first` on behind those if they have any bits; false if no kernel does that.
+    /// Shifts `words` left by `width` and adds the bits of the rows from `row` on; then adds the
+    /// positions from `first` on, below the bits, if `place` is given. Returns false if no kernel
+    /// supports the piece.
     fn pack(
         &self,
         key: &Key,
@@ -378,7 +379,7 @@ impl Piece {
         if *dropped >= 64 || self.nulls != key.nulls.is_some() {
             return false;
         }
-        // What comes last has the bit in front set.
+        // Set for nulls if nulls come last, and for values if nulls come first.
         let front = |is_null: bool| {
             let is_last = self.nulls && is_null != key.nulls_first;
             u64::from(is_last) << (self.bits & 63)
@@ -390,7 +391,8 @@ impl Piece {
         true
     }
 
-    /// Writes its bits, at most 16, for all rows of a record batch; false if no kernel does that.
+    /// Writes the bits, at most 16, for all rows of a record batch. Returns false if no kernel
+    /// supports the piece.
     fn clamp(&self, key: &Key, codes: &mut [u16]) -> bool {
         let (below, top) = match self.what {
             What::Number { least, dropped: 0 } if !self.nulls => (least, u16::MAX),
@@ -402,19 +404,19 @@ impl Piece {
         true
     }
 
-    /// Calls `f` with the bits of each row, that of the nulls included.
+    /// Calls `f` with the bits of each row, null bit included.
     #[inline(always)]
     fn for_each<R: Rows>(&self, key: &Key, rows: &R, mut f: impl FnMut(usize, u64)) {
         let (bits, first) = (self.bits, key.nulls_first);
-        // The bit in front, set for what comes last.
+        // The null bit is set for nulls if nulls come last, and for values otherwise.
         let with_null = |null: bool, code: u64| {
-            // A bit for nulls leaves at most 63 for the rest.
+            // With a null bit, at most 63 bits remain for the value.
             let own = if self.nulls { u64::from(null != first) << (bits & 63) } else { 0 };
             own | code & u64::from(null).wrapping_sub(1)
         };
         match self.what {
             What::Number { least, dropped } if self.nulls => {
-                // All bits dropped leave the bit of the nulls.
+                // With all bits dropped, only the null bit remains.
                 let (kept, dropped) = (u64::from(dropped < 64).wrapping_neg(), dropped & 63);
                 key.for_each_nullable(rows, |at, number, null| {
                     f(at, with_null(null, number.wrapping_sub(least) >> dropped & kept));
@@ -424,7 +426,7 @@ impl Piece {
                 let code = number.saturating_sub(least - 1);
                 f(at, code.min(top));
             }),
-            // All bits dropped leaves no piece, and so the shift is below 64.
+            // Without a null bit, a piece keeps at least one bit, so the shift is below 64.
             What::Number { least, dropped } => key.for_each_number(rows, |at, number| {
                 f(at, number.wrapping_sub(least) >> (dropped & 63));
             }),
@@ -441,7 +443,8 @@ impl Piece {
     }
 }
 
-/// Adds the bit of the nulls to words, set for what comes last; nothing is kept of what was to move up by 64.
+/// Shifts `words` left by one and adds the null bit, set for rows that come last. Clears the words
+/// first if `width` is 64.
 fn add_nulls(valid: Bits<'_>, nulls_first: bool, width: u32, words: &mut [u64]) {
     let kept = u64::from(width < u64::BITS).wrapping_neg();
     for (block, words) in words.chunks_mut(64).enumerate() {
@@ -453,7 +456,7 @@ fn add_nulls(valid: Bits<'_>, nulls_first: bool, width: u32, words: &mut [u64]) 
     }
 }
 
-/// Bytes from `depth` on that all of `rows` share, of which not all are null.
+/// Counts the bytes from `depth` on that all of `rows` share. Not all rows may be null.
 fn shared_by<R: Rows>(key: &Key, rows: &R, depth: usize) -> usize {
     if let (Some(strings), Some(first), None) = (key.strings(), rows.first(), &key.nulls) {
         return shared(strings.skip(first), depth, rows.len());

@@ -1,4 +1,4 @@
-//! Few distinct strings as numbers: their ranks.
+//! Ranks: few distinct strings as numbers.
 //!
 //! ```text
 //! rows    pear | fig | pear | apple | fig ...      numbered as they come: 0 1 0 2 1
@@ -6,23 +6,25 @@
 //! ranks   2    | 1   | 2    | 0     | 1   ...
 //! ```
 //!
-//! Equal strings leave groups of rows whose order the next keys decide. With ranks those share a word with
-//! the string, so that there are no groups.
+//! Equal strings leave groups of rows to the next keys. A rank is short, so that the next keys fit
+//! into the same word and no groups arise.
 
 use super::key::Key;
 use crate::rows::Interner;
 
-/// Rows of the smallest record batch for which this pays.
+/// Minimum number of rows for which ranks pay.
 const LEAST_ROWS: usize = 1 << 12;
-/// Rows that are looked at before all of them are: one of so many, and no more than so many.
+/// The sample is one of `ONE_OF` rows, but at most `MOST` rows.
 const ONE_OF: usize = 128;
 const MOST: usize = 1024;
-/// So many of these follow each other: rows from all over wait for memory, 3 of 36 us that 8,192 strings take.
+/// Consecutive rows in the sample: scattered rows wait for memory, 3 of the 36 us for 8,192
+/// strings.
 const TOGETHER: usize = 16;
-/// Rows for each distinct string, at the least.
+/// Minimum number of rows for each distinct string.
 const REPEATS: usize = 8;
 
-/// The ranks of the strings of `key` in `count` rows, if they are few. Those of nulls are any.
+/// Returns the ranks of the strings of `key` in `count` rows, if few are distinct. The rank of a
+/// null is arbitrary.
 pub(super) fn ranks(key: &Key, count: usize) -> Option<Vec<u32>> {
     if count < LEAST_ROWS || !seem_few(key, count) {
         return None;
@@ -45,8 +47,9 @@ pub(super) fn ranks(key: &Key, count: usize) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
-/// Whether a sample has as many strings twice as it would have of few. It is told by their ends, without memory
-/// from the allocator: where strings are not few it is for nothing.
+/// Returns true if a sample repeats strings as often as few distinct strings would. Compares hashes
+/// of both ends of the strings and allocates nothing: for many distinct strings the effort is
+/// wasted.
 fn seem_few(key: &Key, count: usize) -> bool {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let most = MOST.min(count / ONE_OF);
@@ -62,7 +65,7 @@ fn seem_few(key: &Key, count: usize) -> bool {
     let sample = &mut sample[..len];
     sample.sort_unstable();
     let repeats = sample.windows(2).filter(|pair| pair[0] == pair[1]).count();
-    // Of `d` strings as many of each, a sample of `s` has about `s * s / 2d` that were there before.
+    // A sample of `s` rows of `d` equally frequent strings has about `s * s / 2d` repeats.
     len > 0 && repeats * 2 * (count / REPEATS) >= len * len
 }
 

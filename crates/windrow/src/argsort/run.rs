@@ -1,4 +1,4 @@
-//! Rows that are one run already: in order, or in reverse with no two of them equal.
+//! Detection of rows that are already a run: ascending, or strictly descending.
 //!
 //! ```text
 //! for each block of neighbours (a short one first: most inputs are no run, and show it soon)
@@ -11,18 +11,18 @@ use std::ops::Range;
 
 use super::key::{Key, PlainCode};
 
-/// Neighbours of the first block, and of all others.
+/// Neighbours in the first block, and in all other blocks.
 const FIRST: usize = 64;
 const BLOCK: usize = 1024;
 
-/// What all rows are.
+/// Order of all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Run {
     Up,
     Down,
 }
 
-/// Finds out whether `count` rows, at least two, are one run.
+/// Returns the run that `count` rows form, if any. `count` is at least two.
 pub(super) fn run(keys: &[Key], count: usize) -> Option<Run> {
     let first = keys.iter().map(|key| key.compare(0, 1)).find(|order| order.is_ne());
     let run = if first == Some(Ordering::Greater) { Run::Down } else { Run::Up };
@@ -39,7 +39,7 @@ pub(super) fn run(keys: &[Key], count: usize) -> Option<Run> {
     Some(run)
 }
 
-/// Whether each of the rows from `first` on, before `end`, stands to the one in front of it as in `run`.
+/// Returns true if each row from `first` to `end` follows its predecessor as `run` requires.
 fn is_in_order(keys: &[Key], run: Run, first: usize, end: usize, equal: &mut Vec<u32>) -> bool {
     fn numbers(key: &Key) -> Option<(&[[u8; 8]], PlainCode)> {
         key.numbers().filter(|_| key.nulls.is_none())
@@ -50,7 +50,7 @@ fn is_in_order(keys: &[Key], run: Run, first: usize, end: usize, equal: &mut Vec
         Some((values, code)) => {
             let values = &values[first - 1..end];
             let codes = values.iter().map(|value| code.code(u64::from_ne_bytes(*value)));
-            // Two numbers are one of twice the width.
+            // Two numbers compare like one number of twice the width.
             let second = others.split_first().and_then(|(key, rest)| Some((numbers(key)?, rest)));
             let wrong = match second {
                 Some(((values, code), rest)) => {
@@ -100,9 +100,9 @@ fn is_in_order(keys: &[Key], run: Run, first: usize, end: usize, equal: &mut Vec
     run == Run::Up || equal.is_empty()
 }
 
-/// Whether one of `rows` stands in the wrong place behind the one in front of it, by codes that begin with
-/// that of the row in front of the first; `equal` gets those that are equal to it, unless there is no
-/// other key.
+/// Returns true if one of `rows` violates `run` with respect to its predecessor. The codes start
+/// with the predecessor of the first row. `equal` receives the rows that equal their predecessor,
+/// unless this key is the last.
 #[inline(always)]
 fn any_wrong<T: Ord + Copy>(
     codes: impl Iterator<Item = T> + Clone,
@@ -129,8 +129,8 @@ fn any_wrong<T: Ord + Copy>(
     false
 }
 
-/// Whether `is_wrong` says so of two neighbours. There is no branch for each pair, so that this is a few
-/// instructions a row.
+/// Returns true if `is_wrong` holds for two neighbours. Has no branch for each pair, and so takes
+/// few instructions a row.
 #[inline(always)]
 fn any_pair<T: Copy>(mut codes: impl Iterator<Item = T>, is_wrong: impl Fn(T, T) -> bool) -> bool {
     let Some(mut before) = codes.next() else { return false };

@@ -1,4 +1,4 @@
-//! A guess at what the numbers of a large record batch are, made of a few of them.
+//! Samples: the distribution of a large record batch's numbers, estimated from a few rows.
 //!
 //! ```text
 //! spread    | .  . .   .  .    . . .   .  .  .|      all bits tell: no pass to find out how many
@@ -9,18 +9,18 @@
 use super::key::Key;
 use super::plan::Rows;
 
-/// A few numbers of a large record batch, in order; under nulls there may be any.
+/// A few numbers of a large record batch, sorted. Numbers of nulls are arbitrary.
 pub(super) struct Sample([u64; Sample::SIZE]);
 
 impl Sample {
     const SIZE: usize = 64;
-    /// Record batches that are large enough for a guess to pay.
+    /// Minimum number of rows for a sample to pay.
     const LEAST_ROWS: usize = 1024;
-    /// Numbers of the sample that a window has to hold.
+    /// Minimum number of the sample's values in a window.
     const MOST: usize = 48;
 
     pub(super) fn of<R: Rows>(key: &Key, rows: &R) -> Option<Self> {
-        // Not within groups: what a window leaves out might be nearly all of them, time and again.
+        // Not for selected rows: a window might leave out nearly all of them, time and again.
         if rows.len() < Self::LEAST_ROWS || rows.first().is_none() {
             return None;
         }
@@ -32,30 +32,31 @@ impl Sample {
         Some(Self(sample))
     }
 
-    /// Bits that the numbers need at the least.
+    /// Counts the bits that the numbers need at least.
     pub(super) fn bits(&self) -> u32 {
         let [first, .., last] = self.0;
         u64::BITS - (last - first).leading_zeros()
     }
 
-    /// True if no part of the numbers is much denser than the whole, which begins about at 0.
+    /// Returns true if no part of the numbers is much denser than the whole, and the range is
+    /// nearly all 64 bits.
     pub(super) fn is_spread(&self) -> bool {
         let (narrow, _) = self.narrowest();
         self.bits() == u64::BITS && narrow >> (u64::BITS - 4) > 0
     }
 
-    /// The least difference between numbers of which most of the sample are, and the first of them.
+    /// Returns the least span that contains most of the sample, and its first number.
     fn narrowest(&self) -> (u64, u64) {
         let starts = 0..=Self::SIZE - Self::MOST;
         let spans = starts.map(|at| (self.0[at + Self::MOST - 1] - self.0[at], self.0[at]));
         spans.min().unwrap_or((u64::MAX, 0))
     }
 
-    /// Where most numbers are, if that takes up to `room` bits and all of them take more: the least
-    /// of them, and the code of what is above.
+    /// Returns a window around most numbers, if its codes need at most `room` bits and all numbers
+    /// need more: the least number in the window, and the code above the window.
     pub(super) fn window(&self, room: u32) -> Option<(u64, u64)> {
         let (span, first) = self.narrowest();
-        // Somewhat more on both sides, for what the sample has missed.
+        // Widens the window on both sides, for numbers that the sample missed.
         let (least, span) = (first.saturating_sub(span / 8).max(1), span + span / 4);
         let top = span.checked_add(2)?;
         let bits = u64::BITS - top.leading_zeros();

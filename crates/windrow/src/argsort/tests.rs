@@ -1,4 +1,4 @@
-//! Permutations against a stable sort by the model's comparison.
+//! Permutations, compared with a stable sort by the model's comparison.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::rows::RowEncoder;
 use crate::rows::tests::arrays::Rng;
 use crate::rows::tests::{model, tables};
 
-/// The same, some of it null: with nothing under the nulls, or with what was there.
+/// Makes some texts null, without or with their bytes under the nulls.
 fn with_nulls(rng: &mut Rng, texts: StringArray, nulls: usize) -> ArrayRef {
     let valid = |at: usize| nulls == 0 || !at.is_multiple_of(nulls) && rng.below(9) > 0;
     let valid: Vec<bool> = (0..texts.len()).map(valid).collect();
@@ -28,10 +28,10 @@ fn with_nulls(rng: &mut Rng, texts: StringArray, nulls: usize) -> ArrayRef {
     Arc::new(StringArray::new(offsets, bytes, Some(valid.into())))
 }
 
-/// The same texts in a layout of their own each, and one with bytes under nulls.
+/// Returns the same texts in each layout, also with bytes under nulls.
 fn layouts(texts: &StringArray) -> [ArrayRef; 5] {
     let dictionary = texts.iter().collect::<DictionaryArray<Int32Type>>();
-    // One of the values is there twice, and one is of no row.
+    // One value is a duplicate, and one value belongs to no row.
     let values = dictionary.values().as_string::<i32>().iter().flatten();
     let values = StringArray::from_iter_values(["", "zz"].into_iter().chain(values).chain(["zz"]));
     let keys = dictionary.keys().unary::<_, Int32Type>(|key| key + 2);
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn many_rows(seed: u64, keys in 1usize..5, spread in 0usize..60, rows in 32_000usize..80_000) {
         let rng = &mut Rng::new(seed);
-        // Numbers, some of them null, and short ones and strings beside them.
+        // Nullable numbers, beside small numbers and strings.
         let number = |rng: &mut Rng| (rng.below(9) > 0).then(|| rng.next() >> spread);
         let first: ArrayRef = Arc::new(UInt64Array::from_iter((0..rows).map(|_| number(rng))));
         let second: ArrayRef =
@@ -149,7 +149,7 @@ proptest! {
     fn large_groups_and_runs(seed: u64, keys in 1usize..4, distinct in 1usize..2000, shape in 0usize..4) {
         let rng = &mut Rng::new(seed);
         let batch = tables::table(rng, keys, 0, 2000, distinct);
-        // In order, in reverse, or a few runs of it: by what the first sort found.
+        // In order, in reverse, or a few runs, by the result of the first sort.
         let layout = Order::by("k0").bind(&batch.schema()).unwrap();
         let mut order = argsort(&layout, &batch).unwrap().values().to_vec();
         match shape {
@@ -158,7 +158,7 @@ proptest! {
             2 => order.rotate_left(rng.below(2000)),
             _ => order.sort_unstable(),
         }
-        // Arrow cannot take values of no width; rows can be put in any order.
+        // Arrow cannot gather values of width zero; rows can be put in any order.
         let encoder = RowEncoder::new(&layout);
         let rows = encoder.encode(&batch).unwrap();
         let batch = encoder.decode_rows(order.iter().map(|&row| rows.row(row as usize))).unwrap();

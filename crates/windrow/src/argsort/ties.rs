@@ -1,4 +1,4 @@
-//! Groups of rows that agree in all that their words hold, and what decides within small ones.
+//! Tails: the keys that decide within small groups of rows with equal words.
 //!
 //! ```text
 //! words   pear.. 0 | pear.. 5 | plum.. 1 | quin.. 2 | quin.. 3    the key's first bits, the index
@@ -6,24 +6,25 @@
 //! tails   s, 5, 70 | s, 5, 20              ce, 6, 9 | ce, 6, 9    next bytes, length, next number
 //! ```
 //!
-//! To compare whole keys of two rows is to wait for one column after the other, and most guesses at
-//! the outcome are wrong. The tails of many groups are read in one go, and a few of them ordered
-//! without a branch: a sixth of a sort of 8,192 rows of which half are in pairs of equal strings.
+//! A comparison of two whole keys waits for one column after the other, and branch prediction
+//! mostly fails. So the tails of many groups are read in one go, and small groups are ordered
+//! without a branch: this saves a sixth of a sort of 8,192 rows of which half are in pairs of equal
+//! strings.
 
 use super::key::Key;
 use super::plan::Place;
 
-/// More bytes than a tail has.
+/// A length beyond the bytes of a tail.
 const MORE: usize = 9;
-/// Tails of a group that are compared each with each: up to here there are less compares than a
-/// sort costs in guesses that go wrong.
+/// Maximum size of a group in which every pair of tails is compared: up to here, the comparisons
+/// cost less than the mispredicted branches of a sort.
 const FEW: usize = 6;
 
-/// What decides among the rows of a group, most significant first: in the end their order.
+/// Undecided keys of a row in a group, most significant first, and finally the row's position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tail {
     word: u64,
-    /// How long a string is: a zero is not the end of one.
+    /// Length of the string: distinguishes a zero byte from the end.
     len: usize,
     number: u64,
     row: u32,
@@ -35,7 +36,7 @@ impl Tail {
         Self { word, len, number, row }
     }
 
-    /// Whether it comes before the other one, whose row is in front.
+    /// Returns true if this tail sorts before `other`, whose row comes first in the input.
     #[inline(always)]
     fn comes_before(&self, other: &Self) -> bool {
         let bytes = |tail: &Self| u128::from(tail.word) << 64 | tail.len as u128;
@@ -48,16 +49,17 @@ impl Tail {
     }
 }
 
-/// Groups of rows by how they are sorted. Which of them are pairs is not to be predicted, and is asked once.
+/// Groups of rows by their way of sorting. Whether a group is a pair is unpredictable, and is
+/// tested once.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    /// Where the pairs start.
+    /// Starts of the pairs.
     pub(super) pairs: Vec<u32>,
     pub(super) others: Vec<[u32; 2]>,
 }
 
 impl Groups {
-    /// Takes these in place of what was there.
+    /// Replaces the contents by `groups`.
     pub(super) fn split(&mut self, groups: &[[u32; 2]]) {
         let Self { pairs, others } = self;
         pairs.resize(groups.len(), 0);
@@ -74,22 +76,23 @@ impl Groups {
     }
 }
 
-/// How tails are made for rows that agree in all that lies before a place.
+/// Reader of tails, for rows that agree in all keys before a position.
 pub(super) struct Tails<'a> {
     from: Place,
     first: &'a Key,
-    /// Strings are looked at up to this length: of those that are longer the tails do not decide.
+    /// Maximum length of strings in tails: tails do not decide among longer strings.
     most: usize,
-    /// What a tail has as the length of these.
+    /// Length in the tail of such a longer string.
     open: Option<usize>,
-    /// The key behind it, if it is a number that is never null.
+    /// The next key, if it is a number and never null.
     second: Option<&'a Key>,
-    /// Where the keys go on that are not in a tail, if there are any.
+    /// Position of the first key after the tail, if any.
     rest: Option<Place>,
 }
 
 impl<'a> Tails<'a> {
-    /// Tails for the keys from `from` on; nothing if the first of them may be null.
+    /// Makes tails for the keys from `from` on. Returns `None` if the first of the keys may be
+    /// null.
     pub(super) fn new(keys: &'a [Key], from: Place) -> Option<Self> {
         let first = keys.get(from.key).filter(|key| key.nulls.is_none())?;
         let second = keys.get(from.key + 1);
@@ -101,7 +104,7 @@ impl<'a> Tails<'a> {
         Some(Self { from, first, most, open, second, rest })
     }
 
-    /// The tails of the rows of `groups`, one behind the other; `picked` gets these rows.
+    /// Reads the tails of the rows of `groups` in sequence. `picked` receives the rows.
     pub(super) fn read<'g>(
         &self,
         rows: &[u32],
@@ -109,7 +112,7 @@ impl<'a> Tails<'a> {
         picked: &mut Vec<u32>,
         tails: &mut Vec<Tail>,
     ) {
-        // Of groups of a few rows more are copied than they have: how many is not to be predicted.
+        // Copies four rows for each smaller group, since the number is unpredictable.
         const AT_ONCE: usize = 4;
         picked.clear();
         for &[start, end] in groups {
@@ -127,7 +130,7 @@ impl<'a> Tails<'a> {
         self.read_picked(picked, tails);
     }
 
-    /// The same of pairs of rows, given where these start.
+    /// Reads tails like `read`, for pairs of rows given by their starts.
     pub(super) fn read_pairs(
         &self,
         rows: &[u32],
@@ -170,8 +173,8 @@ impl<'a> Tails<'a> {
         }
     }
 
-    /// Puts pairs of rows in order without a branch, given where they start and their tails. `starts` keeps those
-    /// that are equal so far, which stand in their own order by all that a tail has.
+    /// Sorts pairs of rows without a branch, given their starts and tails. `starts` keeps the
+    /// undecided pairs, whose rows stay in input order.
     pub(super) fn sort_pairs(&self, rows: &mut [u32], starts: &mut Vec<u32>, tails: &[Tail]) {
         let mut kept = 0;
         for (at, [a, b]) in tails.as_chunks::<2>().0.iter().enumerate() {
@@ -186,7 +189,8 @@ impl<'a> Tails<'a> {
         starts.truncate(kept);
     }
 
-    /// True if two tails do not decide, or the numbers of two that are the same do not and other keys are left.
+    /// Returns true if the pair is undecided: the strings agree and are longer than the tails, or
+    /// the tails are equal and keys are left.
     #[inline(always)]
     fn leaves_open(&self, tail: &Tail, other: &Tail) -> bool {
         let is_same = (tail.word, tail.len) == (other.word, other.len);
@@ -194,8 +198,8 @@ impl<'a> Tails<'a> {
         is_same & (is_open | (self.rest.is_some() & (tail.number == other.number)))
     }
 
-    /// Puts the rows of a group in order, given their tails. Calls `undecided` for those that are
-    /// equal so far, which stand in their own order, with what is to decide.
+    /// Sorts the rows of a group by their tails. Calls `undecided` for rows with equal tails, which
+    /// are in input order, with the position of the next key.
     #[inline]
     pub(super) fn sort(
         &self,
@@ -223,8 +227,8 @@ impl<'a> Tails<'a> {
         }
     }
 
-    /// Puts the rows of a group in order without a branch: each pair of tails is compared, and the
-    /// later one of it moves up by one. False, with all as it was, if the tails do not decide.
+    /// Sorts the rows of a group without a branch: for each pair of tails, the position of the
+    /// later tail grows by one. Returns false and changes nothing if the tails do not decide.
     #[inline(always)]
     fn place_few(&self, rows: &mut [u32], tails: &[Tail]) -> bool {
         let mut places = [0; FEW];

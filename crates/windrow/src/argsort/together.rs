@@ -1,4 +1,4 @@
-//! Strings in any of Arrow's layouts as the kernels read them: with offsets of 32 bits, and none under nulls.
+//! Conversion of strings for the kernels: offsets of 32 bits, and no bytes in null rows.
 //!
 //! ```text
 //! offsets of 64 bits   the same bytes, other offsets
@@ -7,8 +7,8 @@
 //! dictionary           the ranks of its values, by key: no strings any more
 //! ```
 //!
-//! Later keys are mostly looked at in few rows: this is done for those only in front of which the keys tell fewer rows
-//! apart than there are.
+//! Few rows need later keys: a later key is converted only if the keys before it distinguish fewer
+//! values than the number of rows.
 
 use arrow_buffer::{Buffer, ScalarBuffer};
 
@@ -17,20 +17,21 @@ use super::plan::All;
 use crate::kernel::copy::copy_rows;
 use crate::rows::column::Bytes;
 
-/// Rows that are too few for this.
+/// Minimum number of rows for a conversion.
 const LEAST_ROWS: usize = 256;
-/// Bytes of a string, on average, up to which strings are copied: most that are longer differ in what is read anyway.
+/// Maximum average length of copied strings in bytes: longer strings mostly differ in their first
+/// bytes, which are read anyway.
 const MOST_BYTES: usize = 48;
-/// Strings that one call copies.
+/// Strings copied by one call.
 const AT_ONCE: usize = 64;
-/// Rows for each value of a dictionary, at the least, for it to be ranked.
+/// Minimum number of rows for each value of a ranked dictionary.
 const REPEATS: usize = 4;
 
-/// Changes the strings among `keys` that are looked at in most of `count` rows, as far as that pays.
+/// Converts the strings among `keys` that most of `count` rows need, where a conversion pays.
 pub(super) fn put_together(keys: &mut [Key], count: usize) {
     let Some(first) = keys.first_mut() else { return };
     put_key(first, count);
-    // Only the first key is sure to be looked at in every row.
+    // Only the first key is needed in every row for sure.
     first.rank(count);
     let Some(last) = keys.iter().rposition(Key::is_apart) else { return };
     let mut told = 1u64;
@@ -58,7 +59,7 @@ fn put_key(key: &mut Key, count: usize) {
     }
 }
 
-/// The same strings with offsets of 32 bits, if these reach.
+/// Returns the strings with offsets of 32 bits, if 32 bits suffice.
 fn narrowed(offsets: &[i64], data: &Buffer) -> Option<Values> {
     let (&first, &last) = (offsets.first()?, offsets.last()?);
     i32::try_from(last - first).ok()?;
@@ -67,7 +68,7 @@ fn narrowed(offsets: &[i64], data: &Buffer) -> Option<Values> {
     Some(Values::Bytes(Bytes::Small { offsets, data }))
 }
 
-/// The strings one behind the other, if they are short.
+/// Copies the strings into one buffer, if they are short.
 fn copied(key: &Key, count: usize) -> Option<Values> {
     let lens = (0..count).map(|row| key.bytes(row).len());
     let all = lens.fold(0, usize::saturating_add);
@@ -93,7 +94,7 @@ fn copied(key: &Key, count: usize) -> Option<Values> {
     Some(Values::Bytes(Bytes::Small { offsets, data }))
 }
 
-/// The rank among `values` of that of each key.
+/// Returns for each key the rank of its value among `values`.
 fn ranks(values: &Bytes, keys: &[u32]) -> Vec<u32> {
     let mut sorted: Vec<u32> = (0..values.len() as u32).collect();
     sorted.sort_unstable_by_key(|&value| values.get(value as usize));

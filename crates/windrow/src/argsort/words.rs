@@ -1,15 +1,15 @@
-//! The words of one group of rows: packed, sorted, and read as places.
+//! Words of one group of rows: packed, sorted, and read as a permutation.
 //!
 //! ```text
 //! wide     | key bits          51 | index 13 |       what fits beside the index
 //! narrow   | bits 19 | index 13 |                    its first bits, if they tell most rows apart
 //! ```
 //!
-//! Narrow words go through half as many cache lines: the passes over 8,192 of them take 16 instead of 26 us.
-//! Those few rows that they leave together are told apart by their wide ones.
+//! Narrow words touch half as many cache lines: the passes over 8,192 narrow words take 16 instead
+//! of 26 us. Wide words decide among the few rows with equal narrow words.
 //!
-//! Invariant: between two calls of [`Words::sort`] the words are those of the last plan, in order, unless a few
-//! rows of a plan without a window were sorted by narrow ones.
+//! Invariant: between two calls of [`Words::sort`], the words are the sorted words of the last
+//! plan. The only exception are few rows of a plan without a window, sorted by narrow words.
 
 use std::ops::Range;
 
@@ -20,30 +20,31 @@ use crate::kernel::prefetch::Ahead;
 use crate::kernel::radix::{self, Word};
 use crate::kernel::rows::narrow as narrow_words;
 
-/// Rows whose narrow words have six bits more than an index.
+/// Maximum number of rows whose narrow words have six bits besides the index.
 const FEW: usize = 8192;
-/// Words that are made wide and narrow at once.
+/// Words that are packed as wide and narrow words at once.
 const BLOCK: usize = 1024;
-/// Rows that are looked at before narrow words are sorted.
+/// Rows sampled before a sort of narrow words.
 const SAMPLE: usize = 256;
-/// How many of them may not agree with others: of those that are spread evenly none does, and two are taken for
-/// alike that are not.
+/// Sampled words in a collision at which narrow words stop paying. Evenly spread words have no
+/// equal bits, and about two hash collisions.
 const ALIKE: usize = 8;
-/// Bits that tell those of a sample apart, as the logarithm.
+/// Logarithm of the number of hash marks for the sample.
 const MARKS: u32 = 14;
 
-/// Memory that is used again.
+/// Reused memory.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     wide: Pair<u64>,
     narrow: Pair<u32>,
-    /// Which words agree with the next one in all bits that they were sorted by.
+    /// Bit for each word: set if the word agrees with the next one in all sorted bits.
     same: Vec<u64>,
-    /// The groups that agree in all bits of the keys, if those that agreed in what was sorted by were settled.
+    /// Groups with equal bits in all keys, if narrow words were sorted and wide words decided among
+    /// equal ones.
     settled: Option<Vec<u32>>,
 }
 
-/// Words, and what they are sorted with: as many, or those of a part.
+/// Words, and the second buffer of their sort: as many words, or the words of a part.
 #[derive(Debug, Default)]
 struct Pair<W> {
     words: Vec<W>,
@@ -51,13 +52,15 @@ struct Pair<W> {
 }
 
 impl<W: Word> Pair<W> {
-    /// The order of the rows whose words are there, which differ from bit `low` to `high`.
+    /// Returns the permutation of the rows of the stored words, which differ in bits `low` to
+    /// `high`.
     fn sort(&mut self, (low, high): (u32, u32), same: &mut Vec<u64>) -> Vec<u32> {
         radix::sort(&mut self.words, &mut self.other, (low, high), &mut Ahead::default());
         Places::new(self.words.len(), low, same).finish(&self.words)
     }
 
-    /// The same of `count` rows whose words `make` writes from a place on.
+    /// Returns the permutation of `count` rows like `sort`. `make` generates the words from a
+    /// position on.
     fn sort_made(
         &mut self,
         make: impl Fn(usize, &mut [W]),
@@ -76,13 +79,13 @@ impl<W: Word> Pair<W> {
     }
 }
 
-/// True if words of 32 bits have all that is in those of `plan`.
+/// Returns true if words of 32 bits hold all bits of `plan`.
 fn is_narrow(plan: &Plan) -> bool {
     plan.index_bits() + plan.bits() <= u32::BITS
 }
 
 impl Words {
-    /// The order of `rows` by the bits of `plan`: places among them.
+    /// Returns the permutation of `rows` by the bits of `plan`, as positions within the group.
     pub(super) fn sort<R: Rows>(&mut self, plan: &Plan, keys: &[Key], rows: &R) -> Vec<u32> {
         let Self { wide, narrow, same, settled } = self;
         *settled = None;
@@ -97,7 +100,8 @@ impl Words {
                 narrow_words(words, shift, low, narrow);
             }
         };
-        // Rows from anywhere are not looked for twice.
+        // Selected rows would be gathered twice, so only consecutive rows are sorted as they are
+        // made.
         if count > FEW && rows.first().is_some() {
             if !is_narrow(plan) {
                 return wide.sort_made(pack, count, (low, high), same);
@@ -109,7 +113,7 @@ impl Words {
             };
             return narrow.sort_made(make, count, (low, high), same);
         }
-        // Whatever is in it is overwritten.
+        // Old values are overwritten.
         wide.words.resize(count, 0);
         let is_few = (SAMPLE..=FEW).contains(&count) && !plan.has_window();
         if is_narrow(plan) || is_few {
@@ -129,13 +133,14 @@ impl Words {
         wide.sort((low, high), same)
     }
 
-    /// Where groups of words begin that agree in all bits of the keys, and where they end, in turn: those that
-    /// lie in `open`.
+    /// Returns the groups of words with equal key bits within `open`, as alternating starts and
+    /// ends.
     pub(super) fn groups(&mut self, open: Range<usize>) -> Vec<u32> {
         self.settled.take().unwrap_or_else(|| groups(&self.same, open))
     }
 
-    /// Words whose bits of `plan`, the last that was sorted by, which has a window, are below `code`.
+    /// Counts the words whose bits are below `code`. `plan` is the last sorted plan and has a
+    /// window.
     pub(super) fn below(&self, plan: &Plan, code: u64) -> u32 {
         let shift = plan.index_bits();
         let count = match is_narrow(plan) {
@@ -146,8 +151,9 @@ impl Words {
     }
 }
 
-/// True if hardly any of a few words agree above `shift` bits on top of the lowest `low`, where these have any set:
-/// otherwise nothing is lost without them.
+/// Returns true if few of the words collide without the `shift` bits above the lowest `low`. A
+/// collision counts only if the word has one of these bits set: otherwise narrow words lose
+/// nothing.
 fn are_apart(words: &[u64], shift: u32, low: u32) -> bool {
     let lost = ((1u64 << shift) - 1) << low;
     let mut marks = [0u64; 1 << MARKS >> u64::BITS.ilog2()];
@@ -162,8 +168,8 @@ fn are_apart(words: &[u64], shift: u32, low: u32) -> bool {
     alike < ALIKE
 }
 
-/// Puts the rows of groups, given where they begin and end, in the order of their words; returns the groups that
-/// agree above the bit `low`.
+/// Sorts the rows of each group by their words. `groups` are alternating starts and ends. Returns
+/// the groups that agree in all bits from bit `low` on.
 fn settle(order: &mut [u32], groups: Vec<u32>, words: &[u64], low: u32) -> Vec<u32> {
     let word = |row: u32| words[row as usize];
     let differ = |a: u32, b: u32| (word(a) ^ word(b)) >> low != 0;
@@ -171,7 +177,7 @@ fn settle(order: &mut [u32], groups: Vec<u32>, words: &[u64], low: u32) -> Vec<u
     for &[start, end] in groups.as_chunks::<2>().0 {
         let rows = &mut order[start as usize..end as usize];
         if let [a, b] = rows {
-            // No branch: what comes first is not to be predicted, and whether they agree.
+            // No branch: the order of a pair and its equality are unpredictable.
             let is_swapped = word(*a) > word(*b);
             (*a, *b) = if is_swapped { (*b, *a) } else { (*a, *b) };
             left.extend_from_slice(&[start, end]);

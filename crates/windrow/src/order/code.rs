@@ -1,7 +1,7 @@
-//! Codes: how the values of a type stand in a row.
+//! Codes: how a row stores the values of a type.
 //!
-//! An ordered code compares as bytes the way the values compare; a payload code is only equal when
-//! the values are. Both are chosen from the schema alone, so that rows made apart stay comparable.
+//! Ordered codes compare as bytes like the values; payload codes are equal only if the values are
+//! equal. The schema alone determines both, so that separately encoded rows stay comparable.
 
 use arrow_schema::{DataType, Field};
 
@@ -24,12 +24,12 @@ pub(crate) enum OrderedCode {
     Text,
     /// Bytes 00-02 as 02 and the byte plus 1, others as they are, then 01.
     Binary,
-    /// A code made of those of the parts: `rows::nested`, along the slot's [`Node`].
+    /// The codes of the parts, combined: `rows::nested`, along the slot's [`Node`].
     Nested,
 }
 
 impl OrderedCode {
-    /// The code of a type; nothing if it has a width or a size below zero.
+    /// Returns the code of a type, or `None` if a width or size is below zero.
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
         Some(match Physical::of(plain_type(data_type))? {
             Physical::Null => Self::Null,
@@ -47,12 +47,12 @@ impl OrderedCode {
         })
     }
 
-    /// True for numbers without a fraction's rounding: integers, dates, times, decimals.
+    /// Returns true for numbers without rounding: integers, dates, times, decimals.
     pub(crate) fn is_integer(self) -> bool {
         matches!(self, Self::Fixed(_, Kind::Signed | Kind::Unsigned))
     }
 
-    /// Bytes that every value takes; 0 if it varies.
+    /// Returns the bytes of every value; 0 if the length varies.
     pub(crate) fn width(self) -> usize {
         match self {
             Self::Bool => 1,
@@ -61,7 +61,7 @@ impl OrderedCode {
         }
     }
 
-    /// True if values take different numbers of bytes.
+    /// Returns true if values differ in length.
     pub(crate) fn varies(self) -> bool {
         matches!(self, Self::Text | Self::Binary | Self::Nested)
     }
@@ -76,14 +76,14 @@ pub(crate) enum PayloadCode {
     Bool,
     /// The value's own bytes.
     Fixed(usize),
-    /// Behind the fixed part: a length of 1 to 5 bytes, then the bytes.
+    /// After the fixed part: a length of 1 to 5 bytes, then the bytes.
     Bytes,
-    /// As `Bytes`, and the bytes are the code of a value (`rows::nested`): nested and encoded types.
+    /// Like `Bytes`, with the code of a value (`rows::nested`): nested and encoded types.
     Value,
 }
 
 impl PayloadCode {
-    /// The code of a column.
+    /// Returns the code of a column.
     pub(crate) fn of(field: &Field) -> Self {
         match Physical::of(field.data_type()) {
             Some(Physical::Null) => Self::Null,
@@ -102,7 +102,7 @@ impl PayloadCode {
         }
     }
 
-    /// Bytes in the fixed part of the payload.
+    /// Counts the bytes in the fixed part of the payload.
     pub(crate) fn width(self) -> usize {
         match self {
             Self::Bool => 1,
@@ -111,12 +111,12 @@ impl PayloadCode {
         }
     }
 
-    /// True if values take different numbers of bytes.
+    /// Returns true if values differ in length.
     pub(crate) fn varies(self) -> bool {
         matches!(self, Self::Bytes | Self::Value)
     }
 
-    /// True if nulls are told by a bit of their own; codes of values hold their nulls themselves.
+    /// Returns true if a separate bit marks nulls; codes of values contain their nulls.
     pub(crate) fn has_null_bit(self) -> bool {
         matches!(self, Self::Bool | Self::Fixed(_) | Self::Bytes)
     }

@@ -1,29 +1,31 @@
-//! What becomes of the diffs of equal rows: sums, or what a caller's fold makes of them.
+//! How the diffs of equal rows are combined: by sums, or by a caller's fold.
 //!
 //! ```text
 //! row   | key | ... | time | lane 0 | lane 1 |     sums    lane by lane, modulo 2^64; zero if all lanes are
 //!                            i64      i64          fold    all lanes at once; zero if the fold says so
 //! ```
-//! Invariant: in whatever order the diffs of a row meet, the same comes of them.
+//! Invariant: the result does not depend on the sequence in which the diffs of a row are combined.
 
 use std::fmt::Debug;
 
 /// Bytes of a lane.
 pub(super) const LANE: usize = 8;
 
-/// What is made of two diffs of one row, in place of their sum: the minimum, a union, whatever is associative and
-/// commutative on values of one size. See [`Order::fold`](crate::Order::fold).
+/// A commutative and associative function of two diffs of one row, in place of their sum: the
+/// minimum or a union, for example. All values have one size. See
+/// [`Order::fold`](crate::Order::fold).
 ///
-/// Rows meet in an order that depends on threads and memory: a fold for which that matters gives answers that depend on
-/// them as well.
+/// Threads and memory determine the sequence in which rows meet: if a fold depends on this
+/// sequence, its answers vary.
 pub trait Fold: Debug + Send + Sync + 'static {
-    /// The name. Folds of one name do the same.
+    /// Returns the name. Folds with equal names must do the same.
     fn name(&self) -> &str;
 
     /// Folds `diff` into `into`. Both are the lanes of the order, eight bytes each, little-endian.
     fn fold(&self, into: &mut [u8], diff: &[u8]);
 
-    /// True for the diff that changes no other, if there is one: a row that has it is gone.
+    /// Returns true for the neutral diff, the diff without effect on any other. A row with the
+    /// neutral diff is removed. By default, no diff is neutral.
     fn is_zero(&self, diff: &[u8]) -> bool {
         let _ = diff;
         false
@@ -33,9 +35,9 @@ pub trait Fold: Debug + Send + Sync + 'static {
 /// The diffs of a layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Diffs {
-    /// The columns' positions.
+    /// Positions of the diff columns.
     pub(crate) columns: Vec<usize>,
-    /// In place of sums.
+    /// Function in place of sums.
     pub(super) fold: Option<&'static dyn Fold>,
 }
 
@@ -49,13 +51,13 @@ impl PartialEq for Diffs {
 impl Eq for Diffs {}
 
 impl Diffs {
-    /// True for one number that is added up, as kernels do.
+    /// Returns true for a single sum, as supported by kernels.
     pub(super) fn are_one_sum(&self) -> bool {
         self.columns.len() == 1 && self.fold.is_none()
     }
 
-    /// Adds `diff` to `into`: sums modulo 2^64. Calls `wrapped` with each lane whose sum does not fit, and 1 or -1 for the
-    /// 2^64 that are missing.
+    /// Adds `diff` to `into`: sums modulo 2^64, or the fold. For each lane whose sum overflows,
+    /// calls `wrapped` with the lane and with 1 or -1, the missing multiple of 2^64.
     #[inline]
     pub(super) fn add(&self, into: &mut [u8], diff: &[u8], mut wrapped: impl FnMut(usize, i64)) {
         if let Some(fold) = self.fold {
@@ -72,7 +74,7 @@ impl Diffs {
         }
     }
 
-    /// True if a row with this diff is gone.
+    /// Returns true if a row with this diff is removed.
     #[inline]
     pub(super) fn is_zero(&self, diff: &[u8]) -> bool {
         match self.fold {

@@ -1,4 +1,4 @@
-//! Layouts: an order bound to a schema, and the shape of the rows that follow from it.
+//! Layouts: an order bound to a schema, and the resulting shape of rows.
 //!
 //! ```text
 //! keep, first, last:  | key | then | sequence | payload                    | tombstone 0 or 1 |
@@ -6,9 +6,10 @@
 //!                       \______ ordered code ______/            \_ equality code _/   \_ tail _/
 //! ```
 //!
-//! Invariant: without their tail, rows compare as bytes as they do under the order, ties in input
-//! order; two rows of the sum rule are equal bytes if and only if they are equal rows. Under `last` and `last_known`
-//! the columns of `then` and the sequence are complemented, so that the winner comes first.
+//! Invariant: without their tail, rows compare as bytes like rows under the order, with ties in
+//! input order. Two rows of the sum rule have equal bytes if and only if the rows are equal. Under
+//! `last` and `last_known`, the columns of `then` and the sequence are complemented, so that the
+//! winner comes first.
 
 use std::sync::Arc;
 
@@ -26,14 +27,14 @@ use crate::time::MOST_TIME_BYTES;
 pub(crate) struct Slot {
     /// Position in the schema.
     pub(crate) column: usize,
-    /// Complement the code.
+    /// True if the code is complemented.
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
     pub(crate) nullable: bool,
-    /// The null is one of the codes, and no marker byte stands in front: see `rows::escape`.
+    /// True if a spare code stands for the null, without a marker byte: see `rows::escape`.
     pub(crate) escapes: bool,
     pub(crate) code: OrderedCode,
-    /// The type's parts, if the code is nested.
+    /// Tree of the type's parts, if the code is nested.
     pub(crate) node: Option<Arc<Node>>,
 }
 
@@ -46,7 +47,7 @@ impl Slot {
         Self { nullable: field.is_nullable(), node, ..Self::of_number(column, code) }
     }
 
-    /// A column of numbers without nulls, ascending.
+    /// Returns the slot of a column of numbers without nulls, ascending.
     pub(crate) fn of_number(column: usize, code: OrderedCode) -> Self {
         Self {
             column,
@@ -59,26 +60,28 @@ impl Slot {
         }
     }
 
-    /// Whether nulls inside of nested values have low codes, before `descending` turns them around.
+    /// Returns true if nulls inside nested values have low codes, before `descending` complements
+    /// the codes.
     pub(crate) fn low_nulls(&self) -> bool {
         self.nulls_first != self.descending
     }
 
-    /// Bytes that the slot takes at the least: its marker, and its value if that does not vary.
+    /// Counts the bytes that the slot takes at least: its marker, and its value if the width is
+    /// fixed.
     pub(crate) fn fixed_len(&self) -> usize {
         usize::from(self.has_marker()) + self.code.width()
     }
 
-    /// True if a marker byte says whether there is a value.
+    /// Returns true if a marker byte distinguishes nulls from values.
     pub(crate) fn has_marker(&self) -> bool {
         self.nullable && !self.escapes && self.code != OrderedCode::Null
     }
 }
 
-/// Numbers of this many bytes or more have codes to spare for a null.
+/// Minimum width in bytes of numbers with a spare code for a null.
 const LEAST_ESCAPING: usize = 4;
 
-/// Lets the nulls of wide numbers be told by a code instead of a marker.
+/// Encodes the nulls of wide numbers by a spare code instead of a marker.
 fn let_escape(slots: &mut [Slot]) {
     for slot in slots {
         let wide = matches!(slot.code, OrderedCode::Fixed(width, _) if width >= LEAST_ESCAPING);
@@ -86,7 +89,7 @@ fn let_escape(slots: &mut [Slot]) {
     }
 }
 
-/// What stands at a fixed distance from the end of a row.
+/// The tail: data at a fixed distance from the end of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     None,
@@ -105,12 +108,12 @@ impl Tail {
         }
     }
 
-    /// Number of diffs.
+    /// Returns the number of diffs.
     pub(crate) fn lanes(&self) -> usize {
         self.len() / LANE
     }
 
-    /// True if it is one number, which kernels add up.
+    /// Returns true if the tail is a single sum, which kernels support.
     pub(crate) fn is_one_sum(&self) -> bool {
         self.diffs().is_some_and(Diffs::are_one_sum)
     }
@@ -123,13 +126,13 @@ impl Tail {
         }
     }
 
-    /// True if a row with this diff is gone.
+    /// Returns true if a row with this diff is removed.
     #[inline]
     pub(crate) fn is_zero(&self, diff: &[u8]) -> bool {
         self.diffs().is_some_and(|diffs| diffs.is_zero(diff))
     }
 
-    /// What is made of diffs in place of sums.
+    /// Returns the fold that replaces sums.
     pub(super) fn fold(&self) -> Option<&'static dyn Fold> {
         self.diffs().and_then(|diffs| diffs.fold)
     }
@@ -141,7 +144,7 @@ impl Tail {
         }
     }
 
-    /// The columns that stand here.
+    /// Returns the columns in the tail.
     fn columns(&self) -> &[usize] {
         match self {
             Self::None => &[],
@@ -151,7 +154,7 @@ impl Tail {
     }
 }
 
-/// Diffs of a row, at the most: headers count them in a byte.
+/// Maximum number of diffs of a row: headers store the number in a byte.
 const MOST_LANES: usize = u8::MAX as usize;
 
 /// An [`Order`] bound to a schema. Cheap to clone.
@@ -268,9 +271,9 @@ impl Layout {
         })
     }
 
-    /// The same order for rows that stand alone: without a place in the input, so that equal rows
-    /// are equal bytes, with codes for nulls wherever there are some to spare, and in the order that the
-    /// user named also where the rule has the winner come first.
+    /// Returns the same order for rows that stand alone. Rows carry no sequence, so that equal rows
+    /// have equal bytes. Spare codes stand for nulls wherever a type has some. The columns of
+    /// `then` keep the user's order, even if the rule puts the winner first.
     pub(crate) fn standing_alone(&self) -> Self {
         let inner = &*self.inner;
         let mut slots = inner.slots.clone();
@@ -299,8 +302,8 @@ impl Layout {
         }
     }
 
-    /// The layout of the keys alone: its schema is that of the key's columns, in the order of the key, and its rows are
-    /// what rows of this layout begin with.
+    /// Returns the layout of the keys alone. The schema holds the key's columns, in the order of
+    /// the key; the rows are prefixes of this layout's rows.
     pub(crate) fn of_keys(&self) -> Self {
         let inner = &*self.inner;
         let columns: Vec<usize> = self.key().collect();
@@ -325,20 +328,21 @@ impl Layout {
         }
     }
 
-    /// True if `other` is the same, or a clone of it.
+    /// Returns true if `other` is this layout or a clone.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// True if the keys of rows of this layout and of `other` compare as bytes: their columns have the same types,
-    /// nullability, directions and places of nulls. Names, positions and all other columns may differ.
+    /// Returns true if the keys of this layout and of `other` compare as bytes: the key columns
+    /// have the same types, nullability, directions and positions of nulls. Names, positions and
+    /// all other columns may differ.
     pub fn same_key(&self, other: &Self) -> bool {
         let keys = self.key_slots().iter().zip(other.key_slots());
         self.inner.key_slots == other.inner.key_slots
             && keys.clone().all(|(a, b)| *a == Slot { column: a.column, ..b.clone() })
     }
 
-    /// Fails unless rows of `other` are rows of this layout.
+    /// Fails unless rows of `other` are valid rows of this layout.
     #[inline]
     pub(crate) fn check_same(&self, other: &Self) -> Result<()> {
         if self.is(other) { Ok(()) } else { self.compare(other) }
@@ -357,22 +361,23 @@ impl Layout {
         Err(Error::SchemaMismatch { expected: order(a), got: order(b) })
     }
 
-    /// The schema that the order was bound to.
+    /// Returns the schema that the order was bound to.
     pub fn schema(&self) -> &SchemaRef {
         &self.inner.schema
     }
 
-    /// The columns of the order, most significant first: those of the key, then those within it.
+    /// Returns the columns of the order, most significant first: the key, then the order within a
+    /// key.
     pub fn order(&self) -> &[SortColumn] {
         &self.inner.order
     }
 
-    /// Positions in the schema of the columns of the key.
+    /// Returns the positions of the key columns in the schema.
     pub fn key(&self) -> impl Iterator<Item = usize> + '_ {
         self.inner.slots[..self.inner.key_slots].iter().map(|slot| slot.column)
     }
 
-    /// What becomes of rows that meet under one key.
+    /// Returns the rule that combines rows with equal keys.
     pub fn rule(&self) -> Rule {
         self.inner.rule
     }
@@ -389,8 +394,8 @@ impl Layout {
         &self.inner.payload
     }
 
-    /// Bytes of a row, if all rows of the layout have the same length: no key or payload column
-    /// varies. Follows from the schema alone.
+    /// Returns the length of a row in bytes, if all rows of the layout have the same length: no key
+    /// or payload column varies. Follows from the schema alone.
     pub fn stride(&self) -> Option<usize> {
         self.inner.shape.stride
     }
@@ -399,12 +404,12 @@ impl Layout {
         &self.inner.shape
     }
 
-    /// How rows carry their place in the input, behind the ordered columns.
+    /// Returns how rows store their position in the input, after the ordered columns.
     pub(crate) fn sequence(&self) -> Sequence {
         self.inner.shape.sequence
     }
 
-    /// True if a later sequence sorts first.
+    /// Returns true if later sequences sort first.
     pub(crate) fn sequence_descends(&self) -> bool {
         self.inner.rule.prefers_last()
     }
@@ -423,8 +428,8 @@ impl Layout {
     }
 }
 
-/// Fails unless `got` has the columns of `expected`, by name and type; metadata may be others, and that a
-/// column may have nulls is found where it has some.
+/// Fails unless `got` has the columns of `expected`, by name and type. Metadata and nullability may
+/// differ: the encoder checks the values for nulls.
 pub(crate) fn check_fields(expected: &Schema, got: &Schema) -> Result<()> {
     let mismatch = |expected: String, got: String| Err(Error::SchemaMismatch { expected, got });
     if expected.fields().len() != got.fields().len() {
@@ -456,7 +461,7 @@ fn time_column(schema: &Schema, name: &str) -> Result<usize> {
     if fits { Ok(index) } else { Err(unsupported(schema, index, "the time of a change")) }
 }
 
-/// Bytes of the ordered code of a column whose type has one.
+/// Returns the bytes of a column's ordered code, or 0 if the type has none.
 fn ordered_width(schema: &Schema, column: usize) -> usize {
     OrderedCode::of(schema.field(column).data_type()).map_or(0, OrderedCode::width)
 }

@@ -1,7 +1,7 @@
-//! Orders and layouts: what the user said, and what it means for one schema.
+//! Orders and layouts: the order that a user states, and its meaning for one schema.
 //!
-//! An [`Order`] is words: names of columns, directions, a rule. [`Order::bind`] checks them against
-//! a schema once and yields a [`Layout`], which is right by construction and cheap to clone.
+//! An [`Order`] names columns, directions and a rule. [`Order::bind`] checks the names against a
+//! schema once and returns a [`Layout`], which is right by construction and cheap to clone.
 //!
 //! ```text
 //! Order::by(["user"]).then(desc("ts"))  --bind(schema)-->  Layout
@@ -30,20 +30,20 @@ pub(crate) use shape::{Sequence, Shape};
 
 use crate::error::{Error, Result};
 
-/// One column of an order: its name, its direction, where its nulls stand.
+/// One column of an order: its name, its direction and the position of its nulls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortColumn {
     /// Name of a top-level column.
     pub name: String,
-    /// Greatest first.
+    /// True if the greatest value comes first.
     pub descending: bool,
-    /// Nulls before all values, whatever the direction.
+    /// True if nulls come before all values, whatever the direction.
     pub nulls_first: bool,
 }
 
 impl SortColumn {
-    /// The same column in the direction, and with the place of nulls, that Arrow's kernels take. Their
-    /// default has nulls first; that of [`asc`] and [`desc`] has them last.
+    /// Returns the column with the direction and the position of nulls of Arrow's options. The
+    /// default of `SortOptions` puts nulls first; [`asc`] and [`desc`] put nulls last.
     ///
     /// ```
     /// use windrow::{arrow_schema::SortOptions, asc};
@@ -55,14 +55,14 @@ impl SortColumn {
         self
     }
 
-    /// The same column with its nulls in front.
+    /// Returns the column with nulls in front.
     #[must_use]
     pub fn nulls_first(mut self) -> Self {
         self.nulls_first = true;
         self
     }
 
-    /// The same column with its nulls at the end.
+    /// Returns the column with nulls at the end.
     #[must_use]
     pub fn nulls_last(mut self) -> Self {
         self.nulls_first = false;
@@ -76,12 +76,12 @@ impl From<&SortColumn> for SortOptions {
     }
 }
 
-/// A column in ascending order, nulls last.
+/// Returns a column in ascending order, nulls last.
 pub fn asc(name: impl Into<String>) -> SortColumn {
     SortColumn { name: name.into(), descending: false, nulls_first: false }
 }
 
-/// A column in descending order, nulls last.
+/// Returns a column in descending order, nulls last.
 pub fn desc(name: impl Into<String>) -> SortColumn {
     SortColumn { descending: true, ..asc(name) }
 }
@@ -104,7 +104,7 @@ impl From<String> for SortColumn {
     }
 }
 
-/// A name, and the options that Arrow's kernels take.
+/// Combines a name with the options of Arrow's kernels.
 ///
 /// ```
 /// use windrow::{Order, arrow_schema::SortOptions};
@@ -126,7 +126,7 @@ impl<S: Into<String>> From<(S, SortOptions)> for SortColumn {
 /// # let _ = order;
 /// ```
 pub trait IntoColumns {
-    /// The columns, most significant first.
+    /// Returns the columns, most significant first.
     fn into_columns(self) -> Vec<SortColumn>;
 }
 
@@ -172,34 +172,36 @@ impl<C: Into<SortColumn>> IntoColumns for Vec<C> {
     }
 }
 
-/// What becomes of rows that meet under one key.
+/// How rows with equal keys are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// All of them stay, in input order: a stable sort.
+    /// Keeps all rows, in input order: a stable sort.
     Keep,
-    /// The first in the order of [`Order::then`] stays; of equals, the one that came first.
+    /// Keeps the first row in the order of [`Order::then`]; of equal rows, the row that came first.
     First,
-    /// The last in the order of [`Order::then`] stays; of equals, the one that came last.
+    /// Keeps the last row in the order of [`Order::then`]; of equal rows, the row that came last.
     Last,
-    /// As [`Rule::Last`], with the last value that is not null in each column that is not of the order.
+    /// Keeps the last row like [`Rule::Last`], with the last non-null value of each column outside
+    /// the order.
     LastKnown,
-    /// Rows equal in every column but `diff` become one with the sum of their diffs; none if that is 0.
+    /// Merges rows equal in every column but `diff` into one row with the sum of their diffs, and
+    /// drops the row if the sum is 0.
     Sum,
 }
 
 impl Rule {
-    /// True if of the rows of a key the last one wins.
+    /// Returns true if the last row of a key wins.
     pub(crate) fn prefers_last(self) -> bool {
         matches!(self, Self::Last | Self::LastKnown)
     }
 
-    /// True if one row of each key stays.
+    /// Returns true if one row of each key stays.
     pub(crate) fn is_by_key(self) -> bool {
         matches!(self, Self::First) || self.prefers_last()
     }
 }
 
-/// How rows are to be arranged, in the user's words.
+/// An arrangement of rows, with columns given by name.
 ///
 /// ```
 /// use windrow::{Order, desc};
@@ -218,7 +220,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Rows ordered by these columns: the key.
+    /// Orders rows by these columns: the key.
     pub fn by(key: impl IntoColumns) -> Self {
         Self {
             key: key.into_columns(),
@@ -231,33 +233,36 @@ impl Order {
         }
     }
 
-    /// Within a key, ordered by these columns.
+    /// Orders rows within a key by these columns.
     #[must_use]
     pub fn then(mut self, columns: impl IntoColumns) -> Self {
         self.then.extend(columns.into_columns());
         self
     }
 
-    /// Only the last row of each key stays ([`Rule::Last`]).
+    /// Keeps only the last row of each key ([`Rule::Last`]).
     #[must_use]
     pub fn last(mut self) -> Self {
         self.rule = Rule::Last;
         self
     }
 
-    /// Only the first row of each key stays ([`Rule::First`]).
+    /// Keeps only the first row of each key ([`Rule::First`]).
     #[must_use]
     pub fn first(mut self) -> Self {
         self.rule = Rule::First;
         self
     }
 
-    /// Each key becomes one row, of the last value that is known in each column ([`Rule::LastKnown`]): nulls are what a
-    /// row does not know. So rows that have what has changed, and nulls in all other columns, become the row that they are
-    /// changes of. The columns of the order are those of the last row. A dictionary's or a run's null is one, and so is a
-    /// union whose field is null; nulls inside of lists and structs are values.
+    /// Merges the rows of each key into one row with the last known value of each column
+    /// ([`Rule::LastKnown`]). A null means that the row does not know the column. So a row followed
+    /// by its changes, with nulls in all unchanged columns, becomes the row with all changes
+    /// applied. The columns of the order come from the last row. The nulls of dictionaries and runs
+    /// count as nulls, and so does a union whose field is null; nulls inside lists and structs are
+    /// values.
     ///
-    /// With [`Order::tombstone`] nothing is known of a key behind a row that deletes it, but by the rows that come later.
+    /// With [`Order::tombstone`], a row that deletes its key also discards all earlier values of
+    /// the key.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -280,39 +285,40 @@ impl Order {
     /// ```
     ///
     /// # Cost
-    /// That of [`Order::last`], and until they are read, of each key the rows that know a column which none behind them
-    /// does: as many as there are such columns at the most, and one.
+    /// The cost of [`Order::last`]. Until the rows are read, each key also keeps the rows that hold
+    /// the last known value of a column: at most one row for each such column, and one more.
     #[must_use]
     pub fn last_known(mut self) -> Self {
         self.rule = Rule::LastKnown;
         self
     }
 
-    /// With [`Order::last`] and [`Order::last_known`]: a row whose Boolean column `name` is true deletes its key. It wins as
-    /// any row does; a snapshot then leaves it out, a log keeps it.
+    /// Names the Boolean column that marks deletions, with [`Order::last`] and
+    /// [`Order::last_known`]: a row with true deletes its key. A deletion wins like any row; a
+    /// snapshot then leaves out the key, and a log keeps the deletion.
     #[must_use]
     pub fn tombstone(mut self, name: impl Into<String>) -> Self {
         self.tombstone = Some(name.into());
         self
     }
 
-    /// The column that says when a change happened, without nulls: an integer, date or timestamp, or up to 32 bytes of
-    /// `FixedSizeBinary`, which hold any other [`Time`](crate::Time).
+    /// Names the column with the time of a change, without nulls: an integer, date or timestamp, or
+    /// up to 32 bytes of `FixedSizeBinary`, for any other [`Time`](crate::Time).
     #[must_use]
     pub fn time(mut self, name: impl Into<String>) -> Self {
         self.time = Some(name.into());
         self
     }
 
-    /// The column that says how often a row was added (negative: removed); an integer without
-    /// nulls. Implies [`Rule::Sum`].
+    /// Names the column that counts how often a row was added (negative: removed): an integer
+    /// without nulls. Implies [`Rule::Sum`].
     #[must_use]
     pub fn diff(self, name: impl Into<String>) -> Self {
         self.diffs([name])
     }
 
-    /// As [`Order::diff`], of several columns that add up each for itself, as counts and sums do: a row is gone when
-    /// all of them are zero.
+    /// Names several columns like [`Order::diff`], each with a sum of its own, for example a count
+    /// and a sum. A row is removed when all its diffs are zero.
     #[must_use]
     pub fn diffs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.diffs = names.into_iter().map(Into::into).collect();
@@ -320,8 +326,9 @@ impl Order {
         self
     }
 
-    /// Diffs of equal rows are not added up, but become what `fold` makes of them: all the diff columns together are one
-    /// value of it. No kernel knows it: such rows are ordered as those of several diffs are.
+    /// Combines the diffs of equal rows with `fold` instead of adding them up. The diff columns
+    /// together are one value of the fold. No kernel supports folds: rows are ordered like rows
+    /// with several diffs.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -357,20 +364,20 @@ impl Order {
         self
     }
 
-    /// Binds the words to the columns of `schema`.
+    /// Binds the order to the columns of `schema`.
     ///
     /// # Cost
-    /// A copy of the schema, and a look at all names of columns for each that is named.
+    /// A copy of the schema, and for each named column a scan of all column names.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`], [`Error::UnsupportedColumn`] and [`Error::InvalidOrder`]: a name
-    /// that is not there or there twice, a type that has no order, a rule that contradicts another.
+    /// [`Error::MissingColumn`], [`Error::UnsupportedColumn`] and [`Error::InvalidOrder`]: a
+    /// missing or ambiguous name, a type without an order, a rule that contradicts another.
     pub fn bind(&self, schema: &Schema) -> Result<Layout> {
         Layout::bind(self, SchemaRef::new(schema.clone()))
     }
 }
 
-/// The position of the only column called `name`.
+/// Returns the position and the field of the only column called `name`.
 pub(crate) fn find<'a>(schema: &'a Schema, name: &str) -> Result<(usize, &'a Field)> {
     let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
     match (found.next(), found.next()) {

@@ -1,11 +1,12 @@
-//! Nested types without their encodings: what the order of their values depends on.
+//! Nested types without their encodings: the part of a type that determines the order of its
+//! values.
 
 use arrow_schema::{DataType, FieldRef};
 
 use super::code::OrderedCode;
 use super::types::Physical;
 
-/// A type as a tree. Lists of every layout are lists, dictionaries and run ends are their values.
+/// A type as a tree. Every kind of list becomes a list; dictionaries and runs become their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     /// All values are null and take no bytes.
@@ -18,7 +19,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// The tree of a type; nothing if it has a width or a size below zero.
+    /// Returns the tree of a type, or `None` if a width or size is below zero.
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
         let child = |field: &FieldRef| Self::of(field.data_type());
         Some(match Physical::of(data_type)? {

@@ -1,4 +1,4 @@
-//! The shape of a layout's rows: what has a fixed place, and how long rows are.
+//! The shape of a layout's rows: fixed positions and lengths.
 //!
 //! ```text
 //! | slots | sequence | null bits, fixed payload | length, bytes | length, bytes | time | tail |
@@ -13,26 +13,26 @@ use super::Tail;
 use super::code::PayloadCode;
 use super::layout::Slot;
 
-/// How a row says its place in the input.
+/// How a row stores its position in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
-    /// It does not.
+    /// No position.
     None,
-    /// Eight bytes, big-endian: rows of one length.
+    /// Eight bytes, big-endian, in rows of one length.
     Wide,
-    /// The short code of `rows`, 1 to 10 bytes: rows that vary anyway.
+    /// The short code of `rows`, 1 to 10 bytes, in rows whose lengths vary.
     Short,
 }
 
-/// Lengths and places that all rows of a layout have in common.
+/// Lengths and positions common to all rows of a layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// Payload columns that may be null and tell so by a bit, by position in the payload.
+    /// Payload columns with a null bit, by position in the payload.
     pub(crate) null_bits: Vec<usize>,
-    /// Bytes of a row without what varies.
+    /// Bytes of a row without its variable parts.
     pub(crate) fixed: usize,
     pub(crate) sequence: Sequence,
-    /// Bytes of every row, if they are the same for all.
+    /// Bytes of every row, if all rows have the same length.
     pub(crate) stride: Option<usize>,
     /// Bytes of every row of most record batches: only rare values make a row longer.
     pub(crate) common: Option<usize>,

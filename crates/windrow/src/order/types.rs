@@ -1,4 +1,4 @@
-//! Arrow's types, told apart once: how their values lie in arrays, and what they are made of.
+//! Arrow's types, classified once: the layout of their arrays, and the types of their children.
 //!
 //! ```text
 //! Int32, Date32, Decimal32, Float32 ..   Number(4, kind)       one buffer of that many bytes a value
@@ -7,9 +7,10 @@
 //! Dictionary, RunEndEncoded              values stored once for many rows
 //! ```
 //!
-//! Invariant: [`Physical::of`] matches on every type of Arrow by name, so that a new one does not
-//! compile before it has a place here. Everything else in `order` and `rows` matches on [`Physical`],
-//! by name as well; only the numbers of types in a layout's header are a second list (`header/types`).
+//! Invariant: [`Physical::of`] matches every Arrow type by name, so that a new type does not
+//! compile before it has a place here. Decisions in `order` and `rows` match on [`Physical`], by
+//! name as well. The other full lists of types are [`without_dictionaries`] and the type numbers in
+//! a layout's header (`header/types`).
 
 use std::sync::Arc;
 
@@ -29,17 +30,17 @@ pub(crate) enum Kind {
     MonthDayNano,
 }
 
-/// Where strings lie in an array.
+/// Storage of strings in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strings {
-    /// Behind offsets of 32 bits.
+    /// With offsets of 32 bits.
     Small,
-    /// Behind offsets of 64 bits.
+    /// With offsets of 64 bits.
     Large,
     Views,
 }
 
-/// Where lists lie among their elements.
+/// Storage of lists in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lists {
     Small,
@@ -71,7 +72,7 @@ pub(crate) enum Physical<'a> {
 }
 
 impl<'a> Physical<'a> {
-    /// The layout of a type; nothing if it has a width or a size below zero.
+    /// Returns the layout of a type, or `None` if a width or size is below zero.
     pub(crate) fn of(data_type: &'a DataType) -> Option<Self> {
         use DataType as T;
         Some(match data_type {
@@ -118,7 +119,7 @@ impl<'a> Physical<'a> {
         })
     }
 
-    /// Bytes of one value, for types whose values are whole bytes in one buffer.
+    /// Returns the bytes of one value, for types whose values are whole bytes in one buffer.
     pub(crate) fn width(self) -> Option<usize> {
         match self {
             Self::Number(width, _) | Self::FixedBinary(width) => Some(width),
@@ -134,7 +135,7 @@ impl<'a> Physical<'a> {
         }
     }
 
-    /// The type of the values that are stored once for many rows.
+    /// Returns the type of the values of an encoding that stores a value once for many rows.
     pub(crate) fn encoded(self) -> Option<&'a DataType> {
         match self {
             Self::Dictionary(_, values) => Some(values),
@@ -152,12 +153,12 @@ impl<'a> Physical<'a> {
     }
 }
 
-/// The type of the values, without dictionary or run-end encoding.
+/// Returns the type of the values, without dictionary or run-end encoding.
 pub(crate) fn plain_type(data_type: &DataType) -> &DataType {
     Physical::of(data_type).and_then(Physical::encoded).map_or(data_type, plain_type)
 }
 
-/// The type in which dictionaries, those within other types too, are their values.
+/// Replaces dictionaries by their value types, also inside other types.
 pub(crate) fn without_dictionaries(data_type: &DataType) -> DataType {
     use DataType as T;
     let field = |field: &FieldRef| {

@@ -5,12 +5,12 @@
 //!  | "WCRC" | crc32c of the stream |                                         with a checksum, behind it
 //! ```
 //!
-//! A page stands alone: any reader of Arrow streams reads it, and stops in front of the checksum.
+//! A page stands alone: any reader of Arrow streams reads the page, and stops before the checksum.
 //!
-//! Known limits: a page repeats its schema. Dictionaries and data of views are sent whole, also by a
-//! slice that uses little of them. The reader underneath panics on some damaged bytes: that is caught
-//! and becomes an error, but the panic hook runs, and a process that aborts on panics ends. Checksums
-//! are looked at before.
+//! Known limits: a page repeats its schema. Dictionaries and data of views are sent whole, even by
+//! a slice that uses few of their values. Arrow's stream reader panics on some damaged bytes: the
+//! panic is caught and becomes an error, but the panic hook runs, and a process that aborts on
+//! panics ends. Checksums are verified before.
 
 use std::sync::Arc;
 
@@ -28,11 +28,12 @@ use super::{MOST_BYTES, PageCodec, damaged, with_schema};
 use crate::error::Result;
 
 const PLACE: &str = "Arrow page";
-/// What a checksum opens with.
+/// First bytes of a checksum.
 const MARK: &[u8; 4] = b"WCRC";
-/// What a stream ends with.
+/// Last bytes of a stream.
 const END: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
-/// Messages are padded to so many bytes, in front of each its length and a mark.
+/// Messages are padded to a multiple of `ALIGNMENT` bytes, prefix included. The prefix is a mark
+/// and a length.
 const ALIGNMENT: usize = 64;
 const PREFIX: usize = 8;
 
@@ -68,7 +69,7 @@ struct Messages {
 }
 
 impl IpcPages {
-    /// Pages of record batches of `schema`, not compressed and without a checksum.
+    /// Creates pages of record batches of `schema`, not compressed and without a checksum.
     pub fn new(schema: &SchemaRef) -> Self {
         Self {
             schema: Arc::clone(schema),
@@ -78,32 +79,32 @@ impl IpcPages {
         }
     }
 
-    /// Compresses the buffers that get smaller by it. Pages of any codec are read.
+    /// Compresses the buffers that compression makes smaller. Pages of any codec can be read.
     #[must_use]
     pub fn codec(mut self, codec: PageCodec) -> Self {
         self.codec = codec;
         self
     }
 
-    /// Whether pages are written with a CRC-32C, and refused without one.
+    /// Sets whether pages are written with a CRC-32C, and refused without one.
     #[must_use]
     pub fn checksum(mut self, checksum: bool) -> Self {
         self.checksum = checksum;
         self
     }
 
-    /// The most bytes that a page may have, and its buffers before compression; 1 GiB unless said
-    /// otherwise.
+    /// Limits the bytes of a page together with the decompressed bytes of its buffers; 1 GiB by
+    /// default.
     #[must_use]
     pub fn most_bytes(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes;
         self
     }
 
-    /// The bytes of the page of `batch`, exactly.
+    /// Returns the exact number of bytes of the page of `batch`.
     ///
     /// # Cost
-    /// As much as [`IpcPages::write`], short of one copy.
+    /// As much as [`IpcPages::write`], less one copy.
     ///
     /// # Errors
     /// As [`IpcPages::write`].
@@ -111,15 +112,16 @@ impl IpcPages {
         Ok(self.messages(batch)?.bytes)
     }
 
-    /// Appends the page of `batch` to `out`, which grows once, by exactly the page; returns its bytes.
+    /// Appends the page of `batch` to `out` and returns its bytes. `out` grows once, by exactly the
+    /// page.
     ///
     /// # Cost
     /// One copy of the columns, and a second one of columns that are sliced or compressed.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if columns have other names or types,
-    /// [`Error::Value`](crate::Error::Value) for a null where the schema has none,
-    /// [`Error::Arrow`](crate::Error::Arrow) for types that have no Arrow IPC form.
+    /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if columns have other names or
+    /// types, [`Error::Value`](crate::Error::Value) for a null where the schema has none,
+    /// [`Error::Arrow`](crate::Error::Arrow) for types without an Arrow IPC form.
     pub fn write(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<usize> {
         let Messages { options, messages, bytes } = self.messages(batch)?;
         let start = out.len();
@@ -137,14 +139,14 @@ impl IpcPages {
         Ok(out.len() - start)
     }
 
-    /// The first page of `bytes` as a record batch, and how many bytes it has.
+    /// Reads the first page of `bytes`. Returns its record batch and its number of bytes.
     ///
     /// # Cost
-    /// One copy of the page, and a pass over texts, offsets and keys, which are checked.
+    /// One copy of the page, and a pass over strings, offsets and keys, which are validated.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are no such page or not as they were
-    /// written, or a page that is larger than [`IpcPages::most_bytes`].
+    /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are not a page or are damaged, or a
+    /// page that is larger than [`IpcPages::most_bytes`].
     pub fn read(&self, bytes: &[u8]) -> Result<(RecordBatch, usize)> {
         let stream = self.stream_bytes(bytes)?;
         let mut length = stream;
@@ -161,13 +163,14 @@ impl IpcPages {
             }
             length += 8;
         }
-        // The reader verifies flatbuffers and validates arrays, but unwraps some of what it finds.
+        // Arrow's reader verifies flatbuffers and validates arrays, but unwraps some unverified
+        // values.
         let read = std::panic::catch_unwind(|| self.decode(&bytes[..stream]));
         let batch = read.map_err(|_| damaged(PLACE, "buffers that do not fit their message"))??;
         Ok((batch, length))
     }
 
-    /// The one record batch of a stream.
+    /// Decodes the only record batch of a stream.
     fn decode(&self, stream: &[u8]) -> Result<RecordBatch> {
         let failed = |error: arrow_schema::ArrowError| damaged(PLACE, error.to_string());
         let mut buffer = Buffer::from(stream);
@@ -187,8 +190,8 @@ impl IpcPages {
         with_schema(&self.schema, batch).map_err(|error| damaged(PLACE, error.to_string()))
     }
 
-    /// Walks the messages at the start of `bytes` and returns where they end. Checks what they claim
-    /// to need against what is there before any memory is taken.
+    /// Walks the messages at the start of `bytes` and returns their end. Checks the sizes that the
+    /// messages claim before any memory is allocated.
     fn stream_bytes(&self, bytes: &[u8]) -> Result<usize> {
         let short = || damaged(PLACE, "the page is cut short");
         let int = |at: usize| -> Result<u32> {
@@ -233,7 +236,7 @@ impl IpcPages {
     fn messages(&self, batch: &RecordBatch) -> Result<Messages> {
         let mut batch = with_schema(&self.schema, batch.clone())?;
         if batch.num_rows() == 0 {
-            // An empty slice of runs would be written as a run of no rows, which no reader takes.
+            // An empty slice of runs would be written as a run of no rows, which no reader accepts.
             batch = RecordBatch::new_empty(Arc::clone(&self.schema));
         }
         let compression = match self.codec {
@@ -262,10 +265,11 @@ impl IpcPages {
     }
 }
 
-/// The bytes that compressed buffers say they will have; whether buffers lie in the body.
+/// Returns the decompressed bytes that the compressed buffers claim. Fails if a buffer lies outside
+/// of `body`, or if a claim exceeds the codec's ratio.
 fn claimed(batch: &arrow_ipc::RecordBatch<'_>, body: &[u8]) -> Result<usize> {
-    /// What a codec yields at most from a byte: LZ4 encodes runs of 255 bytes in one, zstd a block
-    /// of 128 KiB in four.
+    /// Maximum yield of a byte: LZ4 encodes runs of 255 bytes in one byte, zstd a block of 128 KiB
+    /// in four.
     const LZ4_YIELD: usize = 255;
     const ZSTD_YIELD: usize = 32 << 10;
     let codec = batch.compression().map(|compression| compression.codec());
@@ -283,7 +287,7 @@ fn claimed(batch: &arrow_ipc::RecordBatch<'_>, body: &[u8]) -> Result<usize> {
             CompressionType::ZSTD => ZSTD_YIELD,
             _ => LZ4_YIELD,
         };
-        // -1: the buffer is not compressed after all.
+        // -1: the buffer is not compressed.
         let length = if length == -1 { 0 } else { usize::try_from(length).unwrap_or(usize::MAX) };
         if length / most > buffer.len() {
             let message = format!("{} bytes cannot become {length}", buffer.len());

@@ -1,4 +1,4 @@
-//! Pages: record batches as bytes that go over a wire, and back.
+//! Pages: record batches as bytes on a wire.
 //!
 //! ```text
 //!  Partitioned --partition(p)--> RecordBatch --write--> | page | page | ...   --read--> RecordBatch
@@ -9,11 +9,11 @@
 //! Each format is a feature of the crate: `presto`, the format of Presto and Velox exchanges, and
 //! `ipc`, Arrow's own streams. `docs/page-format.md` draws the bytes.
 //!
-//! Both sides have the schema. What is written has its columns, by name and type; metadata may be
-//! others, and what is read has the reader's.
+//! Both sides have the schema. A written record batch must have the columns of the schema, by name
+//! and type; metadata may differ. A record batch that was read has the reader's schema.
 //!
-//! Invariant: what is read is what was written, or an error; damaged bytes neither panic nor take
-//! more memory than the reader was allowed.
+//! Invariant: the reader returns the written record batch, or an error. Damaged bytes neither cause
+//! a panic nor take more memory than the reader allows.
 
 #[cfg(feature = "ipc")]
 mod ipc;
@@ -34,7 +34,8 @@ use {
     std::sync::Arc,
 };
 
-/// Compression of pages. The reader of Presto pages has to know it; Arrow pages tell it.
+/// Compression of pages. Readers of Presto pages must be given the codec; Arrow pages name their
+/// codec.
 #[cfg(any(feature = "ipc", feature = "presto"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageCodec {
@@ -47,21 +48,21 @@ pub enum PageCodec {
     Zstd,
 }
 
-/// Bytes that a reader takes for a page unless told otherwise.
+/// Default limit of a reader for the bytes of a page.
 #[cfg(any(feature = "ipc", feature = "presto"))]
 const MOST_BYTES: usize = 1 << 30;
 
-/// The error of a page that is not what was written.
+/// Returns the error of a damaged page.
 #[cfg(any(feature = "ipc", feature = "presto"))]
 fn damaged(place: &str, message: impl Into<String>) -> Error {
     Error::Corrupt { place: place.to_owned(), message: message.into() }
 }
 
-/// `batch` with `schema`, metadata included, instead of its own.
+/// Replaces the schema of `batch`, metadata included, by `schema`.
 ///
 /// # Errors
-/// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
-/// the schema has none.
+/// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null
+/// where the schema has none.
 #[cfg(any(feature = "ipc", feature = "presto"))]
 fn with_schema(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     if Arc::ptr_eq(schema, batch.schema_ref()) {

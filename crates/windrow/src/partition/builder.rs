@@ -1,4 +1,4 @@
-//! Many record batches, gathered into chunks of each partition, inside a budget.
+//! Builders: gather many record batches into chunks of each partition, within a budget.
 //!
 //! ```text
 //!                 staged: as they came, until they are worth a split
@@ -10,14 +10,14 @@
 //!                                                                    pool's store
 //! ```
 //!
-//! A record batch split over thousands of partitions leaves a few rows for each: too few to send, to
-//! write or to keep as arrays. So record batches are staged, split together, and their rows wait as
-//! bytes, a block of `flat` for each partition and split. When the budget is used up, the partitions
-//! that hold the most go to the store until half of the memory is free: a hot key goes at once and in
-//! large pieces, and small partitions are written when they are worth it.
+//! A record batch split over thousands of partitions leaves a few rows for each: too few to send,
+//! to write or to keep as arrays. So record batches are staged and split together. Their rows wait
+//! as bytes, in a block of `flat` for each partition and split. When the budget is used up, the
+//! largest partitions go to the store until half of the memory is free: a hot key is stored at once
+//! and in large pieces, and small partitions are stored once they have grown.
 //!
-//! Invariant: the rows of a partition come out in the order they came in; what is leased stays within
-//! the budget but for one chunk, however many partitions there are and wherever rows go.
+//! Invariant: the rows of a partition come out in input order. Leases stay within the budget but
+//! for one chunk, whatever the number of partitions and the distribution of rows.
 
 use std::collections::VecDeque;
 
@@ -35,20 +35,20 @@ use crate::pool::Extent;
 use crate::pool::Lease;
 use crate::pool::Pool;
 
-/// Chunks have about this many bytes unless said otherwise, or the budget is small.
+/// Default bytes of a chunk, unless the budget is small.
 const TARGET: usize = 1 << 20;
-/// No larger: offsets of 32 bits have to do for the strings of a chunk.
+/// Maximum bytes of a chunk: offsets of 32 bits must suffice for the strings of a chunk.
 const LARGEST_TARGET: usize = 256 << 20;
-/// A chunk is at most this part of the budget, and so is what is staged.
+/// A chunk takes at most this part of the budget, and so do staged record batches.
 const CHUNKS_PER_BUDGET: usize = 16;
-/// Bytes staged at the most: beyond, splits get no cheaper.
+/// Maximum bytes of staged record batches: beyond, splits get no cheaper.
 const STAGED: usize = 16 << 20;
-/// Bytes staged at the least.
+/// Minimum of the bytes that may be staged.
 const LEAST_STAGED: usize = 64 << 10;
-/// What is leased at a time.
+/// Bytes of each lease.
 const STEP: usize = 64 << 10;
 
-/// Gathers record batches into chunks of each partition, inside the budget of a pool.
+/// Gathers record batches into chunks of each partition, within the budget of a pool.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -76,12 +76,12 @@ const STEP: usize = 64 << 10;
 /// # Ok::<(), windrow::Error>(())
 /// ```
 ///
-/// What counts against the budget: record batches from their push until they are split, and rows that
-/// wait in memory. What a flush gives is its taker's.
+/// The budget covers record batches from their push until their split, and rows that wait in
+/// memory. Flushed rows belong to the caller.
 ///
 /// # Cost
-/// Three copies of the rows, one more each for rows that are stored and read back, and about
-/// 0.5 us for each column, partition and split.
+/// Three copies of the rows, one more each for rows that are stored and read back, and about 0.5 us
+/// for each column, partition and split.
 #[derive(Debug)]
 pub struct PartitionBuilder {
     partitioner: Partitioner,
@@ -90,24 +90,24 @@ pub struct PartitionBuilder {
     target: usize,
     staged: Vec<RecordBatch>,
     ids: Vec<u32>,
-    /// Bytes that the staged record batches use.
+    /// Bytes of the staged record batches.
     staged_bytes: usize,
     waiting: Vec<Waiting>,
-    /// Bytes of memory of all that wait.
+    /// Bytes of memory of all waiting rows.
     held: usize,
-    /// For `held` and `staged_bytes`, [`STEP`] bytes each.
+    /// Leases for `held` and `staged_bytes`, of [`STEP`] bytes each.
     leases: Vec<Lease>,
     block: Vec<u8>,
-    /// Rows were lost to an error.
+    /// True if rows were lost to an error.
     lost: bool,
 }
 
 impl PartitionBuilder {
-    /// A builder of as many partitions as `partitioner` has, for record batches of `schema`, which is that
-    /// of the chunks too: metadata of others is not kept.
+    /// Creates a builder with the partitions of `partitioner`, for record batches of `schema`.
+    /// Chunks have the same schema; other metadata of record batches is dropped.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
+    /// [`Error::InvalidOrder`] for zero or more than 2^24 partitions.
     pub fn new(mut partitioner: Partitioner, schema: &SchemaRef, pool: &Pool) -> Result<Self> {
         partitioner.check()?;
         partitioner.keep_little();
@@ -131,9 +131,9 @@ impl PartitionBuilder {
         })
     }
 
-    /// About how many bytes a chunk is to have: 1 MiB unless said otherwise, at most 256 MiB and a
-    /// sixteenth of the budget. A chunk has less where a partition ends or dictionaries would have
-    /// more values than keys, and up to what is split at once more.
+    /// Sets the approximate bytes of a chunk: 1 MiB by default, at most 256 MiB and a sixteenth of
+    /// the budget. A chunk is smaller at the end of a partition, or if dictionaries would have more
+    /// values than keys. A chunk is larger by up to the rows of one split.
     #[must_use]
     pub fn chunk_bytes(mut self, bytes: usize) -> Self {
         let most = LARGEST_TARGET.min(self.pool.budget().limit() / CHUNKS_PER_BUDGET);
@@ -141,36 +141,36 @@ impl PartitionBuilder {
         self
     }
 
-    /// How many partitions there are.
+    /// Returns the number of partitions.
     pub fn partitions(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Rows of `partition` that wait, apart from those of the last record batches, which are split
-    /// later. After [`PartitionBuilder::settle`], all.
+    /// Returns the number of waiting rows of `partition`, without staged record batches, which are
+    /// split later. After [`PartitionBuilder::settle`], all rows are counted.
     ///
     /// # Panics
-    /// If there are not so many partitions.
+    /// If there is no such partition.
     pub fn rows(&self, partition: usize) -> usize {
         self.waiting[partition].rows
     }
 
-    /// About how many bytes [`PartitionBuilder::rows`] take, in memory and on disk.
+    /// Estimates the bytes of [`PartitionBuilder::rows`], in memory and on disk.
     ///
     /// # Panics
-    /// If there are not so many partitions.
+    /// If there is no such partition.
     pub fn bytes(&self, partition: usize) -> usize {
         self.waiting[partition].bytes
     }
 
-    /// Adds the rows of `batch`, each to the partition that the partitioner says.
+    /// Adds the rows of `batch`, each to the partition that the partitioner assigns.
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null
-    /// where the schema has none, [`Error::InvalidOrder`] if ids have to be given: no row was added.
-    /// [`Error::TempSpace`] and [`Error::Io`] if rows have to be stored and cannot, [`Error::Arrow`]
-    /// if record batches do not go together (strings too long for their offsets): rows may be lost,
-    /// and any later call is then [`Error::Lost`].
+    /// where the schema has none, [`Error::InvalidOrder`] if the partitioner needs given ids: no
+    /// row was added. [`Error::TempSpace`] and [`Error::Io`] if rows cannot be stored,
+    /// [`Error::Arrow`] if record batches do not fit into one (strings too long for their offsets):
+    /// rows may be lost, and any later call then returns [`Error::Lost`].
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.check_schema(batch)?;
         let mut ids = Vec::new();
@@ -178,11 +178,11 @@ impl PartitionBuilder {
         self.stage(batch, &ids)
     }
 
-    /// Adds the rows of `batch`: row `i` goes to partition `ids[i]`, whatever the partitioner's rule.
+    /// Adds the rows of `batch`: row `i` to partition `ids[i]`, whatever the partitioner's rule.
     ///
     /// # Errors
-    /// As [`PartitionBuilder::push`]. [`Error::PartitionOutOfRange`] for an id that is no partition,
-    /// [`Error::InvalidOrder`] if there is not an id for each row; then no row was added.
+    /// As [`PartitionBuilder::push`]. [`Error::PartitionOutOfRange`] for an id without a partition,
+    /// [`Error::InvalidOrder`] if the numbers of ids and of rows differ: no row was added.
     pub fn push_by_ids(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<()> {
         self.check_schema(batch)?;
         if ids.len() != batch.num_rows() {
@@ -196,7 +196,8 @@ impl PartitionBuilder {
         self.stage(batch, ids)
     }
 
-    /// Splits what is staged. A flush does it, and a push when enough has come together.
+    /// Splits the staged record batches. Every flush settles, and so does a push once enough is
+    /// staged.
     ///
     /// # Errors
     /// As [`PartitionBuilder::push`].
@@ -216,12 +217,12 @@ impl PartitionBuilder {
         self.pay()
     }
 
-    /// Splits record batches as one, or as several where they do not go into one.
+    /// Splits record batches as one, or as several if they do not fit into one.
     fn split_all(&mut self, mut batches: Vec<RecordBatch>, ids: &[u32]) -> Result<()> {
         let batch = match batches.as_slice() {
             [] => return Ok(()),
             [batch] => batch.clone(),
-            // Copied once to be split once: a split of each would leave a few rows a partition.
+            // One copy, and one split: separate splits would leave a few rows for each partition.
             all => match concat_batches(&self.schema, all)? {
                 Some(batch) => batch,
                 None => {
@@ -250,15 +251,15 @@ impl PartitionBuilder {
         Ok(())
     }
 
-    /// All rows of `partition` so far, in the order they came, as record batches of about the
-    /// target. The builder goes on without them. Partitions may be flushed in any order, and again.
+    /// Takes all rows of `partition` so far, in input order, as record batches of about the target
+    /// size. Partitions may be flushed in any order, and repeatedly.
     ///
     /// # Errors
-    /// As [`PartitionBuilder::push`]; the chunks give [`Error::Corrupt`] or [`Error::Io`] if stored
-    /// rows cannot be read back.
+    /// As [`PartitionBuilder::push`]; the chunks return [`Error::Corrupt`] or [`Error::Io`] if
+    /// stored rows cannot be read back.
     ///
     /// # Panics
-    /// If there are not so many partitions.
+    /// If there is no such partition.
     pub fn flush(&mut self, partition: usize) -> Result<PartitionChunks> {
         self.settle()?;
         let flushed = self.take(partition);
@@ -272,7 +273,7 @@ impl PartitionBuilder {
         waiting.seal();
         let stored: usize = waiting.stored.iter().map(Extent::len).sum();
         let held: usize = waiting.sealed.iter().map(Vec::capacity).sum();
-        // Stored rows come back chunk by chunk; there has to be room for two.
+        // Stored rows are read back chunk by chunk: memory for two chunks must be free.
         let room = stored.min(2 * self.target) + held;
         self.free(room)?;
         self.pay()?;
@@ -301,7 +302,7 @@ impl PartitionBuilder {
         Ok(())
     }
 
-    /// Keeps `batch` for the next split, in pieces that one split may have.
+    /// Stages `batch` for the next split, in pieces that fit one split.
     fn stage(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<()> {
         if self.lost {
             return Err(Error::Lost);
@@ -333,15 +334,15 @@ impl PartitionBuilder {
         Ok(())
     }
 
-    /// Leases what is used, and gives back what is not; stores rows if the budget does not allow it.
+    /// Leases used memory, and returns unused leases; stores rows if the budget is exhausted.
     fn pay(&mut self) -> Result<()> {
-        // Staged record batches are copied twice while they are split.
+        // A split copies staged record batches twice.
         let steps = |this: &Self| (this.held + 3 * this.staged_bytes).div_ceil(STEP);
         while self.leases.len() < steps(self) {
             match self.pool.budget().try_lease(STEP) {
                 Some(lease) => self.leases.push(lease),
                 None if self.pool.release_recycled_beyond(0) > 0 || self.store_largest()? => {}
-                // There is nothing left to store: what is needed to go on.
+                // Nothing is left to store: leases the minimum beyond the budget.
                 None => self.leases.push(self.pool.budget().lease(STEP)),
             }
         }
@@ -359,8 +360,8 @@ impl PartitionBuilder {
         Ok(())
     }
 
-    /// Stores the partitions that hold the most, until half of what is held is stored. False if
-    /// there was nothing.
+    /// Stores the largest partitions, until half of the held bytes are stored. Returns false if
+    /// there was nothing to store.
     fn store_largest(&mut self) -> Result<bool> {
         let sizes = self.waiting.iter().map(Waiting::storable).enumerate();
         let mut sizes: Vec<(usize, usize)> = sizes
@@ -387,12 +388,12 @@ impl PartitionBuilder {
 
 impl Drop for PartitionBuilder {
     fn drop(&mut self) {
-        // Buffers that rows were read back into; they keep their leases while they may be used again.
+        // Buffers of rows that were read back keep their leases while they may be reused.
         self.pool.release_recycled();
     }
 }
 
-/// About how many bytes the rows of `batch` use.
+/// Estimates the bytes that the rows of `batch` use.
 fn used_bytes(batch: &RecordBatch) -> usize {
     let columns = batch.columns().iter();
     columns
@@ -403,8 +404,8 @@ fn used_bytes(batch: &RecordBatch) -> usize {
         .sum()
 }
 
-/// The rows of a partition, as record batches. Made by [`PartitionBuilder::flush`]. Ends with the first
-/// error.
+/// The rows of a partition, as record batches, returned by [`PartitionBuilder::flush`]. Ends after
+/// the first error.
 #[derive(Debug)]
 #[must_use = "its rows are nowhere else"]
 pub struct PartitionChunks {
@@ -413,13 +414,13 @@ pub struct PartitionChunks {
     target: usize,
     stored: VecDeque<Extent>,
     sealed: VecDeque<Vec<u8>>,
-    /// Chunks that were read with one in front of them.
+    /// Chunks that were read together with an earlier chunk.
     ready: VecDeque<RecordBatch>,
     _lease: Lease,
 }
 
 impl PartitionChunks {
-    /// The blocks that wait longest.
+    /// Takes the oldest blocks.
     fn take(&mut self) -> Result<Option<Buffer>> {
         if let Some(extent) = self.stored.pop_front() {
             let buffer = self.pool.load(&extent, 0)?;
@@ -454,7 +455,7 @@ impl Iterator for PartitionChunks {
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         let chunk = self.chunk();
         if chunk.is_err() {
-            // What was taken is lost, so what is behind it is not the answer.
+            // The taken blocks are lost, so the remaining rows are not the answer.
             self.stored.clear();
             self.sealed.clear();
         }
@@ -462,7 +463,7 @@ impl Iterator for PartitionChunks {
     }
 }
 
-/// What was read back; its buffer is used again.
+/// Blocks that were read back, in a buffer that is recycled.
 struct Loaded {
     pool: Pool,
     buffer: Option<crate::pool::Buffer>,

@@ -1,4 +1,4 @@
-//! Columns of all types in the order of their partitions.
+//! Columns of all types, permuted into the order of their partitions.
 //!
 //! ```text
 //! numbers, views, keys    one buffer of fixed width         values, views' bytes and
@@ -8,7 +8,8 @@
 //! runs, lists, unions     taken row by row; a single run is the same in any order
 //! ```
 //!
-//! Invariant: types, encodings and values stay; a bitmap without nulls is dropped, and none is made.
+//! Invariant: types, encodings and values stay; a bitmap without nulls is dropped, and none is
+//! added.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -35,17 +36,17 @@ use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
 use crate::kernel::partition::order::{Load, PAD, Planned};
 use crate::kernel::partition::slot::Supply;
 
-/// Words of a line.
+/// Words of a cache line.
 const LINE: usize = 8;
 
-/// Brings columns into an order.
+/// Permutes columns.
 pub(super) struct Columns<'a> {
     pub(super) order: Planned<'a>,
     pub(super) memory: &'a mut Memory,
     pub(super) scratch: &'a mut Scratch,
-    /// Bitmaps in order, until their arrays take them; none between two record batches.
+    /// Permuted bitmaps, until their arrays take them; empty between two record batches.
     pub(super) bitmaps: &'a mut Vec<BooleanBuffer>,
-    /// The order as rows to take, for types without a kernel of their own.
+    /// The permutation as rows to gather, for types without a kernel.
     pub(super) rows: Option<Vec<u64>>,
 }
 
@@ -60,7 +61,7 @@ impl Columns<'_> {
         Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
     }
 
-    /// The only column, which is of numbers, views or bits and has no nulls: nothing is looked for.
+    /// Permutes the only column, of numbers, views or bits without nulls: no search for bitmaps.
     fn only(&mut self, column: &ArrayRef) -> Result<ArrayRef> {
         if let Some(array) = column.as_boolean_opt() {
             let values = self.bits(bits_of(array.values()));
@@ -75,7 +76,7 @@ impl Columns<'_> {
         let mut bitmaps = take(self.bitmaps);
         self.move_bitmaps(&found, &mut bitmaps);
         let mut moved = bitmaps.drain(..);
-        // What is collected as a result grows from nothing: four allocations for ten columns.
+        // Collecting results would grow a vector from nothing: four allocations for ten columns.
         let mut arrays = Vec::with_capacity(columns.len());
         for column in columns {
             arrays.push(self.array(column, &mut moved)?);
@@ -85,8 +86,8 @@ impl Columns<'_> {
         Ok(arrays)
     }
 
-    /// Brings bitmaps into order, to `out`. Those that are moved together share one buffer: to take and
-    /// to return one for each costs as much as to move it.
+    /// Permutes bitmaps into `out`. Bitmaps that are moved together share one buffer: taking and
+    /// returning a buffer for each costs as much as the move.
     fn move_bitmaps(&mut self, bitmaps: &[Bits<'_>], out: &mut Vec<BooleanBuffer>) {
         if let [one] = bitmaps {
             out.push(self.bits(*one));
@@ -106,7 +107,7 @@ impl Columns<'_> {
         }
     }
 
-    /// One bitmap in order.
+    /// Permutes one bitmap.
     fn bits(&mut self, bitmap: Bits<'_>) -> BooleanBuffer {
         let (rows, words) = (self.order.rows(), self.words());
         let mut piece = self.memory.take(words * 8);
@@ -114,12 +115,12 @@ impl Columns<'_> {
         BooleanBuffer::new(self.memory.freeze(piece, rows.div_ceil(8)), 0, rows)
     }
 
-    /// Words of a bitmap, and one more, in whole lines.
+    /// Returns the number of words of a bitmap, and one more, in whole lines.
     fn words(&self) -> usize {
         (self.order.rows().div_ceil(64) + 1).next_multiple_of(LINE)
     }
 
-    /// `array` in order. `moved` has what [`find_bitmaps`] finds of it, in order.
+    /// Permutes `array`. `moved` has its permuted bitmaps, as found by [`find_bitmaps`].
     fn array(&mut self, array: &ArrayRef, moved: &mut Bitmaps<'_>) -> Result<ArrayRef> {
         if is_same_in_any_order(array.as_ref()) {
             return Ok(array.clone());
@@ -142,7 +143,8 @@ impl Columns<'_> {
         self.values(array, nulls)
     }
 
-    /// The values of `array`, which has a kernel and no bits nor children, with `nulls`.
+    /// Permutes the values of `array`, whose type has a kernel but neither bits nor children, and
+    /// adds `nulls`.
     fn values(&mut self, array: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let array = array.as_ref();
         let (order, memory) = (&mut self.order, &mut *self.memory);
@@ -211,7 +213,7 @@ impl Columns<'_> {
     }
 }
 
-/// Bitmaps in order, to be taken by the arrays that they are of.
+/// Permuted bitmaps, to be taken by their arrays.
 type Bitmaps<'a> = Drain<'a, BooleanBuffer>;
 
 fn has_kernel(data_type: &DataType) -> bool {
@@ -224,7 +226,7 @@ fn has_kernel(data_type: &DataType) -> bool {
     }
 }
 
-/// True if it can be seen at once that all values are the same: none, nulls, one run.
+/// Returns true if all values are evidently equal: no values, only nulls, one run.
 fn is_same_in_any_order(array: &dyn Array) -> bool {
     fn is_run<R: RunEndIndexType>(array: &RunArray<R>) -> bool {
         let ends = array.run_ends();
@@ -237,7 +239,7 @@ fn is_same_in_any_order(array: &dyn Array) -> bool {
             DataType::Int32 => is_run(array.as_run::<Int32Type>()),
             _ => is_run(array.as_run::<Int64Type>()),
         },
-        // None of none are nulls, too.
+        // Empty arrays count as well.
         _ => array.null_count() == array.len(),
     }
 }
@@ -246,7 +248,7 @@ fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {
     Bits::new(buffer.values(), buffer.offset(), buffer.len())
 }
 
-/// Adds the bitmaps of `array`, which are moved together, in the order in which its arrays take them.
+/// Adds the bitmaps of `array`, in the sequence in which [`Columns::array`] takes them.
 fn find_bitmaps<'a>(array: &'a dyn Array, bitmaps: &mut Vec<Bits<'a>>) {
     let data_type = array.data_type();
     if is_same_in_any_order(array) || !has_kernel(data_type) {
@@ -263,13 +265,13 @@ fn find_bitmaps<'a>(array: &'a dyn Array, bitmaps: &mut Vec<Bits<'a>>) {
     }
 }
 
-/// The nulls of `array` in order, if it has any.
+/// Takes the permuted nulls of `array`, if it has any.
 fn nulls(array: &ArrayRef, bitmaps: &mut Bitmaps<'_>) -> Option<NullBuffer> {
     let moved = (array.null_count() > 0).then(|| bitmaps.next()).flatten();
     moved.map(NullBuffer::new)
 }
 
-/// What there is to move in `batch`.
+/// Classifies the columns of `batch` for the plan.
 pub(super) fn load(batch: &RecordBatch) -> Load {
     match batch.columns() {
         [column] if column.null_count() == 0 => match column.data_type() {
@@ -284,12 +286,13 @@ pub(super) fn load(batch: &RecordBatch) -> Load {
     }
 }
 
-/// True for values of four bytes: to find the targets of several columns costs less than they save.
+/// Returns true for values of four bytes: for several columns, scatter indices cost less than they
+/// save.
 fn is_of_four(column: &ArrayRef) -> bool {
     column.data_type().primitive_width() == Some(4)
 }
 
-/// True for what is not of fixed width.
+/// Returns true for types without a fixed width.
 fn needs_places(data_type: &DataType) -> bool {
     use DataType as T;
     match data_type {
@@ -299,7 +302,7 @@ fn needs_places(data_type: &DataType) -> bool {
     }
 }
 
-/// True for values of eight bytes or more.
+/// Returns true for values of eight bytes or more.
 fn is_wide(column: &ArrayRef) -> bool {
     match column.data_type() {
         DataType::Utf8View | DataType::BinaryView => true,

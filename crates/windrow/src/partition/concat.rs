@@ -1,13 +1,13 @@
-//! Arrays one behind the other, unless their dictionaries have more values together than keys.
+//! Concatenation of arrays, unless their dictionaries have more values together than keys.
 //!
 //! ```text
 //! keys of Int8    | 100 values | + | 100 others |     no: 200 values, 128 keys
 //!                 | 100 values | + | the same   |     100 values
 //! ```
 //!
-//! Arrow finds equal values where it merges dictionaries: those of bytes and numbers, by themselves or
-//! in lists, maps, structs and runs. Elsewhere it puts values one behind the other, and panics if there
-//! are too many: it is not asked then.
+//! Arrow finds equal values when it merges dictionaries of bytes and numbers, alone or in lists,
+//! maps, structs and runs. Other dictionaries are appended, and Arrow panics if the values are too
+//! many: such arrays are not passed to Arrow.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_data::ArrayData;
@@ -15,7 +15,7 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 use crate::error::Result;
 
-/// The rows of all `batches`; `None` if they do not go into one.
+/// Concatenates `batches`. Returns `None` if the rows do not fit into one record batch.
 pub(super) fn concat_batches(
     schema: &SchemaRef,
     batches: &[RecordBatch],
@@ -33,7 +33,7 @@ pub(super) fn concat_batches(
     Ok(Some(RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options)?))
 }
 
-/// The values of all `arrays`; `None` if they do not go into one.
+/// Concatenates `arrays`. Returns `None` if the values do not fit into one array.
 pub(super) fn concat(arrays: &[&dyn Array]) -> Result<Option<ArrayRef>> {
     if arrays.first().is_some_and(|array| has_dictionaries(array.data_type())) {
         let data: Vec<ArrayData> = arrays.iter().map(|array| array.to_data()).collect();
@@ -62,8 +62,8 @@ fn has_dictionaries(data_type: &DataType) -> bool {
     }
 }
 
-/// False if Arrow would panic over dictionaries that are too large together. `merged` are those that
-/// it merges.
+/// Returns false if Arrow would panic because dictionaries are too large together. `merged` is true
+/// where Arrow merges dictionaries.
 fn fit(arrays: &[&ArrayData], merged: bool) -> bool {
     use DataType as T;
     let Some(first) = arrays.first() else { return true };
@@ -86,7 +86,7 @@ fn fit(arrays: &[&ArrayData], merged: bool) -> bool {
     (0..first.child_data().len()).all(|index| fit(&child(index), merged))
 }
 
-/// How many values keys of a type tell apart.
+/// Returns the number of values that keys of a type distinguish.
 fn most_values(keys: &DataType) -> usize {
     let bits = keys.primitive_width().map_or(0, |bytes| bytes as u32 * 8);
     let bits = if keys.is_signed_integer() { bits - 1 } else { bits };
@@ -110,7 +110,7 @@ mod tests {
         )
     }
 
-    /// Dictionaries of views: Arrow does not merge them.
+    /// Returns a dictionary of views, which Arrow does not merge.
     fn views(range: std::ops::Range<usize>) -> ArrayRef {
         let values: StringViewArray =
             range.clone().map(|number| Some(number.to_string())).collect();

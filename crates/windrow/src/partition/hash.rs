@@ -16,11 +16,11 @@ use crate::error::Result;
 use crate::kernel::partition::hash::{Keys, absorb, fused, reduce, remix};
 use crate::order::Layout;
 
-/// The version of the function: a new one whenever any id changes.
+/// Version of the function, which must change whenever any id changes.
 pub(super) const VERSION: u32 = 1;
-/// Rows whose words and states are in cache together.
+/// Rows whose words and states are in the cache together.
 const BLOCK: usize = 1024;
-/// Up to so many columns are absorbed in one pass.
+/// Maximum number of columns absorbed in one pass.
 const GROUP: usize = 4;
 
 /// A hash of the columns of a key.
@@ -96,7 +96,7 @@ fn words<'b>(
     pairs.map(|(column, block)| column.block(start, &mut block[..rows])).collect()
 }
 
-/// The constants of a seed and a round.
+/// Returns the constants of a seed and a round.
 fn keys(seed: u64, round: u64) -> Keys {
     let nth = |n: u64| mix(mix(seed).wrapping_add(n.wrapping_mul(GOLDEN)));
     let pair = round.wrapping_mul(2);

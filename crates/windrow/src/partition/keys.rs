@@ -1,7 +1,7 @@
-//! Keys that can be compared: columns as words or bytes in the order of their slots, nested ones as rows of
-//! their own.
+//! Comparable keys: columns as words or bytes in the order of their slots, nested columns as rows
+//! of their own.
 //!
-//! Invariant: rows compare as they do under the layout; nulls stand where the slot says.
+//! Invariant: rows compare as under the layout; nulls stand where the slot says.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::order::{Order, Slot, SortColumn};
 use crate::rows::RowEncoder;
 
-/// The name of a column that stands alone.
+/// Name of a column in a layout of its own.
 const KEY: &str = "key";
 
 /// A column of a key.
@@ -27,7 +27,7 @@ pub(super) struct KeyColumn {
     pub(super) values: Values,
     pub(super) nulls: Option<NullBuffer>,
     pub(super) nulls_first: bool,
-    /// Of bytes; words are complemented instead.
+    /// For bytes; words are complemented instead.
     descending: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct KeyColumn {
 pub(super) enum Values {
     /// Numbers of up to 64 bits, and Booleans.
     Words(Vec<u64>),
-    /// What is longer: where values end, and their bytes.
+    /// Longer values: the end of each value, and the bytes of all.
     Bytes(Vec<usize>, Vec<u8>),
 }
 
@@ -62,7 +62,7 @@ impl KeyColumn {
         })
     }
 
-    /// Rows of nothing but the column, in whose bytes direction and nulls are.
+    /// Encodes the column as rows of its own, whose bytes include direction and nulls.
     fn nested(slot: &Slot, array: &ArrayRef) -> Result<Self> {
         let schema = Arc::new(Schema::new(vec![Field::new(KEY, array.data_type().clone(), true)]));
         let (descending, nulls_first) = (slot.descending, slot.nulls_first);
@@ -82,7 +82,7 @@ impl KeyColumn {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// Compares a value with one of a column of the same slot.
+    /// Compares a value with a value of a column of the same slot.
     pub(super) fn compare(&self, row: usize, other: &Self, other_row: usize) -> Ordering {
         match (self.is_null(row), other.is_null(other_row)) {
             (false, false) => {}
@@ -110,7 +110,7 @@ impl KeyColumn {
     }
 }
 
-/// Compares a row with one of another record batch, column by column.
+/// Compares a row with a row of another record batch, column by column.
 pub(super) fn compare(a: &[KeyColumn], row: usize, b: &[KeyColumn], other: usize) -> Ordering {
     let columns = a.iter().zip(b);
     columns
@@ -119,7 +119,7 @@ pub(super) fn compare(a: &[KeyColumn], row: usize, b: &[KeyColumn], other: usize
         .unwrap_or(Ordering::Equal)
 }
 
-/// The same values without a dictionary or runs.
+/// Returns the values without dictionaries or runs.
 fn expanded(array: &ArrayRef) -> Result<ArrayRef> {
     if let Some((values, of)) = runs(array) {
         return expanded(&select(values, &of)?);
@@ -129,7 +129,7 @@ fn expanded(array: &ArrayRef) -> Result<ArrayRef> {
         if values.is_empty() {
             return Ok(Arc::new(NullArray::new(array.len())));
         }
-        // A null may have any key; these are in range.
+        // A null may have any key; normalized keys are in range.
         let rows: Vec<u64> =
             dictionary.normalized_keys().into_iter().map(|key| key as u64).collect();
         return expanded(&select(values, &rows)?);
@@ -188,12 +188,12 @@ fn values(array: &ArrayRef) -> Values {
 
 /// A value of fixed width as a number or bytes of the same order.
 trait Ordered {
-    /// Of up to eight bytes.
+    /// Returns the number of a value of up to eight bytes.
     fn word(&self) -> u64 {
         0
     }
 
-    /// Of more.
+    /// Appends the bytes of a longer value.
     fn append(&self, _bytes: &mut Vec<u8>) {}
 }
 
@@ -202,7 +202,7 @@ macro_rules! integers {
         $(impl Ordered for $type {
             #[inline(always)]
             fn word(&self) -> u64 {
-                // Signed: the lowest at 0. Unsigned: shifted by as much, which changes no order.
+                // Signed: the least number becomes 0. Unsigned: the same shift keeps the order.
                 (*self as i64 as u64) ^ 1 << 63
             }
         })*
@@ -223,7 +223,7 @@ macro_rules! floats {
         $(impl Ordered for $type {
             #[inline(always)]
             fn word(&self) -> u64 {
-                // totalOrder: turn the negative ones around.
+                // totalOrder: complement the lower bits of negative numbers.
                 let bits = self.to_bits() as $bits;
                 (bits ^ (((bits >> (<$bits>::BITS - 1)) as $word) >> 1) as $bits).word()
             }

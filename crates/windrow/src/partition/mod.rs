@@ -1,4 +1,4 @@
-//! Partitioning: a record batch split into partitions, and the ways to say which row goes where.
+//! Partitioning: rules that assign rows to partitions, and the split of a record batch.
 //!
 //! ```text
 //!            Partitioner                        Splitter
@@ -9,10 +9,11 @@
 //!  rows 0 1 2 3 4 5    ids 1 0 1 2 0 1    permuted | 1 4 | 0 2 5 | 3 |    offsets 0 2 5 6
 //! ```
 //!
-//! A [`PartitionBuilder`] gathers many record batches into chunks of each partition, inside a budget.
+//! A [`PartitionBuilder`] gathers many record batches into chunks of each partition, within a
+//! budget.
 //!
-//! Invariant: stable, always - the rows of a partition keep the order they had; what is split is
-//! what was there, row by row, in the same types and encodings.
+//! Invariant: every split is stable. The rows of a partition keep their order, and all rows keep
+//! their values, types and encodings.
 
 mod builder;
 mod columns;

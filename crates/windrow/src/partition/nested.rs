@@ -1,4 +1,4 @@
-//! Rows of any array, taken one by one: types without a kernel of their own.
+//! Selection of rows of any array, for types without a kernel.
 //!
 //! ```text
 //! runs             neighbours of one run are one run again: 7 7 7 9 | rows 0 1 3 --> 7 7 9
@@ -8,14 +8,15 @@
 //! all else         Arrow's `take`
 //! ```
 //!
-//! Where this is not Arrow's `take` as it is: `take` panics where elements outgrow 32-bit offsets, which rows
-//! of one long run do, so that whatever may hold lists comes by here; it counts the elements of fixed lists
-//! in 32 bits; it loses the rows of values of width 0; it makes bitmaps that have no nulls.
+//! Differences from Arrow's `take`: `take` panics where elements outgrow 32-bit offsets, as rows of
+//! one long run do, so that this module handles every type with lists inside. `take` also counts
+//! the elements of fixed lists in 32 bits, loses the rows of values of width 0, and makes bitmaps
+//! without nulls.
 //!
 //! Invariant: `select(array, rows)[i]` is `array[rows[i]]`, in the same type and encoding.
 //!
-//! Known limit: a run of long lists whose rows part company becomes as many lists, and may outgrow
-//! offsets of 32 bits; that is an error.
+//! Known limit: a run of long lists whose rows are separated becomes as many lists, and may outgrow
+//! offsets of 32 bits; this is an error.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ use arrow_select::take::take;
 use super::runs::runs;
 use crate::error::{Error, Result};
 
-/// The rows of `array` that `rows` names, in that order.
+/// Returns the rows `rows` of `array`, in this order.
 pub(super) fn select(array: &ArrayRef, rows: &[u64]) -> Result<ArrayRef> {
     if let Some((values, of)) = runs(array) {
         return select_runs(array.data_type(), values, rows.iter().map(|&row| of[row as usize]));
@@ -68,7 +69,7 @@ pub(super) fn select(array: &ArrayRef, rows: &[u64]) -> Result<ArrayRef> {
     Ok(take(array, &UInt64Array::from(rows.to_vec()), None)?)
 }
 
-/// The nulls of `rows`, if there are any.
+/// Returns the nulls of `rows`, if there are any.
 fn select_nulls(array: &ArrayRef, rows: &[u64]) -> Option<NullBuffer> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0)?;
     let valid = |at: usize| nulls.is_valid(rows[at] as usize);
@@ -76,8 +77,8 @@ fn select_nulls(array: &ArrayRef, rows: &[u64]) -> Option<NullBuffer> {
         .filter(|nulls| nulls.null_count() > 0)
 }
 
-/// An error if the lists of `rows`, which start at `offsets`, have more elements than offsets can count. Those
-/// of nulls are not taken.
+/// Fails if the lists of `rows` have more elements than offsets can count. `offsets` are the starts
+/// of all lists; null lists do not count.
 fn check<O: OffsetSizeTrait>(offsets: &[O], array: &ArrayRef, rows: &[u64]) -> Result<()> {
     let valid = |row: &usize| array.is_valid(*row);
     let rows = rows.iter().map(|&row| row as usize).filter(valid);
@@ -106,7 +107,7 @@ fn union(array: &UnionArray, rows: &[u64]) -> Result<UnionArray> {
     Ok(UnionArray::try_new(fields.clone(), ids, Some(offsets.into()), children)?)
 }
 
-/// A run-end array of `data_type` whose rows are `runs` of `values`.
+/// Makes a run-end array of `data_type`, whose rows have the runs `runs` of `values`.
 fn select_runs(
     data_type: &DataType,
     values: &ArrayRef,

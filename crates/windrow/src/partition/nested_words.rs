@@ -1,4 +1,4 @@
-//! Words of nested values: those of their parts, folded in their order.
+//! Words of nested values: the words of their parts, folded in sequence.
 //!
 //! ```text
 //! struct       its fields                      \
@@ -6,8 +6,8 @@
 //! union        the type id, and the value      /
 //! ```
 //!
-//! Invariant: as that of [`super::words`]: what is behind a null, between lists or in front of a slice counts for
-//! nothing, and lists of all kinds have the words of their elements.
+//! Invariant: as in [`super::words`]. Elements under a null, between lists or in front of a slice
+//! have no effect, and lists of all kinds have the words of their elements.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::words::{NULL, all};
 use crate::kernel::partition::hash::fold;
 use crate::kernel::partition::string_hash::SALTS;
 
-/// The words of every value of `array`, if its type is nested.
+/// Returns the words of every value of `array`, if its type is nested.
 pub(super) fn nested(array: &ArrayRef) -> Option<Vec<u64>> {
     let mut words = match array.data_type() {
         DataType::Struct(_) => {
@@ -56,13 +56,13 @@ pub(super) fn nested(array: &ArrayRef) -> Option<Vec<u64>> {
     Some(words)
 }
 
-/// The word of so many words.
+/// Folds `count` words into one.
 fn folded(count: usize, words: impl Iterator<Item = u64>) -> u64 {
     let state = words.fold(SALTS[0] ^ count as u64, |state, word| fold(state ^ word, SALTS[1]));
     fold(state, SALTS[2])
 }
 
-/// The words of lists of `values`, each of a range of them.
+/// Returns the words of lists, each of a range of `values`.
 fn elements(values: &ArrayRef, ranges: impl Iterator<Item = Range<usize>> + Clone) -> Vec<u64> {
     let used = || ranges.clone().filter(|range| !range.is_empty());
     let start = used().map(|range| range.start).min().unwrap_or(0);

@@ -1,11 +1,12 @@
-//! What a split gives: one permuted record batch, and where each partition lies in it.
+//! The result of a split: one permuted record batch, and the position of each partition.
 //!
 //! ```text
 //! batch     | rows of partition 0 | rows of 1 | rows of 3 |
 //! offsets   0                     a           b  b        n
 //! ```
 //!
-//! Invariant: offsets ascend from 0 to the number of rows, one more of them than partitions.
+//! Invariant: offsets ascend from 0 to the number of rows; there is one more offset than
+//! partitions.
 
 use std::ops::Range;
 
@@ -13,8 +14,8 @@ use arrow_array::{Array, RecordBatch};
 
 /// A record batch whose rows are grouped by partition.
 ///
-/// A partition is a slice, made when it is asked for, without copying (about 40 ns a column).
-/// All slices share the memory of [`Partitioned::batch`], which is free when the last one drops.
+/// A partition is a slice, made on request without copying (about 40 ns a column). All slices share
+/// the memory of [`Partitioned::batch`], which is freed when the last slice is dropped.
 #[derive(Clone, Debug)]
 pub struct Partitioned {
     batch: RecordBatch,
@@ -28,43 +29,44 @@ impl Partitioned {
         Self { batch, offsets }
     }
 
-    /// The rows of all partitions, one partition after the other.
+    /// Returns the rows of all partitions, one partition after the other.
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
     }
 
-    /// Where partitions start in [`Partitioned::batch`]; behind the last, the number of rows.
+    /// Returns the start of each partition in [`Partitioned::batch`]; after the last, the number of
+    /// rows.
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    /// How many partitions there are, empty ones included.
+    /// Returns the number of partitions, empty partitions included.
     pub fn partitions(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The rows of [`Partitioned::batch`] that are in `partition`.
+    /// Returns the rows of [`Partitioned::batch`] in `partition`.
     ///
     /// # Panics
-    /// If there are not so many partitions.
+    /// If there is no such partition.
     pub fn rows(&self, partition: usize) -> Range<usize> {
         self.offsets[partition]..self.offsets[partition + 1]
     }
 
-    /// The rows of `partition`, in the order they had before: a slice, nothing is copied.
+    /// Returns the rows of `partition`, in their original order, as a slice without a copy.
     ///
     /// # Panics
-    /// If there are not so many partitions.
+    /// If there is no such partition.
     pub fn partition(&self, partition: usize) -> RecordBatch {
         let rows = self.rows(partition);
         self.batch.slice(rows.start, rows.len())
     }
 
-    /// How many values of `column` are null in `partition`: counts bits of the null buffer, 64 at
-    /// a time. As [`Array::null_count`], it does not look into dictionaries, runs and unions.
+    /// Counts the nulls of `column` in `partition`, from the bits of the null buffer, 64 at a time.
+    /// Like [`Array::null_count`], ignores the nulls inside dictionaries, runs and unions.
     ///
     /// # Panics
-    /// If there are not so many partitions or columns.
+    /// If there is no such partition or column.
     pub fn null_count(&self, partition: usize, column: usize) -> usize {
         let rows = self.rows(partition);
         let nulls = self.batch.column(column).nulls().filter(|nulls| nulls.null_count() > 0);
@@ -73,12 +75,12 @@ impl Partitioned {
         })
     }
 
-    /// The partitions in turn, empty ones included.
+    /// Iterates over all partitions, empty partitions included.
     pub fn iter(&self) -> Partitions<'_> {
         Partitions { of: self, left: 0..self.partitions() }
     }
 
-    /// The partitions that have rows, and their numbers.
+    /// Iterates over the partitions with rows, and their numbers.
     pub fn occupied(&self) -> impl Iterator<Item = (usize, RecordBatch)> + '_ {
         let occupied = (0..self.partitions()).filter(|&p| !self.rows(p).is_empty());
         occupied.map(|partition| (partition, self.partition(partition)))
@@ -94,7 +96,7 @@ impl<'a> IntoIterator for &'a Partitioned {
     }
 }
 
-/// The partitions of a [`Partitioned`] in turn.
+/// An iterator over the partitions of a [`Partitioned`].
 #[derive(Clone, Debug)]
 pub struct Partitions<'a> {
     of: &'a Partitioned,

@@ -1,4 +1,4 @@
-//! Partitioners: what decides where a row goes, and the split that follows.
+//! Partitioners: rules that assign rows to partitions, and the split by a rule.
 
 use arrow_array::RecordBatch;
 
@@ -11,8 +11,8 @@ use crate::order::Layout;
 
 /// Splits record batches into a fixed number of partitions, stably.
 ///
-/// A partitioner keeps its working memory from one split to the next; a thread has its own, as a
-/// clone. Of the same kind, count, seed and round, all partitioners agree, wherever they run.
+/// A partitioner keeps its workspace from one split to the next; each thread has its own, as a
+/// clone. Partitioners of the same kind, count, seed and round agree, wherever they run.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -44,21 +44,21 @@ pub struct Partitioner {
 enum Rule {
     Hash(Hash),
     Range(Range),
-    /// The partition of the next row.
+    /// Partition of the next row.
     RoundRobin(u32),
     Given,
 }
 
 impl Partitioner {
-    /// The version of the hash: ids of one version never change. `docs/partition-hash.md` has the
+    /// Version of the hash: ids of one version never change. `docs/partition-hash.md` has the
     /// specification.
     pub const HASH_VERSION: u32 = VERSION;
 
-    /// `partitions` partitions by a hash of the columns of the layout's key.
+    /// Assigns rows to `partitions` partitions by a hash of the columns of the layout's key.
     ///
-    /// The hash is of values: one value hashes alike in every encoding (plain, dictionary, run-end,
-    /// view) and width (of integers, floats and offsets), in every process and on every machine.
-    /// All nulls are alike, and so are all NaN; -0.0 is 0.0.
+    /// The hash depends on values alone: a value has the same hash in every encoding (plain,
+    /// dictionary, run-end, view) and width (of integers, floats and offsets), in every process and
+    /// on every machine. All nulls are alike, and so are all NaN; -0.0 is 0.0.
     ///
     /// # Cost
     /// About 0.7 ns a row for one column of fixed width, 3 ns for one of short text.
@@ -66,30 +66,30 @@ impl Partitioner {
         Self::new(Rule::Hash(Hash::new(layout)), partitions)
     }
 
-    /// Partitions by ranges of the layout's key: partition `i` holds the rows that are not below
-    /// splitter `i - 1` and below splitter `i`. One more partition than there are splitters.
+    /// Assigns rows to ranges of the layout's key: partition `i` holds the rows from splitter `i -
+    /// 1` on, below splitter `i`. There is one more partition than there are splitters.
     ///
-    /// `splitters` are rows in the order of the key, with the columns of the key, by name; others
-    /// are ignored.
+    /// `splitters` are rows in the order of the key, with the columns of the key, by name; other
+    /// columns are ignored.
     ///
     /// # Cost
-    /// About 1 ns a row and up to 24 splitters for one column of up to 8 bytes, else a
-    /// binary search.
+    /// About 1 ns a row for up to 24 splitters of one column of up to 8 bytes, otherwise a binary
+    /// search.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`], [`Error::SchemaMismatch`] if a column is not there or of another
+    /// [`Error::MissingColumn`], [`Error::SchemaMismatch`] if a column is missing or has another
     /// type. [`Error::OutOfOrder`] if splitters do not ascend.
     pub fn range(layout: &Layout, splitters: &RecordBatch) -> Result<Self> {
         let range = Range::new(layout, splitters)?;
         Ok(Self::new(Rule::Range(range), splitters.num_rows() + 1))
     }
 
-    /// `partitions` ranges that have about as many rows of `sample` each. A key that takes more
-    /// than its share has one partition, and leaves others empty.
+    /// Assigns rows to `partitions` ranges, each with about as many rows of `sample`. A key with
+    /// more than its share has one partition, and leaves other partitions empty.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the sample is not of the layout's schema.
-    /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
+    /// [`Error::SchemaMismatch`] if the sample does not have the layout's schema.
+    /// [`Error::InvalidOrder`] for zero or more than 2^24 partitions.
     pub fn range_of_sample(
         layout: &Layout,
         sample: &RecordBatch,
@@ -100,7 +100,7 @@ impl Partitioner {
         Ok(Self::new(Rule::Range(range), partitions))
     }
 
-    /// Of ranges: the splitters, to make the same partitioner elsewhere.
+    /// Returns the splitters of ranges, from which an equal partitioner can be made elsewhere.
     pub fn splitters(&self) -> Option<&RecordBatch> {
         match &self.rule {
             Rule::Range(range) => Some(range.splitters()),
@@ -108,17 +108,18 @@ impl Partitioner {
         }
     }
 
-    /// Rows in turn: the first to partition 0, the next to partition 1, on through all splits.
+    /// Assigns rows in turn: the first to partition 0, the next to partition 1, continued over all
+    /// splits.
     pub fn round_robin(partitions: usize) -> Self {
         Self::new(Rule::RoundRobin(0), partitions)
     }
 
-    /// Partitions as told row by row, with [`Partitioner::split_by_ids`].
+    /// Assigns rows by given ids, with [`Partitioner::split_by_ids`].
     pub fn ids(partitions: usize) -> Self {
         Self::new(Rule::Given, partitions)
     }
 
-    /// Of a hash: another function of the same family. 0 unless said otherwise.
+    /// Selects another hash function of the same family; 0 by default. Only for hash partitioners.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         if let Rule::Hash(hash) = &mut self.rule {
@@ -127,8 +128,9 @@ impl Partitioner {
         self
     }
 
-    /// Of a hash: the how-manieth exchange this is, from 0. What one round sent to one partition,
-    /// the next spreads over all; without this, a second exchange would send it to one again.
+    /// Sets the number of this exchange, from 0. Only for hash partitioners. A round spreads the
+    /// rows of one partition of the previous round over all partitions; without rounds, a second
+    /// exchange would send all of these rows to one partition again.
     #[must_use]
     pub fn round(mut self, round: u64) -> Self {
         if let Rule::Hash(hash) = &mut self.rule {
@@ -137,19 +139,19 @@ impl Partitioner {
         self
     }
 
-    /// How many bytes of memory are kept at most for the columns of the next record batches. Columns of up
-    /// to a quarter of that go to memory that was used before, once all slices of an earlier record batch
-    /// dropped. For others the system has to supply memory, which takes as long as the split, or longer: 1 to
-    /// 2 ns for a value of four bytes.
+    /// Limits the bytes of memory kept for the columns of later record batches. Columns of up to a
+    /// quarter of the limit reuse memory, once all slices of an earlier record batch are dropped.
+    /// For larger columns the system supplies memory, which takes as long as the split, or longer:
+    /// 1 to 2 ns for a value of four bytes.
     ///
-    /// Unless said otherwise, what the record batches of late took is kept, and 32 MiB at least.
+    /// By default, as much is kept as recent record batches took, and 32 MiB at least.
     #[must_use]
     pub fn keeping(mut self, bytes: usize) -> Self {
         self.splitter.keep(bytes);
         self
     }
 
-    /// Keeps no more than 32 MiB, unless told what to keep: for whoever has a budget.
+    /// Keeps no more than 32 MiB unless the caller set a limit: for callers with a budget.
     pub(super) fn keep_little(&mut self) {
         self.splitter.keep_little();
     }
@@ -158,23 +160,25 @@ impl Partitioner {
         Self { rule, splitter: Splitter::new(partitions), ids: Vec::new() }
     }
 
+    /// Checks the number of partitions.
+    ///
     /// # Errors
-    /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
+    /// [`Error::InvalidOrder`] for zero or more than 2^24 partitions.
     pub(super) fn check(&self) -> Result<()> {
         self.splitter.checked_partitions().map(drop)
     }
 
-    /// How many partitions there are.
+    /// Returns the number of partitions.
     pub fn partitions(&self) -> usize {
         self.splitter.partitions()
     }
 
-    /// Splits `batch`. Partitions are slices of one permuted record batch; where rows are in the
-    /// order of their partitions already, that is `batch` itself.
+    /// Splits `batch`. Partitions are slices of one permuted record batch, or of `batch` itself if
+    /// its rows are already in the order of their partitions.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the record batch is not of the layout's schema.
-    /// [`Error::InvalidOrder`] if ids have to be given, or for no or more than 2^24 partitions.
+    /// [`Error::SchemaMismatch`] if the record batch does not have the layout's schema.
+    /// [`Error::InvalidOrder`] if ids must be given, or for zero or more than 2^24 partitions.
     pub fn split(&mut self, batch: &RecordBatch) -> Result<Partitioned> {
         let mut ids = std::mem::take(&mut self.ids);
         let done = self.assign(batch, &mut ids);
@@ -183,12 +187,11 @@ impl Partitioner {
         parts
     }
 
-    /// Splits `batch`: row `i` goes to partition `ids[i]`, whatever the partitioner's own rule.
+    /// Splits `batch`: row `i` goes to partition `ids[i]`, whatever the partitioner's rule.
     ///
     /// # Errors
-    /// [`Error::PartitionOutOfRange`] for an id that is no partition.
-    /// [`Error::InvalidOrder`] if there is not an id for each row, or for no or more than 2^24
-    /// partitions.
+    /// [`Error::PartitionOutOfRange`] for an id without a partition. [`Error::InvalidOrder`] if the
+    /// numbers of ids and of rows differ, or for zero or more than 2^24 partitions.
     pub fn split_by_ids(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<Partitioned> {
         self.splitter.split(batch, ids)
     }

@@ -1,4 +1,4 @@
-//! Partition ids by where the key stands among splitters.
+//! Partition ids by the position of the key among splitters.
 //!
 //! ```text
 //! splitters      10     20     20     35
@@ -6,7 +6,7 @@
 //!                                                  the number of splitters not above it
 //! ```
 //!
-//! Invariant: splitters ascend; partitions ascend as keys do, and equal keys share one.
+//! Invariant: splitters ascend; partitions ascend with the keys, and equal keys share one.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::kernel::partition::search::count_not_above;
 use crate::order::{Layout, find};
 
-/// Splitters, and the layout that orders them.
+/// Splitters, and the layout of their order.
 #[derive(Clone, Debug)]
 pub(super) struct Range {
     layout: Layout,
@@ -28,7 +28,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Splitters are rows with at least the columns of the key, by name.
+    /// Makes ranges between splitters: rows with at least the columns of the key, by name.
     pub(super) fn new(layout: &Layout, splitters: &RecordBatch) -> Result<Self> {
         let mut columns = Vec::new();
         for column in layout.key() {
@@ -53,7 +53,7 @@ impl Range {
         Ok(Self { layout: layout.clone(), splitters, keys })
     }
 
-    /// Splitters that cut the rows of `sample` into `partitions` parts of about equal size.
+    /// Chooses splitters that cut the rows of `sample` into `partitions` parts of about equal size.
     pub(super) fn of_sample(
         layout: &Layout,
         sample: &RecordBatch,
@@ -78,7 +78,7 @@ impl Range {
         &self.splitters
     }
 
-    /// Writes for every row how many splitters are not above it.
+    /// Writes for every row the number of splitters not above the row.
     pub(super) fn ids(&self, batch: &RecordBatch, ids: &mut [u32]) -> Result<()> {
         let keys = keys(&self.layout, batch)?;
         if let ([column], [splitters]) = (keys.as_slice(), self.keys.as_slice())

@@ -1,4 +1,4 @@
-//! Run-end arrays: which run each row is in.
+//! Run-end arrays: the run of each row.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
@@ -6,8 +6,8 @@ use arrow_array::{Array, ArrayRef, RunArray};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
-/// The values of the runs of `array`, and for each row the place of its run among them. `None` for
-/// an array that has no runs.
+/// Returns the values of the runs of `array`, and the position of each row's run among the values.
+/// Returns `None` for an array without runs.
 pub(super) fn runs(array: &dyn Array) -> Option<(&ArrayRef, Vec<u64>)> {
     let DataType::RunEndEncoded(ends, _) = array.data_type() else { return None };
     Some(match ends.data_type() {

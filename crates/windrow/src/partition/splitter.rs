@@ -1,4 +1,4 @@
-//! The split itself: ids and a record batch in, a permuted record batch and offsets out.
+//! The split itself: turns ids and a record batch into a permuted record batch and offsets.
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
@@ -11,10 +11,10 @@ use crate::kernel::partition::Level;
 use crate::kernel::partition::bits::Scratch;
 use crate::kernel::partition::order::{Order, Plan};
 
-/// More partitions than this would take more memory for their offsets than most record batches have.
+/// Maximum number of partitions: offsets of more would take more memory than most record batches.
 const MAX_PARTITIONS: usize = 1 << 24;
 
-/// Splits record batches by ids; keeps its working memory.
+/// Splits record batches by ids. Keeps its workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
     partitions: usize,
@@ -35,12 +35,12 @@ impl Splitter {
         }
     }
 
-    /// Keeps at most so many bytes for the columns of the next record batches.
+    /// Keeps at most `bytes` bytes for the columns of later record batches.
     pub(super) fn keep(&mut self, bytes: usize) {
         self.memory = Memory::keeping(bytes);
     }
 
-    /// Keeps no more than 32 MiB, unless told what to keep.
+    /// Keeps no more than 32 MiB unless the caller set a limit.
     pub(super) fn keep_little(&mut self) {
         self.memory.keep_little();
     }
@@ -49,7 +49,7 @@ impl Splitter {
         self.partitions
     }
 
-    /// The number of partitions, which is neither 0 nor too large.
+    /// Returns the number of partitions. Fails if the number is 0 or too large.
     pub(super) fn checked_partitions(&self) -> Result<u32> {
         checked_partitions(self.partitions)
     }
@@ -79,7 +79,7 @@ impl Splitter {
     }
 }
 
-/// `partitions`, if that is neither 0 nor too large.
+/// Returns `partitions`. Fails if the number is 0 or too large.
 pub(super) fn checked_partitions(partitions: usize) -> Result<u32> {
     match u32::try_from(partitions) {
         Ok(checked) if (1..=MAX_PARTITIONS).contains(&partitions) => Ok(checked),
@@ -89,7 +89,7 @@ pub(super) fn checked_partitions(partitions: usize) -> Result<u32> {
     }
 }
 
-/// The first of `ids` that is none of so many partitions.
+/// Returns the error for the first of `ids` without a partition.
 fn outside(ids: &[u32], partitions: usize) -> Error {
     let outside = ids.iter().enumerate().find(|(_, id)| **id as usize >= partitions);
     let (row, &id) = outside.expect("an id was found to be outside");

@@ -1,4 +1,4 @@
-//! The rows of one partition while they wait: on disk, sealed, or still growing.
+//! Waiting rows of one partition: on disk, sealed, or growing.
 //!
 //! ```text
 //!  first rows                                             last rows
@@ -6,7 +6,7 @@
 //!    in the pool's store     in memory, about the target    in memory
 //! ```
 //!
-//! Invariant: blocks are in the order they came; nothing in memory is older than what is stored.
+//! Invariant: blocks are in input order; every block in memory is newer than all stored blocks.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ use crate::pool::Decision;
 use crate::pool::Extent;
 use crate::pool::Pool;
 
-/// Growing bytes get room for this much of themselves more when they are full: a quarter is the
-/// most that is leased for nothing, and bytes are copied four times on average.
+/// Full buffers grow by this part of their length: at most a quarter of the leased memory is
+/// unused, and bytes are copied four times on average.
 const GROWTH: usize = 4;
 
 /// Rows of one partition.
@@ -31,19 +31,19 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(super) fn held(&self) -> usize {
         let sealed: usize = self.sealed.iter().map(Vec::capacity).sum();
         let extents = self.stored.len() * size_of::<Extent>();
         sealed + self.growing.capacity() + extents
     }
 
-    /// Bytes of memory that [`Waiting::store`] would free.
+    /// Returns the bytes of memory that [`Waiting::store`] would free.
     pub(super) fn storable(&self) -> usize {
         self.sealed.iter().map(Vec::len).sum::<usize>() + self.growing.len()
     }
 
-    /// Adds a block of `rows` rows; seals what has come to `target` bytes.
+    /// Adds a block of `rows` rows, and seals the blocks at `target` bytes.
     pub(super) fn push(&mut self, block: &[u8], rows: usize, target: usize) {
         if self.growing.capacity() - self.growing.len() < block.len() {
             let more = (self.growing.len() / GROWTH).min(target.saturating_sub(self.growing.len()));
@@ -61,7 +61,8 @@ impl Waiting {
     pub(super) fn store(&mut self, pool: &Pool) -> Result<()> {
         self.seal();
         while let Some(bytes) = self.sealed.front() {
-            // Written once and read once, so packed as the pool packs what lies for long.
+            // Rows are written once and read once, so the pool compresses like data that is stored
+            // for long.
             let Decision::Spill { to, codec } = pool.decide(bytes.len(), 1, false) else { break };
             self.stored.push_back(pool.store(bytes, (to, codec))?);
             self.sealed.pop_front();
@@ -69,7 +70,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// Moves what is growing to what is sealed.
+    /// Moves the growing blocks to the sealed blocks.
     pub(super) fn seal(&mut self) {
         if !self.growing.is_empty() {
             let mut bytes = std::mem::take(&mut self.growing);

@@ -1,4 +1,4 @@
-//! A 64-bit word for every value of a column: what the hash absorbs.
+//! Words: 64 bits for every value of a column, the input of the hash.
 //!
 //! ```text
 //! integers, dates, times   the value, extended to 64 bits
@@ -9,9 +9,9 @@
 //! nested                   what `nested_words` makes of the words of the parts
 //! ```
 //!
-//! Invariant: a word depends on the value alone - not on its encoding, the width of its type or
-//! offsets, or its place. So the words of a dictionary are computed once per entry, and those of a
-//! run once per run. `docs/partition-hash.md` is the specification.
+//! Invariant: a word depends on the value alone, and not on its encoding, the width of its type or
+//! offsets, or its position. So the words of a dictionary are computed once for each entry, and the
+//! words of a run once for each run. `docs/partition-hash.md` is the specification.
 
 use std::borrow::Cow;
 
@@ -28,23 +28,23 @@ use crate::kernel::partition::string_hash::{SALTS, view_words, word as bytes, wo
 
 /// The word of a null.
 pub(super) const NULL: u64 = 0xe703_7ed1_a0b4_28db;
-/// The bits of the NaN that stands for all.
+/// Bits of the NaN that represents all NaNs.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
 /// A column as words.
 pub(super) enum Words<'a> {
-    /// All words: the values themselves, if none is null, or made of them.
+    /// All words: the values themselves, if none is null, or computed words.
     Ready(Cow<'a, [u64]>),
-    /// Words are made from the values, a block at a time.
+    /// Words are computed from the values, a block at a time.
     Plain(&'a dyn Array),
     /// The words of a dictionary's values.
     Keyed(Vec<u64>, &'a dyn AnyDictionaryArray),
-    /// The words of runs; for each row its run.
+    /// The words of runs, and the run of each row.
     Runs(Vec<u64>, Vec<u64>),
 }
 
 impl<'a> Words<'a> {
-    /// Makes what can be made ahead of the rows.
+    /// Computes the words that can be computed ahead of the blocks.
     pub(super) fn of(array: &'a ArrayRef) -> Self {
         if let Some((values, of)) = runs(array) {
             return Self::Runs(all(values), of);
@@ -61,7 +61,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The words of the rows from `start` on: borrowed, or written to `block`.
+    /// Returns the words of the rows from `start` on: borrowed, or written to `block`.
     pub(super) fn block<'b>(&'b self, start: usize, block: &'b mut [u64]) -> &'b [u64] {
         match self {
             Self::Ready(words) => return &words[start..start + block.len()],
@@ -77,7 +77,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Eight-byte integers without nulls, where they lie.
+/// Borrows eight-byte integers without nulls.
 fn borrowed(array: &ArrayRef) -> Option<&[u64]> {
     fn of<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> &[u64] {
         array.values().inner().typed_data()
@@ -94,7 +94,7 @@ fn borrowed(array: &ArrayRef) -> Option<&[u64]> {
     }
 }
 
-/// The words of every value of `array`.
+/// Returns the words of every value of `array`.
 pub(super) fn all(array: &ArrayRef) -> Vec<u64> {
     match Words::of(array) {
         Words::Ready(words) => words.into_owned(),
@@ -122,7 +122,7 @@ fn keyed(words: &[u64], dictionary: &dyn AnyDictionaryArray, start: usize, block
     mark_nulls(keys, block);
 }
 
-/// The words of `array`, which is neither a dictionary nor run-end encoded.
+/// Writes the words of `array`, which is neither a dictionary nor run-end encoded.
 fn plain(array: &dyn Array, block: &mut [u64]) {
     fn each<V>(values: impl Iterator<Item = V>, word: impl Fn(V) -> u64, block: &mut [u64]) {
         for (slot, value) in block.iter_mut().zip(values) {
@@ -198,7 +198,7 @@ integers!(i8 i16 i32 i64 u8 u16 u32 u64);
 impl Word for f64 {
     #[inline(always)]
     fn word(&self) -> u64 {
-        // Adding 0.0 makes 0.0 of -0.0 and nothing of anything else.
+        // Adding 0.0 turns -0.0 into 0.0, and does not change any other value.
         if self.is_nan() { NAN } else { (self + 0.0).to_bits() }
     }
 }

@@ -1,11 +1,12 @@
-//! Rows that were encoded elsewhere, looked over before they are taken in.
+//! Validation of rows from other encoders.
 
 use super::skip::skip;
 use crate::error::{Error, Result};
 use crate::order::{Layout, Sequence};
 
-/// Fails unless `bytes` are rows of `layout`, whose rows are slots, time and tail alone: of its stride, or ending at
-/// `ends` and as long as their slots say. What the values are is found when they are decoded.
+/// Fails unless `bytes` are rows of `layout`. The rows must consist of slots, time and tail alone.
+/// They have the layout's stride, or end at `ends` and are as long as their slots say. The decoder
+/// validates the values.
 pub(crate) fn check_rows(layout: &Layout, bytes: &[u8], ends: &[u32]) -> Result<()> {
     if layout.sequence() != Sequence::None || !layout.payload().is_empty() {
         let message = "encoded rows need an order with a diff, of every column";
@@ -21,7 +22,7 @@ pub(crate) fn check_rows(layout: &Layout, bytes: &[u8], ends: &[u32]) -> Result<
         return Err(corrupt(format!("row ends that do not ascend to {}", bytes.len())));
     }
     let fixed: usize = layout.slots().iter().map(|slot| slot.fixed_len()).sum();
-    // What stands behind the slots: time and tail.
+    // Bytes after the slots: time and tail.
     let behind = layout.shape().fixed - fixed;
     let mut start = 0;
     for &end in ends {

@@ -1,4 +1,5 @@
-//! Columns made ready for the encoder: types and encodings resolved, one kind per way of copying.
+//! Columns prepared for the encoder: types and encodings resolved, one variant for each way of
+//! copying.
 
 use std::ops::Range;
 
@@ -39,7 +40,7 @@ pub(crate) enum Column {
     },
     /// Nested values of a slot.
     Nested(Nested),
-    /// Codes of values, which hold their nulls.
+    /// Codes of values, nulls included.
     Value {
         bytes: Vec<u8>,
         offsets: Vec<usize>,
@@ -47,7 +48,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// A column for an ordered slot.
+    /// Resolves the column of an ordered slot.
     pub(crate) fn ordered(array: &ArrayRef, slot: &Slot) -> Result<Self> {
         match &slot.node {
             None => Self::plain_values(array),
@@ -55,7 +56,7 @@ impl Column {
         }
     }
 
-    /// A column of plain values: dictionaries and run ends taken apart.
+    /// Resolves a column of plain values, without dictionary or run-end encoding.
     pub(crate) fn plain_values(array: &ArrayRef) -> Result<Self> {
         let plain = plain_type(array.data_type());
         if plain == array.data_type() {
@@ -76,7 +77,7 @@ impl Column {
         Self::plain(&recode(array, plain)?)
     }
 
-    /// The values at `keys`, where what lies under a null is any; nothing if that is no gain.
+    /// Returns the values at `keys`, arbitrary for nulls. Returns `None` if this form is no gain.
     fn pick(self, keys: Vec<u32>, nulls: Option<NullBuffer>) -> Option<Self> {
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         match self {
@@ -134,7 +135,8 @@ impl Column {
         }
     }
 
-    /// Adds the bytes that the strings of all rows take in rows to `lengths`, as [`add_each`]; returns their sum.
+    /// Adds the encoded lengths of all rows' strings to `lengths`, like [`add_each`]; returns their
+    /// sum.
     pub(crate) fn add_lengths(&self, form: Form, lengths: &mut [u32]) -> u64 {
         match self {
             Self::Bytes { values, nulls } => values.add_lengths(validity(nulls), form, lengths),
@@ -146,7 +148,7 @@ impl Column {
         }
     }
 
-    /// Writes the strings of `rows` at the cursors, and moves those behind them.
+    /// Writes the strings of `rows` at the cursors, and moves the cursors past the strings.
     pub(super) fn put(
         &self,
         rows: Range<usize>,
@@ -157,7 +159,8 @@ impl Column {
         self.visit(rows, Put { how, cursors, out });
     }
 
-    /// Shows `visitor` the bytes of `rows`; nothing if the column's values do not vary in length.
+    /// Calls `visitor` with the strings of `rows`. Does nothing if the column's values do not vary
+    /// in length.
     #[inline]
     pub(crate) fn visit(&self, rows: Range<usize>, visitor: impl Visit) {
         match self {
@@ -175,13 +178,13 @@ impl Column {
     }
 }
 
-/// What is done with byte strings, whatever their layout.
+/// An operation on byte strings, independent of their layout.
 pub(crate) trait Visit {
-    /// Takes the strings of some rows.
+    /// Processes the strings of consecutive rows.
     fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone);
 }
 
-/// What is done with each of them.
+/// Calls a function with each string.
 pub(crate) struct Each<F>(pub(super) F);
 
 impl<F: FnMut(Text<'_>)> Visit for Each<F> {
@@ -191,18 +194,18 @@ impl<F: FnMut(Text<'_>)> Visit for Each<F> {
     }
 }
 
-/// How strings are written.
+/// The encoding of strings in rows.
 #[derive(Clone, Copy)]
 pub(super) enum Written {
-    /// As ordered codes, and the greatest byte that is to be escaped, if any.
+    /// As ordered codes, with the greatest escaped byte, if any.
     Ordered(text::Form, Option<u8>),
-    /// Behind their lengths.
+    /// After their lengths.
     Counted,
-    /// In blocks: the marker of a null, and what complements them.
+    /// In blocks, with the marker of a null, complemented by `flip`.
     Blocks { null: u8, flip: u8 },
 }
 
-/// Writes them.
+/// Writes strings to rows.
 struct Put<'a> {
     how: Written,
     cursors: &'a mut [usize],
@@ -232,7 +235,7 @@ pub(crate) enum Bytes {
         data: Buffer,
     },
     Views(Viewed),
-    /// Values of a dictionary, of which there is at least one, by their keys.
+    /// Values of a dictionary, at least one, selected by keys.
     Picked {
         values: Box<Bytes>,
         keys: Vec<u32>,
@@ -279,7 +282,7 @@ impl Bytes {
     #[inline(always)]
     fn get_plain(&self, row: usize) -> &[u8] {
         match self {
-            // A dictionary of dictionaries is taken apart before.
+            // A dictionary of dictionaries was resolved before.
             Self::Picked { .. } => &[],
             Self::Small { offsets, data } => {
                 &data[offsets[row] as usize..offsets[row + 1] as usize]
@@ -364,7 +367,7 @@ impl Bytes {
     }
 }
 
-/// The string of `data` between two offsets.
+/// Returns the string of `data` between two offsets.
 #[inline(always)]
 fn span<'a, O: OffsetSizeTrait>(data: &'a [u8], ends: &[O], valid: bool) -> Text<'a> {
     let (start, end) = (ends[0].as_usize(), ends[1].as_usize());

@@ -1,6 +1,6 @@
-//! Rows back to columns.
+//! Decoding of rows into columns.
 //!
-//! Bytes that no encoder wrote give [`Error::Corrupt`], never a panic.
+//! Bytes that no encoder wrote cause [`Error::Corrupt`], never a panic.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ pub(crate) use super::row_ref::diff_of;
 use crate::error::Result;
 use crate::order::Layout;
 
-/// Ordered columns that vary, of which each may keep room for what a tile has.
+/// Maximum number of varying ordered columns for which each column may reserve the bytes of a tile.
 const SPACIOUS: usize = 32;
 
 /// Decodes rows of one layout to some of its columns.
 pub(crate) struct Decoder {
     layout: Layout,
     schema: SchemaRef,
-    /// The wanted columns, in the order asked for.
+    /// The wanted columns, in the requested order.
     projection: Vec<usize>,
-    /// For each column of the layout's schema.
+    /// One flag for each column of the layout's schema.
     wanted: Vec<bool>,
 }
 
 impl Decoder {
-    /// A decoder to the columns at `projection`, in that order.
+    /// Creates a decoder of the columns at `projection`, in this order.
     pub(crate) fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
         let fields: Vec<_> = projection
             .iter()
@@ -45,18 +45,18 @@ impl Decoder {
         })
     }
 
-    /// A decoder to all columns.
+    /// Creates a decoder of all columns.
     pub(crate) fn of_all(layout: &Layout) -> Result<Self> {
         let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
         Self::new(layout, &all)
     }
 
-    /// The schema of what is decoded.
+    /// Returns the schema of decoded record batches.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The columns of `rows`.
+    /// Decodes `rows`, which may lie anywhere.
     pub(crate) fn decode(&self, rows: &[&[u8]]) -> Result<RecordBatch> {
         let bytes = rows.iter().map(|row| row.len()).sum();
         let mut reader = self.reader(rows.len(), bytes)?;
@@ -64,7 +64,7 @@ impl Decoder {
         self.assemble(reader)
     }
 
-    /// The columns of rows that lie one behind the other.
+    /// Decodes consecutive rows.
     pub(super) fn decode_stretch(&self, rows: &Stretch<'_>) -> Result<RecordBatch> {
         if let Stretch::Strided { stride, .. } = rows
             && self.layout.shape().common != Some(*stride)
@@ -77,7 +77,7 @@ impl Decoder {
         self.assemble(reader)
     }
 
-    /// A reader of `count` rows of `bytes` in all.
+    /// Creates a reader of `count` rows of `bytes` in all.
     fn reader(&self, count: usize, bytes: usize) -> Result<Reader<'_>> {
         let layout = &self.layout;
         let slots = layout.slots().iter().filter(|slot| slot.code.varies()).count();
@@ -89,7 +89,7 @@ impl Decoder {
         Ok(Reader::new(parts, layout.schema().fields().clone()))
     }
 
-    /// The record batch of all that was read.
+    /// Builds the record batch of all rows read.
     fn assemble(&self, reader: Reader<'_>) -> Result<RecordBatch> {
         let rows = reader.rows();
         let ready = reader.finish()?;

@@ -1,13 +1,13 @@
-//! Prepared record batches to rows.
+//! Encoding of prepared record batches into rows.
 //!
 //! ```text
 //! for each tile of rows:                           (a tile of output stays in the first-level cache)
 //!   for each run of slots, payload run, tail:      for each row of the tile: write at its cursor
 //! ```
 //!
-//! A fixed-width field does not move the cursors, it only adds to the distance from them; they move
-//! once per field of varying length. Adjacent numbers of one width are written by the kernels, several columns at a time,
-//! and so are markers, Booleans and small numbers.
+//! A field of fixed width adds to the distance from the cursors. A field of varying length moves
+//! the cursors once. Kernels write adjacent numbers of one width, several columns at a time, and
+//! also markers, Booleans and small numbers.
 
 use std::ops::Range;
 
@@ -45,19 +45,19 @@ impl Encoder {
         &self.layout
     }
 
-    /// Resolves the columns of `batch`, whose first row is number `sequence` of the input.
+    /// Resolves the columns of `batch`. `sequence` is the number of the first row in the input.
     pub(crate) fn prepare(&self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
         prepare(&self.layout, batch, sequence, false)
     }
 
-    /// As [`Encoder::prepare`], assuming that no value takes a byte more than most where the lengths would otherwise be the
-    /// same: [`Encoder::encode`] says if one does.
+    /// Prepares `batch` like [`Encoder::prepare`], but assumes that no value takes an extra byte if
+    /// all rows then have one length. [`Encoder::encode`] reports a wrong assumption.
     pub(crate) fn prepare_assuming_fixed(&self, batch: &RecordBatch) -> Result<Prepared> {
         prepare(&self.layout, batch, 0, true)
     }
 
-    /// Writes `rows` of `prepared` to `out`, whose length is the sum of theirs. True if a value turned
-    /// out to be longer than was assumed: the rows are then wrong.
+    /// Writes `rows` of `prepared` to `out`, whose length is the sum of the rows' lengths. Returns
+    /// true if a value is longer than assumed: the rows are then wrong.
     pub(crate) fn encode(&self, prepared: &Prepared, rows: Range<usize>, out: &mut [u8]) -> bool {
         let all = self.lines(prepared);
         if let (Some(stride), true) = (prepared.stride(), self.is_only_lines(&all)) {
@@ -87,7 +87,7 @@ impl Encoder {
         escaped
     }
 
-    /// What of `prepared` the kernels can write.
+    /// Returns the fields of `prepared` that the kernels can write.
     fn lines<'a>(&self, prepared: &'a Prepared) -> Lines<'a> {
         let Prepared { slots, payload, rows, longer, .. } = prepared;
         let layout = &self.layout;
@@ -99,7 +99,7 @@ impl Encoder {
         }
     }
 
-    /// True if rows are nothing but what the kernels write.
+    /// Returns true if the kernels write all bytes of a row.
     fn is_only_lines(&self, lines: &Lines<'_>) -> bool {
         let lines = lines.slots.iter().chain(&lines.payload).flatten();
         self.layout.shape().common == Some(lines.map(Line::bytes).sum())
@@ -139,7 +139,7 @@ impl Encoder {
                 tile.distance += 8;
             }
             Sequence::Short => {
-                // Where all have one length the cursors stay.
+                // If all codes have one length, the cursors stay.
                 let distance = tile.distance;
                 tile.distance = sequence::put_short(first, flip, tile.cursors, distance, tile.out);
             }
@@ -182,13 +182,13 @@ impl Encoder {
     }
 }
 
-/// What the kernels write, one entry for each group of the encoder.
+/// Fields for the kernels, one entry for each group of the encoder.
 struct Lines<'a> {
     slots: Vec<Option<Line<'a>>>,
     payload: Vec<Option<Line<'a>>>,
 }
 
-/// The code under which times stand in rows.
+/// Returns the code of times in rows.
 fn time_code(layout: &Layout, column: usize) -> OrderedCode {
     let data_type = layout.schema().field(column).data_type();
     OrderedCode::of(data_type).expect("checked when the layout was bound")

@@ -5,7 +5,7 @@
 //!                                          stride, or where each row ends
 //! ```
 //!
-//! Invariant: all rows of a collection are of one layout; `ends` ascend and the last one is the
+//! Invariant: all rows of a collection have one layout. `ends` ascend, and the last end is the
 //! number of bytes in use.
 
 use std::cmp::Ordering;
@@ -20,11 +20,11 @@ use crate::error::{Error, Result};
 use crate::kernel::compare::compare;
 use crate::order::Layout;
 
-/// Turns record batches into [`Rows`] and back.
+/// Encodes record batches as [`Rows`], and decodes rows.
 ///
-/// Rows compare as bytes the way the records compare under the order; records that differ in other
-/// columns only are in an order of no meaning. Equal rows are equal bytes. The layout's rule and the
-/// place in the input play no part.
+/// Rows compare as bytes like the records under the order. The order of records that differ only in
+/// other columns is arbitrary. Equal records have equal rows. The layout's rule and the position in
+/// the input play no part.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -44,7 +44,8 @@ use crate::order::Layout;
 ///
 /// # Cost
 /// Numbers without nulls are written at about the speed of a copy; see the bench `rows`. Rows of
-/// layouts with a [`Layout::stride`] take no memory but their bytes, all others four bytes more.
+/// layouts with a [`Layout::stride`] take no memory but their bytes, all other rows four bytes
+/// more.
 #[derive(Debug)]
 pub struct RowEncoder {
     layout: Layout,
@@ -54,26 +55,27 @@ pub struct RowEncoder {
 /// Encoded rows; see [`RowEncoder`].
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// As long as it ever was: memory is not cleared again. It begins where a cache line does, so that few stores
-    /// of a row lie across two: 8 columns of 8 bytes are written in a tenth less time, 16 in a sixth.
+    /// Never shrinks, so that memory is cleared only once. Starts at a cache line, so that few
+    /// stores of a row cross a line: 8 columns of 8 bytes are written in a tenth less time, 16 in a
+    /// sixth.
     bytes: MutableBuffer,
     used: usize,
     len: usize,
-    /// Bytes of every row; nothing if `ends` says where each one ends.
+    /// Bytes of every row, or `None` if `ends` holds the end of each row.
     stride: Option<usize>,
     ends: Vec<u32>,
 }
 
-/// Rows one behind the other, and whatever is behind them.
+/// Consecutive rows, and all bytes after the rows.
 pub(super) enum Stretch<'a> {
-    /// The first `count` of `stride` bytes each.
+    /// The first `count` rows, of `stride` bytes each.
     Strided { bytes: &'a [u8], stride: usize, count: usize },
-    /// From `start` on, ending at `ends`.
+    /// Rows from `start` on, ending at `ends`.
     Ended { bytes: &'a [u8], start: usize, ends: &'a [u32] },
 }
 
 impl Stretch<'_> {
-    /// How many rows there are, and their bytes.
+    /// Returns the number of rows, and of their bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         match *self {
             Self::Strided { stride, count, .. } => (count, stride * count),
@@ -93,20 +95,20 @@ impl Clone for Rows {
 }
 
 impl Rows {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes of row `index`.
+    /// Returns the bytes of row `index`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the index is out of bounds.
     #[inline]
     pub fn row(&self, index: usize) -> &[u8] {
         assert!(index < self.len, "row {index} of {}", self.len);
@@ -116,10 +118,10 @@ impl Rows {
         }
     }
 
-    /// How rows `a` and `b` compare.
+    /// Compares rows `a` and `b`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If an index is out of bounds.
     #[inline]
     pub fn compare(&self, a: usize, b: usize) -> Ordering {
         assert!(a < self.len && b < self.len, "rows {a} and {b} of {}", self.len);
@@ -128,7 +130,7 @@ impl Rows {
         compare(&self.bytes[start_a..self.used], len_a, &self.bytes[start_b..self.used], len_b)
     }
 
-    /// Where a row begins, and its bytes.
+    /// Returns the start and the length of a row.
     #[inline(always)]
     fn place(&self, index: usize) -> (usize, usize) {
         match self.stride {
@@ -140,31 +142,31 @@ impl Rows {
         }
     }
 
-    /// All rows, in their order.
+    /// Iterates over all rows, in sequence.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len).map(|index| self.row(index))
     }
 
-    /// All bytes, one row behind the other.
+    /// Returns all bytes, one row after the other.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
 
-    /// Bytes of every row, if they are all the same.
+    /// Returns the bytes of every row, if all rows have one length.
     pub fn stride(&self) -> Option<usize> {
         self.stride.filter(|_| self.len > 0)
     }
 
-    /// Removes all rows; keeps the memory.
+    /// Removes all rows, and keeps the memory.
     pub fn clear(&mut self) {
         (self.used, self.len, self.stride) = (0, 0, None);
         self.ends.clear();
     }
 
-    /// Where some rows lie.
+    /// Returns the bytes of a range of rows.
     ///
     /// # Panics
-    /// If there are no such rows.
+    /// If the range is out of bounds.
     pub(super) fn stretch(&self, range: Range<usize>) -> Stretch<'_> {
         assert!(range.start <= range.end && range.end <= self.len, "rows {range:?}");
         match self.stride {
@@ -179,7 +181,7 @@ impl Rows {
         }
     }
 
-    /// Adds a row that lies elsewhere.
+    /// Appends a copy of a row.
     pub(super) fn push(&mut self, row: &[u8]) -> Result<()> {
         room(self, row.len())?.copy_from_slice(row);
         if !self.is_empty() && self.stride != Some(row.len()) {
@@ -189,7 +191,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Adds the rows of `other`.
+    /// Appends the rows of `other`.
     pub(super) fn extend(&mut self, other: &Self) -> Result<()> {
         room(self, other.used)?.copy_from_slice(other.bytes());
         match other.stride {
@@ -210,26 +212,26 @@ impl Rows {
         Ok(())
     }
 
-    /// Room for more rows, of `bytes` bytes in all, without another allocation.
+    /// Reserves memory for more rows, of `bytes` bytes in all.
     pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
         self.ends.reserve(rows);
         let more = (self.used + bytes).saturating_sub(self.bytes.len());
         self.bytes.extend_zeros(more);
     }
 
-    /// Bytes that are allocated.
+    /// Returns the number of allocated bytes.
     pub(super) fn capacity(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
     }
 
-    /// The bytes of all rows, and where each ends.
+    /// Returns the bytes of all rows, and the end of each row.
     pub(super) fn into_parts(mut self) -> (MutableBuffer, Vec<u32>) {
         self.materialize();
         self.bytes.truncate(self.used);
         (self.bytes, self.ends)
     }
 
-    /// Rows one behind the other, which end at `ends`.
+    /// Makes rows of `bytes`, with the end of each row in `ends`.
     pub(super) fn from_parts(bytes: MutableBuffer, ends: Vec<u32>) -> Self {
         Self { used: bytes.len(), len: ends.len(), bytes, stride: None, ends }
     }
@@ -238,7 +240,7 @@ impl Rows {
         if index == 0 { 0 } else { self.ends[index - 1] as usize }
     }
 
-    /// Adds `count` rows of `stride` bytes each that were written behind those in use.
+    /// Adds `count` rows of `stride` bytes each, already written after the bytes in use.
     fn add_strided(&mut self, count: usize, stride: usize) {
         if self.is_empty() {
             self.stride = Some(stride);
@@ -251,7 +253,7 @@ impl Rows {
         self.len += count;
     }
 
-    /// Says where each row ends, if all are of one length so far.
+    /// Fills `ends` if all rows had one length so far.
     fn materialize(&mut self) {
         if let Some(stride) = self.stride.take() {
             self.ends.clear();
@@ -261,43 +263,45 @@ impl Rows {
 }
 
 impl RowEncoder {
-    /// An encoder of the rows of `layout`.
+    /// Creates an encoder of the rows of `layout`.
     pub fn new(layout: &Layout) -> Self {
         let layout = layout.standing_alone();
         Self { encoder: Encoder::new(&layout), layout }
     }
 
-    /// An encoder of keys of `layout`: of record batches with the columns of the key alone, in its order, it makes what
-    /// rows in batches of the layout begin with, and what a [`Cursor`](crate::Cursor) looks for.
+    /// Creates an encoder of the keys of `layout`, from record batches with the columns of the key
+    /// alone, in the order of the key. Encoded keys are prefixes of rows in batches of the layout,
+    /// and the search keys of a [`Cursor`](crate::Cursor).
     pub fn of_keys(layout: &Layout) -> Self {
         let layout = layout.of_keys();
         Self { encoder: Encoder::new(&layout), layout }
     }
 
-    /// The rows of `batch`.
+    /// Encodes `batch`.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the record batch is not of the layout's schema; [`Error::Value`]
-    /// if a row is longer than 2 GiB, or all of them than 4 GiB: take a smaller record batch.
+    /// [`Error::SchemaMismatch`] if the record batch does not have the layout's schema;
+    /// [`Error::Value`] if a row is longer than 2 GiB, or all rows than 4 GiB: take a smaller
+    /// record batch.
     pub fn encode(&self, batch: &RecordBatch) -> Result<Rows> {
         let mut rows = Rows::default();
         self.append(batch, &mut rows)?;
         Ok(rows)
     }
 
-    /// The rows of `batch` in place of those in `rows`, whose memory is used again.
+    /// Replaces `rows` by the rows of `batch`, in the same memory.
     ///
     /// # Errors
-    /// As [`RowEncoder::encode`]; there are no rows then.
+    /// As [`RowEncoder::encode`]; `rows` is then empty.
     pub fn encode_into(&self, batch: &RecordBatch, rows: &mut Rows) -> Result<()> {
         rows.clear();
         self.append(batch, rows)
     }
 
-    /// Adds the rows of `batch` behind those in `rows`, which this encoder has written.
+    /// Appends the rows of `batch` to `rows`, which this encoder must have written.
     ///
     /// # Errors
-    /// As [`RowEncoder::encode`]; `rows` is then as it was.
+    /// As [`RowEncoder::encode`]; `rows` then keeps its earlier rows.
     pub fn append(&self, batch: &RecordBatch, rows: &mut Rows) -> Result<()> {
         let count = batch.num_rows();
         let prepared = self.encoder.prepare_assuming_fixed(batch)?;
@@ -309,7 +313,7 @@ impl RowEncoder {
             }
         }
         let prepared = match prepared.stride() {
-            // In vain: the lengths are needed.
+            // The assumption was wrong: compute the lengths.
             Some(_) => self.encoder.prepare(batch, 0)?,
             None => prepared,
         };
@@ -331,20 +335,20 @@ impl RowEncoder {
         }
     }
 
-    /// The record batch of some rows, with all columns of the layout's schema.
+    /// Decodes a range of rows into a record batch with all columns of the layout's schema.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if these are not rows of this layout; [`Error::Value`] if a column cannot
-    /// hold so many bytes: decode fewer rows.
+    /// [`Error::Corrupt`] if the rows do not belong to this layout; [`Error::Value`] if a column
+    /// cannot hold as many bytes: decode fewer rows.
     ///
     /// # Panics
-    /// If there are no such rows.
+    /// If the range is out of bounds.
     pub fn decode(&self, rows: &Rows, range: Range<usize>) -> Result<RecordBatch> {
         let stretch = rows.stretch(range);
         Decoder::of_all(&self.layout)?.decode_stretch(&stretch)
     }
 
-    /// The record batch of rows that lie anywhere.
+    /// Decodes rows that lie anywhere.
     ///
     /// # Errors
     /// As [`RowEncoder::decode`].
@@ -354,12 +358,12 @@ impl RowEncoder {
     }
 }
 
-/// `rows`, which were empty, are now `count` rows of `stride` bytes each.
+/// Marks the bytes of `rows`, previously empty, as `count` rows of `stride` bytes each.
 pub(super) fn finish_strided(rows: &mut Rows, count: usize, stride: usize) {
     (rows.used, rows.len, rows.stride) = (count * stride, count, Some(stride));
 }
 
-/// `rows`, which were empty, now have `lengths`; they lie within the room that was made.
+/// Marks the bytes of `rows`, previously empty, as rows of `lengths`. The bytes must be reserved.
 pub(super) fn finish(rows: &mut Rows, lengths: Vec<u32>) {
     rows.len = lengths.len();
     rows.ends.extend(lengths.iter().scan(0, |end, length| {
@@ -369,7 +373,7 @@ pub(super) fn finish(rows: &mut Rows, lengths: Vec<u32>) {
     rows.used = rows.ends.last().map_or(0, |&end| end as usize);
 }
 
-/// Room for `bytes` more bytes behind those in use.
+/// Returns `bytes` more bytes after the bytes in use, and grows the memory if needed.
 pub(super) fn room(rows: &mut Rows, bytes: usize) -> Result<&mut [u8]> {
     let end = rows.used.checked_add(bytes).filter(|&end| u32::try_from(end).is_ok());
     let end = end.ok_or_else(|| Error::Value {
@@ -378,7 +382,7 @@ pub(super) fn room(rows: &mut Rows, bytes: usize) -> Result<&mut [u8]> {
     })?;
     if rows.bytes.len() < end {
         if rows.used == 0 {
-            // Nothing to keep, and no pass over memory that is fresh from the system.
+            // Nothing to copy, and fresh memory from the system needs no clearing.
             rows.bytes = MutableBuffer::from_len_zeroed(end);
         } else {
             rows.bytes.resize(end.max(rows.bytes.len() * 2), 0);

@@ -1,4 +1,4 @@
-//! Nulls among the codes of numbers of four bytes and more, without a marker byte.
+//! Escape codes: nulls among the codes of numbers of four bytes and more, without a marker byte.
 //!
 //! With `c` the ordered code of a value, ascending, and `M` the greatest number of its width:
 //!
@@ -7,11 +7,11 @@
 //! null above the values     null -> M     c -> c         M - 1 -> M - 1 00     M -> M - 1 01
 //! ```
 //!
-//! `desc` complements all of it, and turns around which of the two puts nulls where they belong. The values that take
-//! a byte more are the two greatest of the type, whatever the order is, so that they are rare.
+//! `desc` complements all bytes, and swaps the two ways, so that nulls keep their position. Values
+//! with an extra byte are the two greatest of the type, whatever the order, and so are rare.
 //!
-//! Invariant: the codes have the order of the values with the null before or behind them, and none is a prefix of
-//! another. They follow from the type and the order of the column alone.
+//! Invariant: the codes have the order of the values, with the null before or after the values, and
+//! no code is a prefix of another. The type and the order of the column alone determine the codes.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -23,10 +23,10 @@ use super::tile::Tile;
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 
-/// How the codes of a column make room for that of its null.
+/// How the codes of a column leave a code for the null.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Escape {
-    /// The null is below the values, before a complement.
+    /// True if the null is below the values, before a complement.
     low: bool,
     descending: bool,
 }
@@ -35,7 +35,7 @@ pub(super) struct Escape {
 #[derive(Clone, Copy, Debug)]
 struct Code<W> {
     code: W,
-    /// A byte more stands behind it.
+    /// True if an extra byte follows.
     is_longer: bool,
     behind: u8,
 }
@@ -45,11 +45,12 @@ impl<W: Word> Code<W> {
         W::BYTES + usize::from(self.is_longer)
     }
 
-    /// Writes it to the start of `out`; what is behind it stays as it is.
+    /// Writes the code to the start of `out`. Bytes after the code stay unchanged.
     #[inline(always)]
     fn write(self, out: &mut [u8]) {
         match out.get_mut(..W::BYTES + 1) {
-            // Which are longer is not to be predicted: of others the code is written over the byte.
+            // Longer codes are unpredictable: the extra byte is written always, and a short code
+            // overwrites the byte.
             Some(out) => {
                 out[W::BYTES - 1 + usize::from(self.is_longer)] = self.behind;
                 self.code.write_big(&mut out[..W::BYTES]);
@@ -62,13 +63,14 @@ impl<W: Word> Code<W> {
     }
 }
 
-/// A code of a column's width.
+/// A decoded code of a column's width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read<W> {
-    /// The ordered code of the value, ascending; of the lesser of two that are longer.
+    /// Ordered code of the value, ascending; for a longer code, of the lesser of the two greatest
+    /// values.
     pub(super) value: W,
     pub(super) is_null: bool,
-    /// A byte more says which of the two it is.
+    /// True if an extra byte selects one of the two greatest values.
     pub(super) is_longer: bool,
 }
 
@@ -77,20 +79,20 @@ impl Escape {
         Self { low: slot.low_nulls(), descending: slot.descending }
     }
 
-    /// The code of a null.
+    /// Returns the code of a null.
     #[inline(always)]
     fn null<W: Word>(self) -> W {
         W::filled(!self.low).flipped(self.descending)
     }
 
-    /// What the codes of the two greatest values begin with, before a complement.
+    /// Returns the common prefix of the codes of the two greatest values, before a complement.
     #[inline(always)]
     fn longer<W: Word>(self) -> W {
         W::filled(true).less(u8::from(!self.low))
     }
 
-    /// The code of the value whose ordered code is `value`, ascending, or of a null. Which values are null is not to be
-    /// predicted.
+    /// Returns the code of a null, or of the value with the ordered code `value`, ascending. Has no
+    /// branch: nulls are unpredictable.
     #[inline(always)]
     fn code<W: Word>(self, value: W, is_valid: bool) -> Code<W> {
         let is_longer = is_longer(value) & is_valid;
@@ -103,7 +105,7 @@ impl Escape {
         if self.descending { 0xff } else { 0 }
     }
 
-    /// What `code` stands for.
+    /// Decodes `code`.
     #[inline(always)]
     pub(super) fn read<W: Word>(self, code: W) -> Read<W> {
         let code = code.flipped(self.descending);
@@ -115,14 +117,15 @@ impl Escape {
     }
 }
 
-/// Whether the value with this ordered code, ascending, takes a byte more.
+/// Returns true if the value with this ordered code, ascending, takes an extra byte.
 #[inline(always)]
 fn is_longer<W: Word>(value: W) -> bool {
     let top = W::filled(true);
     (value == top) | (value == top.less(1))
 }
 
-/// Adds a byte to the length of each row whose value takes one more; true if there are such rows.
+/// Adds a byte to the length of each row whose value takes an extra byte. Returns true if there are
+/// such rows.
 pub(super) fn add_longer(slot: &Slot, column: &Column, lengths: &mut [u32]) -> bool {
     let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
     else {
@@ -146,10 +149,10 @@ pub(super) fn add_longer(slot: &Slot, column: &Column, lengths: &mut [u32]) -> b
     any != 0
 }
 
-/// Rows that are looked at together: bits of a word.
+/// Rows processed together: the bits of a word.
 const BLOCK: usize = 64;
 
-/// Calls `f` with the code of each row and the target of each.
+/// Calls `f` with the code and the target of each row.
 #[inline(always)]
 fn for_each_code<W: Word, T>(
     slot: &Slot,
@@ -173,7 +176,8 @@ fn for_each_code<W: Word, T>(
     });
 }
 
-/// Writes the codes of a tile, all of one width. True if a value has none: the rows are then wrong.
+/// Writes the codes of a tile, all of one width. Returns true if a value takes an extra byte: the
+/// rows are then wrong.
 pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     let OrderedCode::Fixed(width, kind) = slot.code else { return false };
     let mut escaped = false;
@@ -190,7 +194,7 @@ pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     escaped
 }
 
-/// Writes the codes of a tile, some of which are longer, and moves the cursors behind them.
+/// Writes the codes of a tile, some with an extra byte, and moves the cursors past the codes.
 pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     let OrderedCode::Fixed(width, kind) = slot.code else { return };
     let rows = tile.rows.clone();
@@ -202,7 +206,7 @@ pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     }));
 }
 
-/// One past the code at `at`, which is within the row.
+/// Returns the end of the code at `at`, which may lie beyond the row.
 #[inline]
 pub(super) fn skip(slot: &Slot, row: &[u8], at: usize) -> usize {
     let end = at + slot.code.width();
@@ -213,24 +217,24 @@ pub(super) fn skip(slot: &Slot, row: &[u8], at: usize) -> usize {
     end + usize::from(is_longer)
 }
 
-/// What was read of a row.
+/// A code that was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken<W> {
-    /// The ordered code of the value, ascending; of a null any.
+    /// Ordered code of the value, ascending; arbitrary for a null.
     pub(super) value: W,
     pub(super) is_null: bool,
     /// Bytes of the code.
     pub(super) len: usize,
-    /// Whether an encoder can have written it.
+    /// True if an encoder can have written the code.
     pub(super) fits: bool,
 }
 
-/// Reads the code at the start of `near`, which may be more than the row. Nothing if it is shorter than any code. Which
-/// values are null, and which longer, is not to be predicted.
+/// Reads the code at the start of `near`, which may reach beyond the row. Returns `None` if `near`
+/// is shorter than any code. Has no branch: nulls and longer codes are unpredictable.
 #[inline(always)]
 pub(super) fn take<W: Word>(escape: Escape, near: &[u8]) -> Option<Taken<W>> {
     let Read { value, is_null, is_longer } = escape.read(W::read_big(near.get(..W::BYTES)?));
-    // Without a byte behind it, one that no encoder writes.
+    // If no byte follows, an invalid byte stands in.
     let tail = near.get(W::BYTES).map_or(2, |tail| tail ^ escape.flip());
     let value = value.plus(select_unpredictable(is_longer, tail, 0));
     let len = W::BYTES + usize::from(is_longer);
@@ -249,7 +253,7 @@ mod tests {
         Escape { low: nulls_first != descending, descending }
     }
 
-    /// The code of a value by the rule of this module.
+    /// Returns the code of a value by the rule of this module.
     fn code_of<W: Word>(value: Option<W>, descending: bool, nulls_first: bool) -> Vec<u8> {
         let escape = escape(descending, nulls_first);
         let code = escape.code(value.unwrap_or(W::filled(true)), value.is_some());
@@ -258,7 +262,7 @@ mod tests {
         out
     }
 
-    /// The value at the start of `near`, if there is one, and the bytes of its code.
+    /// Returns the value at the start of `near`, if any, and the bytes of its code.
     fn taken<W: Word>(escape: Escape, near: &[u8]) -> Option<(Option<W>, usize)> {
         let taken = take::<W>(escape, near).filter(|taken| taken.fits)?;
         Some(((!taken.is_null).then_some(taken.value), taken.len))
@@ -291,8 +295,8 @@ mod tests {
         }
     }
 
-    /// Codes ascend with the values and the null, none is a prefix of another, and each is read back; only the two
-    /// greatest values take a byte more.
+    /// Checks that codes ascend with the values and the null, that no code is a prefix of another,
+    /// and that each code is read back. Only the two greatest values take an extra byte.
     fn check<W: Word + std::fmt::Debug>(values: impl Iterator<Item = W> + Clone, longer: usize) {
         for (descending, nulls_first) in OPTIONS {
             let mut codes: Vec<Vec<u8>> =
@@ -308,7 +312,7 @@ mod tests {
             let null = code_of::<W>(None, descending, nulls_first);
             assert_eq!(taken::<W>(escape(descending, nulls_first), &null), Some((None, W::BYTES)));
             codes.insert(if nulls_first { 0 } else { codes.len() }, null);
-            // Of codes in order the next one is the first that could begin as another does.
+            // In sorted codes, only the next code can start with the current one.
             for pair in codes.windows(2) {
                 assert!(pair[0] < pair[1] && !pair[1].starts_with(&pair[0]), "{pair:x?}");
             }
@@ -345,7 +349,7 @@ mod tests {
 
     #[test]
     fn every_pair_of_rows_of_two_columns_is_in_order() {
-        // Values of both edges and the middle: those of three bits, spread over the byte.
+        // Values of both edges and the middle: three bits, spread over the byte.
         let values = [None, Some(0), Some(1), Some(2), Some(127), Some(253), Some(254), Some(255)];
         let rows: Vec<[Option<u8>; 2]> =
             values.iter().flat_map(|&a| values.map(|b| [a, b])).collect();
@@ -373,7 +377,7 @@ mod tests {
             numbers[at] = u32::MAX;
             numbers[100] = u32::MAX - 1;
             numbers[99] = 0;
-            // What lies under a null is not looked at.
+            // The value of a null is ignored.
             numbers[70] = u32::MAX;
             let values = ScalarBuffer::from(numbers).into_inner();
             let nulls = Some(NullBuffer::from_iter((0..131).map(|row| row != 70)));

@@ -1,4 +1,4 @@
-//! Fixed-width values to ordered codes and back.
+//! Conversion of fixed-width values to ordered codes and back.
 //!
 //! With `x` the value as an unsigned number: integers are `x ^ flip`, floats `x ^ (sign(x) | top) ^
 //! flip`, then big-endian. `flip` holds the sign bit of signed types and all ones when descending.
@@ -7,7 +7,7 @@ use arrow_buffer::{ArrowNativeType, i256};
 
 use crate::order::code::Kind;
 
-/// An unsigned number of one of the widths that values have.
+/// An unsigned number of one of the widths of values.
 pub(crate) trait Word: Copy + PartialEq {
     const BYTES: usize;
     /// The number as a value of Arrow.
@@ -19,26 +19,28 @@ pub(crate) trait Word: Copy + PartialEq {
     fn write_big(self, bytes: &mut [u8]);
     fn code(self, kind: Kind, descending: bool) -> Self;
     fn value(self, kind: Kind, descending: bool) -> Self;
-    /// The number with all bits set if `ones`, else 0.
+    /// Returns the number with all bits set if `ones`, else 0.
     fn filled(ones: bool) -> Self;
-    /// The number if `keep`, else 0.
+    /// Returns the number if `keep`, else 0.
     fn and_if(self, keep: bool) -> Self;
-    /// The number plus `count`; wraps around.
+    /// Adds `count`; wraps around.
     fn plus(self, count: u8) -> Self;
-    /// The number less `count`; wraps around.
+    /// Subtracts `count`; wraps around.
     fn less(self, count: u8) -> Self;
-    /// The number, all bits complemented if `flip`.
+    /// Complements all bits if `flip`.
     fn flipped(self, flip: bool) -> Self;
-    /// 64 bits of it, the most significant being part 0; all of a narrower number.
+    /// Returns 64 bits of the number, the most significant being part 0; all bits of a narrower
+    /// number.
     fn part(self, index: usize) -> u64;
 }
 
-/// Moves the parts of an interval, which Arrow holds least significant first, into place.
+/// Swaps the parts of an interval, which Arrow holds least significant first.
 fn swap_day_time(value: u64) -> u64 {
     value.rotate_left(32)
 }
 
-/// Months, days and nanoseconds, which Arrow holds in this order, most significant first; and back.
+/// Moves months, days and nanoseconds, which Arrow holds in this order, to most significant first;
+/// or back.
 fn swap_month_day_nano(value: u128, back: bool) -> u128 {
     let part = |shift: u32, bits: u32| value >> shift & ((1 << bits) - 1);
     if back {
@@ -48,7 +50,7 @@ fn swap_month_day_nano(value: u128, back: bool) -> u128 {
     }
 }
 
-/// The sign bits of the parts.
+/// Sign bits of the parts.
 const DAY_TIME: u64 = 1 << 63 | 1 << 31;
 const MONTH_DAY_NANO: u128 = 1 << 127 | 1 << 95 | 1 << 63;
 
@@ -92,7 +94,7 @@ macro_rules! word {
                     Kind::Float => {
                         self ^ ((self as $signed >> (<$unsigned>::BITS - 1)) as $unsigned | TOP)
                     }
-                    // Only of the widths of these types: the casts change nothing.
+                    // Called only for the widths of these types: the casts change nothing.
                     Kind::DayTime => (swap_day_time(self as u64) ^ DAY_TIME) as Self,
                     Kind::MonthDayNano => {
                         (swap_month_day_nano(self as u128, false) ^ MONTH_DAY_NANO) as Self
@@ -255,7 +257,8 @@ macro_rules! with_word {
 }
 pub(crate) use with_word;
 
-/// Runs `$body` with `$constant` the kind: a loop for each, none that asks for it.
+/// Runs `$body` with `$constant` as the kind: compiles one loop for each kind, without a test
+/// inside.
 macro_rules! with_kind {
     ($kind:expr, $constant:ident => $body:expr) => {{
         use $crate::order::code::Kind;

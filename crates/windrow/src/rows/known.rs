@@ -1,4 +1,4 @@
-//! What a row knows of its payload, and a row filled with what an older one knows.
+//! Known payload columns of a row, and rows filled with known values of an older row.
 //!
 //! ```text
 //!           key, then, sequence    null bits   fixed    bodies        tail
@@ -6,11 +6,11 @@
 //! older   | 07 ...               | 111       | 4 5 8  | 01 c  | 00  | 00 |
 //! filled  | of the newer         | 111       | 7 5 9  | 02 ab | 00  | of the newer |
 //! ```
-//! Columns of the order are those of the newer row. Nested and encoded values have their nulls in their bodies; a union is
-//! null where the field that it holds is.
+//! The columns of the order come from the newer row. Nested and encoded values contain their nulls
+//! in their bodies; a union is null if its field is null.
 //!
-//! Invariant: what is filled is a row of the layout, with the rank of the newer row. It does not matter which two of
-//! neighbouring rows are put together first.
+//! Invariant: a filled row is a row of the layout, with the rank of the newer row. Filling is
+//! associative: the result does not depend on which neighbouring rows are combined first.
 
 use super::nested::Form;
 use super::row_ref::RowRef;
@@ -23,22 +23,22 @@ use crate::order::{Layout, Sequence, Tail};
 pub(crate) struct Payload {
     layout: Layout,
     fields: Vec<Field>,
-    /// Bytes of null bits, and of these and the fixed values.
+    /// Bytes of null bits, and bytes of null bits and fixed values.
     bits: usize,
     head: usize,
-    /// What a row has that knows all.
+    /// The known columns of a row without nulls, in the form of [`Payload::note`].
     all: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Field {
     code: PayloadCode,
-    /// Where a fixed value stands in the head.
+    /// Position of a fixed value in the head.
     at: usize,
     nulls: Nulls,
 }
 
-/// What says whether a value is null.
+/// Location of a value's null flag.
 #[derive(Debug)]
 enum Nulls {
     None,
@@ -71,7 +71,8 @@ impl Payload {
         Self { layout: layout.clone(), fields, bits, head, all }
     }
 
-    /// Notes in `known` which columns `row` knows: the null bits, and a byte for each nested or encoded value.
+    /// Writes the known columns of `row` to `known`: the null bits, and a byte for each nested or
+    /// encoded value.
     pub(crate) fn note(&self, row: &[u8], known: &mut Vec<u8>) {
         known.clear();
         let start = self.start(row);
@@ -86,13 +87,13 @@ impl Payload {
         known.resize(self.all.len(), 0);
     }
 
-    /// Whether these are all columns.
+    /// Returns true if `known` covers all columns.
     pub(crate) fn is_all(&self, known: &[u8]) -> bool {
         known == self.all
     }
 
-    /// Writes `newer` to `out`, with the values of `older` where it has none. Of bytes that are no rows of the layout it
-    /// writes the newer ones.
+    /// Writes `newer` to `out`, with nulls replaced by the values of `older`. Copies `newer` if the
+    /// bytes are not rows of the layout.
     pub(crate) fn fill(&self, newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
         out.clear();
         if self.filled(newer, older, out).is_none() {
@@ -117,7 +118,7 @@ impl Payload {
                 Some(is_known) => is_known,
                 None => field.bit_is_set(heads[at]),
             };
-            // Unions have several nulls.
+            // Unions have several nulls: the older null does not replace the newer.
             let is_taken = !is_known(0) && is_known(1);
             out.extend_from_slice(bodies[usize::from(is_taken)]);
             (new, old) = (new + bodies[0].len(), old + bodies[1].len());
@@ -126,7 +127,7 @@ impl Payload {
         Some(())
     }
 
-    /// True for a row that deletes its key.
+    /// Returns true for a row that deletes its key.
     pub(crate) fn is_tombstone(&self, row: &[u8]) -> bool {
         matches!(self.layout.tail(), Tail::Tombstone(_)) && row.last() == Some(&1)
     }
@@ -135,7 +136,7 @@ impl Payload {
         self.fields.iter().filter(|field| field.code.varies())
     }
 
-    /// Where the payload starts.
+    /// Returns the start of the payload.
     fn start(&self, row: &[u8]) -> usize {
         if self.bodies().next().is_none() {
             return row.len().saturating_sub(self.layout.tail().len() + self.head);
@@ -161,7 +162,8 @@ impl Field {
         }
     }
 
-    /// Whether a body, with its length in front, is that of a value, if that is what says so.
+    /// Returns true if a body, length included, is a value and not a null; `None` if the body does
+    /// not contain its null.
     fn body_is_known(&self, body: &[u8]) -> Option<bool> {
         let Nulls::Body(node) = &self.nulls else { return None };
         let code = length::take(body).map_or(&[][..], |(_, bytes)| &body[bytes..]);
@@ -169,7 +171,7 @@ impl Field {
     }
 }
 
-/// The length and the bytes of the body at `at`.
+/// Returns the body at `at`, with its length in front.
 fn body(row: &[u8], at: usize) -> Option<&[u8]> {
     let (len, bytes) = length::take(row.get(at..)?)?;
     row.get(at..at + bytes + len)

@@ -1,4 +1,4 @@
-//! What columns of fixed width are to the kernels, and what makes codes of their numbers.
+//! Parameters of the kernels for columns of fixed width, and for the codes of numbers.
 
 use arrow_buffer::NullBuffer;
 
@@ -6,7 +6,7 @@ use crate::kernel::rows::{Bits, Code};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 
-/// Bytes of the numbers of a slot, if they are of those that kernels turn from columns to rows: 4, 8 or 16.
+/// Returns the bytes of a slot's numbers, if kernels encode such columns: 4, 8 or 16.
 pub(crate) fn number_width(code: OrderedCode) -> Option<usize> {
     match code {
         OrderedCode::Fixed(width @ (4 | 8), Kind::Unsigned | Kind::Signed | Kind::Float)
@@ -15,7 +15,7 @@ pub(crate) fn number_width(code: OrderedCode) -> Option<usize> {
     }
 }
 
-/// The constants of a slot of numbers; of 16 bytes, those of the upper half.
+/// Returns the constants of a slot of numbers; for 16 bytes, of the upper half.
 pub(crate) fn slot_code(slot: &Slot) -> Code {
     let (width, kind) = match slot.code {
         OrderedCode::Fixed(width, kind) => (width.min(8), kind),
@@ -32,7 +32,7 @@ pub(crate) fn slot_code(slot: &Slot) -> Code {
     if !slot.escapes {
         return Code { big: true, ..code };
     }
-    // As `escape` has it, of codes that are complemented already.
+    // The constants of `escape`, for codes that are already complemented.
     let complement = if slot.descending { ones } else { 0 };
     let (delta, null, longer, edge) = match (slot.low_nulls(), slot.descending) {
         (true, false) => (1, 0, ones, ones),
@@ -44,15 +44,15 @@ pub(crate) fn slot_code(slot: &Slot) -> Code {
     Code { delta, null, longer, edge, big: true, escapes: true, ..code }
 }
 
-/// The constants of a payload column: the value as it is, a null as zeros.
+/// Constants of a payload column: values unchanged, nulls as zeros.
 pub(crate) const RAW: Code = Code::RAW;
 
-/// The bits of a validity, if there is one.
+/// Returns the bits of an optional null buffer.
 pub(crate) fn validity(nulls: &Option<NullBuffer>) -> Option<Bits<'_>> {
     nulls.as_ref().map(bits)
 }
 
-/// The bits of a validity.
+/// Returns the bits of a null buffer.
 pub(crate) fn bits(nulls: &NullBuffer) -> Bits<'_> {
     Bits { bytes: nulls.validity(), first: nulls.offset() }
 }

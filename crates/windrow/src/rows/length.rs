@@ -1,12 +1,12 @@
 //! Lengths of varying payload: LEB128 in its shortest form, one byte up to 127.
 //!
-//! Invariant: one form for each number, so that equal rows are equal bytes, and none is a prefix of
+//! Invariant: each number has one form, so that equal rows have equal bytes. No form is a prefix of
 //! another.
 
-/// The longest length: five bytes for 32 bits.
+/// Bytes of the longest length: five for 32 bits.
 pub(super) const LONGEST: usize = 5;
 
-/// Bytes that the length `len` takes.
+/// Returns the number of bytes of the length `len`.
 #[inline(always)]
 pub(super) fn len_of(len: usize) -> usize {
     if len < 0x80 { 1 } else { longer_len_of(len) }
@@ -37,8 +37,8 @@ fn put_longer(mut len: usize, out: &mut [u8]) -> usize {
     at + 1
 }
 
-/// The length at the start of `bytes`, and the bytes that it takes; nothing if there is none or it
-/// is not in its shortest form.
+/// Reads the length at the start of `bytes`. Returns the length and its number of bytes, or `None`
+/// if the length is incomplete, not in its shortest form, or over 32 bits.
 #[inline(always)]
 pub(super) fn take(bytes: &[u8]) -> Option<(usize, usize)> {
     match bytes.first() {

@@ -1,11 +1,11 @@
-//! Adjacent columns of fixed width, to be written in one go by the kernels.
+//! Groups of adjacent columns of fixed width, which kernels write in one go.
 //!
 //! ```text
 //! | mark | bool | i16 | mark | i64 | mark | i64 | i64 | i64 | mark | binary(20) | mark | text
 //!   \_____ bytes ____/    \________ cells _______/ \_ numbers /  bytes   raw       bytes   other
 //! ```
 //!
-//! Invariant: a group is of one form, and of more than one field only where the kernels write these together.
+//! Invariant: a group has one form. It has several fields only if the kernels write them together.
 
 use std::ops::Range;
 
@@ -22,30 +22,30 @@ use crate::order::{Layout, Slot};
 /// The marker or the value of a slot, or the value of a payload column.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
-    /// Its position among the slots, or in the payload.
+    /// Position among the slots, or in the payload.
     pub(super) at: usize,
     marker: bool,
 }
 
-/// Fields next to each other that are written together.
+/// Adjacent fields that are written together.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) fields: Vec<Field>,
     form: Form,
 }
 
-/// What fields are to the kernels.
+/// Form of a field for the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// One or two bytes that stand for themselves.
+    /// One or two bytes, written one by one.
     Bytes,
     /// Numbers of 4, 8 or 16 bytes.
     Numbers(usize),
-    /// The same of 4 or 8 bytes, each behind its marker.
+    /// Numbers of 4 or 8 bytes, each after its marker.
     Cells(usize),
-    /// A column whose bytes are moved as they are, or complemented.
+    /// A column whose bytes are copied unchanged or complemented.
     Raw,
-    /// A column that they have no path for.
+    /// A column without a kernel.
     Other,
 }
 
@@ -78,7 +78,7 @@ fn add(groups: &mut Vec<Group>, form: Form, field: Field) {
     }
 }
 
-/// The slots of `layout`.
+/// Groups the slots of `layout`.
 pub(super) fn slot_groups(layout: &Layout) -> Vec<Group> {
     let mut groups = Vec::new();
     for (at, slot) in layout.slots().iter().enumerate() {
@@ -95,7 +95,7 @@ pub(super) fn slot_groups(layout: &Layout) -> Vec<Group> {
     groups
 }
 
-/// The payload of `layout`: what of it stands in the head.
+/// Groups the payload columns of `layout` in the head.
 pub(super) fn payload_groups(layout: &Layout) -> Vec<Group> {
     let mut groups = Vec::new();
     for (at, &(_, code)) in layout.payload().iter().enumerate() {
@@ -106,7 +106,7 @@ pub(super) fn payload_groups(layout: &Layout) -> Vec<Group> {
     groups
 }
 
-/// The fields of a group as the kernels take them.
+/// The fields of a group in the kernels' form.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     Numbers(Lanes<'a>),
@@ -116,8 +116,8 @@ pub(super) enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Slots of `rows` rows, unless a kernel does not write them: `longer` are those that have values
-    /// which take a byte more than most.
+    /// Converts slots of `rows` rows, or returns `None` if no kernel writes them. `longer` marks
+    /// slots with values that take an extra byte.
     pub(super) fn of_slots(
         group: &Group,
         slots: &[Slot],
@@ -159,7 +159,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Payload columns of `rows` rows.
+    /// Converts payload columns of `rows` rows.
     pub(super) fn of_payload(
         group: &Group,
         payload: &[(usize, PayloadCode)],
@@ -202,7 +202,7 @@ impl<'a> Line<'a> {
         Some(Self::Raw(Raw { values, width: width(at), valid: validity(nulls), flip }))
     }
 
-    /// Bytes that they take in a row.
+    /// Returns the bytes of the fields in a row.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Numbers(lanes) => lanes.bytes(),
@@ -212,7 +212,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Writes them for `rows`, as [`put`].
+    /// Writes the fields of `rows` like [`put`]. Returns true if a value has no code of its width.
     pub(super) fn put<P: Places>(&self, rows: Range<usize>, places: P, out: &mut [u8]) -> bool {
         match self {
             Self::Numbers(lanes) => return put(lanes, rows, places, out),
@@ -224,7 +224,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The fields of a group that are numbers.
+/// Returns the number fields of a group.
 fn lanes<'a>(
     group: &Group,
     columns: &'a [Column],
@@ -239,7 +239,7 @@ fn lanes<'a>(
     group.fields.iter().map(lane).collect()
 }
 
-/// The marker of each row of `column`: what stands for a null, and for a value.
+/// Returns the markers of `column`: the bytes for a null and for a value.
 pub(super) fn marker_lane(column: &Column, (null, value): (u8, u8)) -> ByteLane<'_> {
     ByteLane::of(match column.nulls() {
         Some(nulls) => Source::Bits(bits(nulls), [null, value]),
@@ -247,8 +247,8 @@ pub(super) fn marker_lane(column: &Column, (null, value): (u8, u8)) -> ByteLane<
     })
 }
 
-/// The bytes of a slot of one or two, the first of them first; of a null they are zeros. `bools` stand for a
-/// Boolean that is false, and one that is true.
+/// Adds the bytes of a slot of one or two bytes, first byte first; nulls are zeros. `bools` are the
+/// bytes of false and of true.
 pub(super) fn add_bytes<'a>(
     column: &'a Column,
     code: OrderedCode,
@@ -266,9 +266,9 @@ pub(super) fn add_bytes<'a>(
             let flip = if descends { 0xff } else { 0 };
             let sign = if kind == Kind::Unsigned { 0 } else { 0x80 };
             let float = if kind == Kind::Float { 0xff } else { 0 };
-            // Least significant bytes first, as a machine that is little-endian holds them.
+            // Little-endian machines hold the least significant byte first.
             for at in (0..width).rev() {
-                // All bits but the sign are those that a negative float complements.
+                // Negative floats complement all bits but the sign.
                 let own = if at + 1 == width { sign } else { 0 };
                 let (flip, float) = (flip ^ own, float & !own);
                 let source = Source::Values { values, width, at, flip, float };
@@ -280,7 +280,7 @@ pub(super) fn add_bytes<'a>(
     Some(())
 }
 
-/// The bytes of a payload column of one or two, as they are; of a null they are zeros.
+/// Adds the bytes of a payload column of one or two bytes, unchanged; nulls are zeros.
 fn add_raw_bytes<'a>(
     column: &'a Column,
     width: usize,
@@ -296,21 +296,21 @@ fn add_raw_bytes<'a>(
     Some(())
 }
 
-/// Bytes of a row that are written at once: those of the widest block. There is nothing in tiles of such rows but to learn
-/// early that one is longer than was assumed.
+/// Bytes of a row in the widest block, which is written at once. Tiles of such narrow rows only
+/// serve to find early that a value is longer than assumed.
 const BLOCK: usize = 64;
-/// Rows of a tile of these.
+/// Rows of a tile of such narrow rows.
 const MANY_ROWS: usize = 1024;
-/// Bytes of a tile that stays in the first-level cache, so that what one block of columns has written is there for the
-/// next one.
+/// Bytes of a tile in the first-level cache, where one block of columns finds the output of the
+/// block before.
 const NEAR_TILE: usize = 16 << 10;
-/// Rows of such a tile at the least, else it is one of [`FAR_ROWS`].
+/// Minimum rows of such a tile. Wider rows use tiles of [`FAR_ROWS`].
 const NEAR_ROWS: usize = 128;
-/// Rows of a tile that stays in the second-level cache: columns are then read in stretches that are worth prefetching
-/// (`windrow-bench rows --only 50`).
+/// Rows of a tile in the second-level cache: stretches of columns are then long enough for
+/// prefetching (`windrow-bench rows --only 50`).
 const FAR_ROWS: usize = 192;
 
-/// Rows of `stride` bytes that are written column by column before going on to the next ones.
+/// Returns the number of rows of a tile, for rows of `stride` bytes.
 pub(super) fn tile_rows(stride: usize) -> usize {
     let near = NEAR_TILE / stride.max(1) / 64 * 64;
     match stride {
@@ -320,8 +320,7 @@ pub(super) fn tile_rows(stride: usize) -> usize {
     }
 }
 
-/// Writes rows of `stride` bytes, which are `lines` one behind the other and nothing else, as
-/// [`put`].
+/// Writes rows of `stride` bytes, which consist of `lines` in sequence, like [`put`].
 pub(super) fn put_tiled<'a>(
     lines: impl Iterator<Item = &'a Line<'a>> + Clone,
     stride: usize,

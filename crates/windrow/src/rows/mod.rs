@@ -1,7 +1,7 @@
-//! Rows: records as bytes that compare the way the records do.
+//! Rows: records as bytes that compare like the records.
 //!
-//! Every stage after this one sees only bytes. An [`Encoder`] writes the rows of record batches one
-//! behind the other; [`decode`] turns any list of rows back into columns, only those asked for.
+//! All later stages see only bytes. An [`Encoder`] writes the rows of record batches one after the
+//! other; [`decode`] turns any list of rows back into the wanted columns.
 //!
 //! ```text
 //! RecordBatch --prepare--> columns resolved, row lengths --encode--> | row | row | row |
@@ -9,8 +9,9 @@
 //! row = ordered slots | sequence | null bits, fixed payload | lengths and bytes | time | tail
 //! ```
 //!
-//! Invariant: see [`crate::order`]'s layout - `a < b` as bytes (without the tail) if and only if
-//! `a < b` under the layout; equal bytes if and only if equal rows. `docs/row-format.md` draws it.
+//! Invariant, with the layout of [`crate::order`]: `a < b` as bytes (without the tail) if and only
+//! if `a < b` under the layout; equal bytes if and only if equal rows. `docs/row-format.md` draws
+//! the bytes.
 
 mod check;
 pub(crate) mod column;
@@ -53,8 +54,9 @@ pub(crate) use value::Interner;
 
 use crate::order::Layout;
 
-/// Bytes of the key at the start of `row`, a row of `layout`: columns say where they end, so it is found by walking over
-/// those of the key. Of bytes that are no such row, at most all.
+/// Returns the length of the key at the start of `row`, a row of `layout`. Walks over the columns
+/// of the key, whose codes mark their own ends. Returns at most the length of `row` for bytes that
+/// are not a row of `layout`.
 pub fn key_len(layout: &Layout, row: &[u8]) -> usize {
     let mut at = 0;
     for slot in layout.key_slots() {
@@ -63,9 +65,11 @@ pub fn key_len(layout: &Layout, row: &[u8]) -> usize {
     at
 }
 
-/// Where columns end in `bytes`, which begin with column `first` of the order of `layout`: the columns of its key, then under
-/// the rule `sum` all others, in the order of the schema. Finds as many as `ends` has room for; of bytes that are no such
-/// columns, ends within them. Costs what finding the end of text costs, nothing much for numbers.
+/// Finds the ends of columns in `bytes`, which start with column `first` of the order of `layout`.
+/// The order consists of the columns of the key and of [`Order::then`](crate::Order::then); under
+/// the rule `sum`, all other columns follow in the order of the schema. Fills as many of `ends` as
+/// there are columns. All ends lie within `bytes`, even if `bytes` are not such columns. Costs a
+/// search for the end of each text, and hardly anything for numbers.
 pub fn column_ends(layout: &Layout, first: usize, bytes: &[u8], ends: &mut [usize]) {
     let mut at = 0;
     for (slot, end) in layout.slots().iter().skip(first).zip(ends) {
@@ -74,13 +78,13 @@ pub fn column_ends(layout: &Layout, first: usize, bytes: &[u8], ends: &mut [usiz
     }
 }
 
-/// One value as text, for messages.
+/// Formats one value as text, for messages.
 pub(crate) fn show(array: &arrow_array::ArrayRef, row: usize) -> String {
     use arrow_array::Array;
     if array.is_null(row) {
         return "null".to_owned();
     }
-    // Arrow prints a whole array; a slice of one row keeps the value between its brackets.
+    // Arrow prints whole arrays: a slice of one row prints the value between brackets.
     let text = format!("{:?}", array.slice(row, 1));
     let inner = text.split_once('[').and_then(|(_, rest)| rest.rsplit_once(']'));
     inner.map_or(text.clone(), |(inner, _)| inner.trim().trim_end_matches(',').to_owned())

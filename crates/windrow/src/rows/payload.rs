@@ -1,4 +1,4 @@
-//! Payload: equality codes, one column of a tile of rows at a time.
+//! Payload: equality codes, written for one column of a tile of rows at a time.
 //!
 //! ```text
 //! | null bits | fixed values, nulls as zeros | length | bytes | length | bytes |
@@ -11,14 +11,14 @@ use super::tile::{TILE, Tile};
 use crate::kernel::rows::Places;
 use crate::order::Shape;
 
-/// Writes the length and the bytes of a column that varies, and goes on to the next part.
+/// Writes the length and the bytes of a column that varies, and advances to the next part.
 pub(super) fn put_bytes(column: &Column, tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
     let (cursors, out) = tile.next_part();
     column.put(rows, Written::Counted, cursors, out);
 }
 
-/// Writes one bit for each payload column that may be null.
+/// Writes one bit for each nullable payload column.
 pub(super) fn put_null_bits(shape: &Shape, columns: &[Column], tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
     let (places, out) = tile.places();

@@ -1,4 +1,4 @@
-//! Record batches made ready for the encoder: columns resolved, and the length of every row.
+//! Record batches prepared for the encoder: resolved columns, and the length of every row.
 //!
 //! ```text
 //! all rows of one length    nothing to add up
@@ -17,7 +17,7 @@ use crate::kernel::rows::text::ESCAPE;
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Tail};
 
-/// Rows are addressed with 32 bits inside a chunk.
+/// Rows must be shorter: chunks address bytes with 32 bits.
 const LONGEST_ROW: usize = 1 << 31;
 
 /// A record batch ready to be written.
@@ -29,7 +29,7 @@ pub(crate) struct Prepared {
     pub(super) sequence: u64,
     pub(super) rows: usize,
     pub(super) lengths: Lengths,
-    /// Slots in which a value takes a byte more than most.
+    /// Slots with a value that takes an extra byte.
     pub(super) longer: Vec<bool>,
 }
 
@@ -41,17 +41,17 @@ pub(super) enum Lengths {
 pub(super) enum TailColumn {
     None,
     Tombstone(arrow_buffer::BooleanBuffer),
-    /// One vector a lane.
+    /// One vector for each lane.
     Diffs(Vec<Vec<i64>>),
 }
 
 impl Prepared {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows
     }
 
-    /// Bytes of row `index`.
+    /// Returns the bytes of row `index`.
     pub(crate) fn row_len(&self, index: usize) -> usize {
         match &self.lengths {
             Lengths::Same(length) => *length as usize,
@@ -59,8 +59,8 @@ impl Prepared {
         }
     }
 
-    /// Appends where each row ends, the first one starting at `start`; returns the last end. The ends
-    /// are of no use if that is more than 32 bits hold.
+    /// Appends the end of each row, with the first row starting at `start`; returns the last end.
+    /// If the last end exceeds 32 bits, the appended ends are invalid.
     pub(crate) fn add_ends(&self, start: usize, ends: &mut Vec<u32>) -> usize {
         let mut end = start;
         let mut add = |length: u32| {
@@ -74,7 +74,7 @@ impl Prepared {
         end
     }
 
-    /// Bytes of every row, if they are all the same.
+    /// Returns the bytes of every row, if all rows have one length.
     pub(crate) fn stride(&self) -> Option<usize> {
         match &self.lengths {
             Lengths::Same(length) => Some(*length as usize),
@@ -83,9 +83,9 @@ impl Prepared {
     }
 }
 
-/// Resolves the columns of `batch`, whose first row is number `sequence` of the input. If it may `assume` that no value
-/// takes a byte more than most, and the lengths are the same then, [`Encoder::encode`](super::encode::Encoder::encode) says if
-/// that was wrong.
+/// Resolves the columns of `batch`, whose first row is number `sequence` of the input. With
+/// `assume`, no value is expected to take an extra byte if all rows then have one length;
+/// [`Encoder::encode`](super::encode::Encoder::encode) reports a wrong assumption.
 pub(super) fn prepare(
     layout: &Layout,
     batch: &RecordBatch,
@@ -138,7 +138,7 @@ pub(super) fn prepare(
     Ok(Prepared { slots, payload, time, tail, sequence, rows, lengths, longer })
 }
 
-/// The length of every row.
+/// Computes the length of every row.
 fn lengths_of(
     layout: &Layout,
     slots: &[Column],
@@ -148,7 +148,7 @@ fn lengths_of(
     longer: &mut [bool],
 ) -> Result<Lengths> {
     let shape = layout.shape();
-    // Wrapping is found by the total below: no column's bytes pass 2^63.
+    // Lengths may wrap around. `total` detects overflow: no column has 2^63 bytes.
     let mut total = shape.fixed as u64 * rows as u64;
     let mut lengths = vec![shape.fixed as u32; rows];
     if shape.sequence == Sequence::Short {
@@ -175,14 +175,14 @@ fn lengths_of(
             column.visit(0..rows, add);
         }
     }
-    // Only a batch of 2 GiB or more can hold a row of that size.
+    // Only a record batch of 2 GiB or more can contain such a long row.
     if total >= LONGEST_ROW as u64 {
         check_lengths(layout, slots, payload, rows)?;
     }
     Ok(Lengths::Each(lengths))
 }
 
-/// Fails if a row is too long; for the rare record batches that are large enough for that.
+/// Fails if a row is too long. Called only for the rare record batches of sufficient size.
 fn check_lengths(layout: &Layout, slots: &[Column], payload: &[Column], rows: usize) -> Result<()> {
     let fixed = layout.shape().fixed + sequence::LONGEST + slots.len();
     let mut lengths = vec![fixed as u64; rows];
@@ -215,7 +215,7 @@ fn check_lengths(layout: &Layout, slots: &[Column], payload: &[Column], rows: us
     }
 }
 
-/// Adds the bytes of each value of `column`, 0 for a null; returns the sum.
+/// Adds the encoded bytes of each value of `column`, 0 for a null; returns the sum.
 fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
     let mut total = 0;
     if let Column::Nested(nested) = column {
@@ -232,7 +232,7 @@ fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
     total
 }
 
-/// Adds the bytes that strings take, some of which are escaped.
+/// Adds the encoded bytes of strings with escapes.
 struct AddEscaped<'a> {
     lengths: &'a mut [u32],
     total: &'a mut u64,

@@ -1,4 +1,4 @@
-//! The same values in another encoding: dictionaries and run ends to plain arrays, and back.
+//! Conversion between encodings: dictionaries and run ends to plain arrays, and back.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -9,7 +9,7 @@ use super::value::reader;
 use crate::error::Result;
 use crate::order::code::Node;
 
-/// The values of `array` as an array of type `to`, which differs in its encoding alone.
+/// Converts `array` to another encoding: `to` must be the same type apart from encodings.
 pub(super) fn recode(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let (bytes, offsets) = stored(array)?;
     let mut cursors = offsets[..array.len()].to_vec();

@@ -1,24 +1,24 @@
-//! A row that is being read: what is left of it, and what may be read behind it.
+//! References to rows during decoding: the rest of a row, and the readable bytes after the row.
 //!
 //! ```text
 //! | read already | left of the row | other rows of the same buffer |
 //!                ^ bytes           ^ len
 //! ```
 //!
-//! Short values are read in blocks that may reach beyond the row; they are not taken for the row's.
-//! Invariant: `len` is at most the length of `bytes`. Many rows of one slice are a [`Rest`]: where each is read next, and
-//! where it ends.
+//! Short values are read in blocks that may reach beyond the row. Bytes beyond the row never become
+//! part of a value. Invariant: `len` is at most the length of `bytes`. A [`Rest`] refers to many
+//! rows of one slice, by the read position and the end of each row.
 
 use std::ops::{Deref, Range};
 
 use crate::error::{Error, Result};
 
-/// An error of a row that no encoder wrote.
+/// Returns the error of a row that no encoder wrote.
 pub(super) fn corrupt(message: &str) -> Error {
     Error::Corrupt { place: "row".into(), message: message.into() }
 }
 
-/// A row, and what may be read behind it.
+/// A row, and readable bytes after the row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowRef<'a> {
     bytes: &'a [u8],
@@ -26,34 +26,34 @@ pub(crate) struct RowRef<'a> {
 }
 
 impl<'a> RowRef<'a> {
-    /// The row `row`, of which nothing else may be read.
+    /// Refers to `row` alone: no byte after the row is readable.
     pub(crate) fn exact(row: &'a [u8]) -> Self {
         Self { bytes: row, len: row.len() }
     }
 
-    /// The first `len` bytes of `bytes`.
+    /// Refers to the first `len` bytes of `bytes`.
     pub(crate) fn within(bytes: &'a [u8], len: usize) -> Self {
         Self { bytes, len: len.min(bytes.len()) }
     }
 
-    /// The row alone.
+    /// Returns the row alone.
     pub(super) fn row(self) -> &'a [u8] {
         &self.bytes[..self.len]
     }
 
-    /// The row from `at` on, and whatever is behind it.
+    /// Returns the row from `at` on, with all readable bytes after the row.
     pub(super) fn beyond(self, at: usize) -> &'a [u8] {
         self.bytes.get(at..).unwrap_or(&[])
     }
 
-    /// The row from `at` on; nothing of it if it is not that long.
+    /// Returns the row from `at` on; empty if the row is shorter.
     #[inline(always)]
     pub(super) fn from(self, at: usize) -> Self {
         let at = at.min(self.len);
         Self { bytes: &self.bytes[at..], len: self.len - at }
     }
 
-    /// The next `len` bytes, which are then behind; nothing if fewer are left.
+    /// Takes the next `len` bytes off the row. Returns `None` if fewer remain.
     #[inline(always)]
     pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         if len > self.len {
@@ -64,7 +64,7 @@ impl<'a> RowRef<'a> {
         Some(head)
     }
 
-    /// The next byte.
+    /// Takes the next byte.
     #[inline(always)]
     pub(super) fn byte(&mut self) -> Option<u8> {
         self.take(1).map(|byte| byte[0])
@@ -80,17 +80,17 @@ impl Deref for RowRef<'_> {
     }
 }
 
-/// The diff at the end of a row of the sum rule.
+/// Returns the diff at the end of a row of the sum rule.
 pub(crate) fn diff_of(row: &[u8]) -> i64 {
     let bytes = row.last_chunk::<8>().copied().unwrap_or_default();
     i64::from_le_bytes(bytes)
 }
 
-/// What is left of some rows, wherever they are in one slice.
+/// Rests of several rows, anywhere in one slice.
 #[derive(Debug)]
 pub(super) struct Rest<'a, 'r> {
     pub(super) bytes: &'a [u8],
-    /// Where each row is read next: they move on.
+    /// Read position of each row, advanced by reading.
     pub(super) cursors: &'r mut [usize],
     pub(super) ends: &'r [usize],
 }
@@ -100,19 +100,20 @@ impl<'a> Rest<'a, '_> {
         self.cursors.len()
     }
 
-    /// Some of the rows.
+    /// Returns a range of the rows.
     pub(super) fn part(&mut self, rows: Range<usize>) -> Rest<'a, '_> {
         let (cursors, ends) = (&mut self.cursors[rows.clone()], &self.ends[rows]);
         Rest { bytes: self.bytes, cursors, ends }
     }
 
-    /// What is left of a row.
+    /// Returns the rest of a row.
     #[inline(always)]
     pub(super) fn row(&self, at: usize) -> RowRef<'a> {
         left(self.bytes, self.cursors[at], self.ends[at])
     }
 
-    /// Reads one row after the other: what `read` takes of a row is then behind it.
+    /// Calls `read` with one row after the other, and advances each row by the bytes that `read`
+    /// takes.
     #[inline(always)]
     pub(super) fn for_each(
         &mut self,
@@ -127,7 +128,7 @@ impl<'a> Rest<'a, '_> {
         Ok(())
     }
 
-    /// As [`Rest::for_each`], of one row.
+    /// Reads from one row like [`Rest::for_each`].
     #[inline(always)]
     pub(super) fn read<R>(
         &mut self,
@@ -142,7 +143,7 @@ impl<'a> Rest<'a, '_> {
     }
 }
 
-/// What is left of a row from `cursor` on.
+/// Returns the rest of a row from `cursor` on.
 #[inline(always)]
 pub(super) fn left(bytes: &[u8], cursor: usize, end: usize) -> RowRef<'_> {
     RowRef::within(&bytes[cursor.min(end)..], end.saturating_sub(cursor))

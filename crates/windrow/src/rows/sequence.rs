@@ -1,29 +1,29 @@
-//! The place of a row in the input, as bytes that compare like the number.
+//! Sequences: the position of a row in the input, as bytes that compare like the number.
 //!
-//! Rows of one length carry eight bytes, big-endian. Rows that vary anyway carry the short code: the
-//! number is an input (24 bits) and a row within it (40 bits), and most jobs have few inputs and
-//! rows far below 2^40.
+//! Rows of one length carry eight bytes, big-endian. Rows that vary carry the short code: the
+//! number is an input (24 bits) and a row within the input (40 bits), and most jobs have few inputs
+//! and rows far below 2^40.
 //!
 //! ```text
 //! input < 40    | 6 * input + k       | row: k bytes |                    k = 0..=5, 4 bytes for
 //! input >= 40   | 239 + j | input: j bytes | k | row: k bytes |           16 million rows
 //! ```
 //!
-//! Invariant: one code for each number, in the order of the numbers, none a prefix of another: the
-//! shortest forms are used, and a longer form has a greater length byte in front.
+//! Invariant: each number has one code. Codes ascend with the numbers, and no code is a prefix of
+//! another: codes have the shortest form, and a longer form starts with a greater length byte.
 
 /// Bits of the row within its input.
 const ROW_BITS: u32 = 40;
-/// Inputs whose number is in the first byte.
+/// Number of inputs that fit into the first byte.
 const NEAR_INPUTS: u64 = 40;
 /// Values of `k`: 0 to 5 bytes of a row.
 const LENGTHS: u64 = 6;
-/// The first byte of inputs beyond, less the number of bytes of theirs.
+/// First byte of greater inputs, minus the number of their bytes.
 const FAR: u8 = 239;
-/// The longest code.
+/// Bytes of the longest code.
 pub(super) const LONGEST: usize = 1 + 3 + 1 + 5;
 
-/// Bytes of `number` without leading zeros.
+/// Counts the bytes of `number` without leading zeros.
 fn bytes_of(number: u64) -> usize {
     (u64::BITS - number.leading_zeros()).div_ceil(8) as usize
 }
@@ -32,28 +32,29 @@ fn parts(sequence: u64) -> (u64, u64) {
     (sequence >> ROW_BITS, sequence & ((1 << ROW_BITS) - 1))
 }
 
-/// Bytes that the short code of `sequence` takes.
+/// Returns the bytes of the short code of `sequence`.
 pub(super) fn short_len(sequence: u64) -> usize {
     let (input, row) = parts(sequence);
     let input = if input < NEAR_INPUTS { 0 } else { bytes_of(input) + 1 };
     1 + input + bytes_of(row)
 }
 
-/// The last sequence whose code has the length of that of `sequence`, input and all.
+/// Returns the last sequence of the same input whose code has the same length as the code of
+/// `sequence`.
 pub(super) fn same_len_until(sequence: u64) -> u64 {
     let (input, row) = parts(sequence);
     input << ROW_BITS | ((1 << (8 * bytes_of(row))) - 1)
 }
 
-/// Bytes that each of the short codes of `first`, `first + 1`, ... takes, if they are the same for all
-/// `count` of them and the first bytes too.
+/// Returns the length of the short codes of `first`, `first + 1`, ..., if all `count` codes have
+/// one length and one first byte.
 pub(super) fn same_len(first: u64, count: usize) -> Option<usize> {
     let last = first.checked_add(count.saturating_sub(1) as u64)?;
     let near = first >> ROW_BITS < NEAR_INPUTS;
     (near && last <= same_len_until(first)).then(|| short_len(first))
 }
 
-/// The short code of `sequence`, and its length.
+/// Returns the short code of `sequence`, and its length.
 fn short(sequence: u64) -> ([u8; LONGEST], usize) {
     let (input, row) = parts(sequence);
     let mut out = [0; LONGEST];
@@ -72,8 +73,9 @@ fn short(sequence: u64) -> ([u8; LONGEST], usize) {
     (out, at + row_len)
 }
 
-/// Writes the short codes of `first`, `first + 1`, ..., each `distance` behind its cursor, all bytes
-/// complemented by `flip`. Returns the distance to what follows; the cursors may have moved.
+/// Writes the short codes of `first`, `first + 1`, ..., each `distance` after its cursor, with all
+/// bytes complemented by `flip`. Returns the distance to the next field; the cursors may have
+/// moved.
 pub(super) fn put_short(
     first: u64,
     flip: u8,
@@ -102,7 +104,7 @@ pub(super) fn put_short(
     0
 }
 
-/// Codes of `LEN` bytes that begin with the same one.
+/// Writes codes of `LEN` bytes with a common first byte.
 fn put_near<const LEN: usize>(
     first: u64,
     flip: u8,
@@ -119,7 +121,7 @@ fn put_near<const LEN: usize>(
     }
 }
 
-/// One past the short code that starts at `at` in `row`; never past the end of the row.
+/// Returns the end of the short code that starts at `at` in `row`; at most the end of the row.
 #[inline]
 pub(super) fn skip_short(row: &[u8], at: usize, flip: u8) -> usize {
     let Some(&head) = row.get(at) else { return row.len() };
@@ -136,7 +138,7 @@ pub(super) fn skip_short(row: &[u8], at: usize, flip: u8) -> usize {
 mod tests {
     use super::*;
 
-    /// Numbers around every place where a length changes, in order.
+    /// Returns numbers around every change of length, in order.
     fn numbers() -> Vec<u64> {
         let mut out = Vec::new();
         for input in [0u64, 1, 2, 39, 40, 41, 255, 256, 65_535, 65_536, (1 << 24) - 1] {

@@ -1,9 +1,9 @@
-//! Walking over slots without decoding them.
+//! Skipping of slots without decoding.
 
 use super::{escape, nested, text};
 use crate::order::Slot;
 
-/// As [`end_of`](text::end_of), for any slot that varies.
+/// Returns the end of any varying slot, like [`end_of`](text::end_of).
 #[inline]
 fn end_of_slot(slot: &Slot, row: &[u8], at: usize) -> usize {
     match &slot.node {
@@ -12,7 +12,7 @@ fn end_of_slot(slot: &Slot, row: &[u8], at: usize) -> usize {
     }
 }
 
-/// One past the bytes of `slot`, which start at `at`; never past the end of the row.
+/// Returns the end of `slot`, which starts at `at`; at most the end of the row.
 #[inline]
 pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {
     if slot.escapes {

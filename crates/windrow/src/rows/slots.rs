@@ -1,4 +1,4 @@
-//! Ordered slots: one column of a tile of rows at a time.
+//! Ordered slots, written for one column of a tile of rows at a time.
 
 use super::column::{Column, Written};
 use super::fixed::{Word, with_word};
@@ -9,7 +9,8 @@ use crate::kernel::rows::text::ESCAPE;
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
-/// Writes one slot of a fixed width, without its marker. True if a value has no code of that width.
+/// Writes a slot of fixed width, without its marker. Returns true if a value has no code of this
+/// width.
 pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     if slot.escapes {
         return escape::put(slot, column, tile);
@@ -32,7 +33,7 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
         });
     }
     if let (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) = (slot.code, column) {
-        // Times, which are never null: whatever else is of bytes the kernels write.
+        // Times, which are never null: kernels write all other fixed-size binaries.
         for (at, row) in places.each().zip(rows) {
             out[at..at + width].copy_from_slice(&values[row * width..][..width]);
         }
@@ -41,7 +42,7 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
     false
 }
 
-/// The bits of `count` rows from `first` on, a byte each.
+/// Spreads the bits of `count` rows from `first` on into a byte each.
 pub(super) fn bits(
     values: &arrow_buffer::BooleanBuffer,
     first: usize,
@@ -57,16 +58,16 @@ pub(super) fn bits(
     }
 }
 
-/// The bits of a byte, a byte each.
+/// Spreads the bits of a byte into a byte each.
 #[inline(always)]
 fn spread(byte: u8) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    // In byte `i` nothing but bit `i`, if it is set; adding 7F carries any of them to the top bit.
+    // Byte `i` keeps only bit `i`; adding 7F carries a set bit to the top bit.
     let bits = (u64::from(byte) * ONES) & 0x8040_2010_0804_0201;
     (((bits + 0x7f * ONES) >> 7) & ONES).to_le_bytes()
 }
 
-/// Writes one slot that varies, behind its marker, and goes on to the next part.
+/// Writes a slot of varying length, after its marker, and advances to the next part.
 pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     if slot.escapes {
         return escape::put_longer(slot, column, tile);

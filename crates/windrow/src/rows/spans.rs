@@ -1,4 +1,4 @@
-//! Where the values of lists, dictionaries and run ends lie among those that they are made of.
+//! Positions of the values of lists, dictionaries and runs in their child arrays.
 
 use std::sync::Arc;
 
@@ -10,28 +10,27 @@ use arrow_array::{
 };
 use arrow_buffer::NullBuffer;
 
-/// Begin and end of each list.
+/// Start and end of each list.
 pub(super) type Spans = Vec<(usize, usize)>;
 
-/// Of lists, and their elements.
+/// Returns the spans of lists, and the elements.
 pub(super) fn of_list<O: OffsetSizeTrait>(array: &GenericListArray<O>) -> (Spans, ArrayRef) {
     (of_offsets(array.offsets()), Arc::clone(array.values()))
 }
 
-/// Of what is between offsets.
+/// Returns the spans between offsets.
 pub(super) fn of_offsets<O: OffsetSizeTrait>(offsets: &[O]) -> Spans {
     offsets.windows(2).map(|ends| (ends[0].as_usize(), ends[1].as_usize())).collect()
 }
 
-/// As [`of_list`], of views.
+/// Returns spans and elements like [`of_list`], for list views.
 pub(super) fn of_views<O: OffsetSizeTrait>(array: &GenericListViewArray<O>) -> (Spans, ArrayRef) {
     let span = |(start, size): (&O, &O)| (start.as_usize(), start.as_usize() + size.as_usize());
     let spans = array.offsets().iter().zip(array.sizes()).map(span).collect();
     (spans, Arc::clone(array.values()))
 }
 
-/// The elements that lists have, of an array that may hold many more; the spans then count from the
-/// first of them.
+/// Slices `elements` to the part that lists use, and makes the spans relative to this part.
 pub(super) fn used(spans: &mut Spans, elements: &ArrayRef) -> ArrayRef {
     let lists = spans.iter().filter(|(start, end)| start < end);
     let first = lists.clone().map(|span| span.0).min().unwrap_or(0);
@@ -42,20 +41,21 @@ pub(super) fn used(spans: &mut Spans, elements: &ArrayRef) -> ArrayRef {
     elements.slice(first, last - first)
 }
 
-/// The value of each row.
+/// Returns the position of each row's value.
 pub(super) fn of_runs<R: RunEndIndexType>(array: &RunArray<R>) -> Vec<usize> {
     (0..array.len()).map(|row| array.get_physical_index(row)).collect()
 }
 
-/// The value of each row of a dictionary; any if it is null.
+/// Returns the position of each row's value in the dictionary; arbitrary for nulls.
 pub(super) fn of_keys(array: &dyn Array) -> Vec<usize> {
     let dictionary = array.as_any_dictionary();
     // Without values all keys are null.
     if dictionary.values().is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() }
 }
 
-/// Values that are neither of a dictionary nor of runs: which each row has, which rows are null, and the
-/// values, where the nulls of unions are not looked for.
+/// Resolves dictionaries and runs, also within each other. Returns the position of each row's value
+/// (`None` if the array is plain), the null rows, and the plain values. Ignores the nulls of
+/// unions.
 pub(super) fn resolved(array: &ArrayRef) -> (Option<Vec<usize>>, Option<NullBuffer>, ArrayRef) {
     let own = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
     let (keys, values) = if let Some(dictionary) = array.as_any_dictionary_opt() {

@@ -1,11 +1,12 @@
-//! Byte strings being read: their bytes, and where each ends.
+//! Byte strings during decoding: bytes and offsets.
 //!
 //! ```text
 //! data     | o n e | t w o | f o u r |
 //! offsets  0       3       6         10       of 32 bits, or 64 for the large types; views are made at once
 //! ```
 //!
-//! Text is checked to be UTF-8 when the array is built, all of it at once, unless it was seen to be ASCII.
+//! The bytes of all text are checked to be UTF-8 at once, when the array is built, unless they are
+//! known to be ASCII.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ pub(super) struct Strings {
     offsets: Offsets,
 }
 
-/// Those of 32 bits wrap around; the length of the data tells. Views have data of their own.
+/// Offsets of 32 bits may wrap around: the length of the data detects overflow. Views contain their
+/// own data.
 enum Offsets {
     Small(Vec<i32>),
     Large(Vec<i64>),
@@ -37,7 +39,7 @@ enum Offsets {
 }
 
 impl Strings {
-    /// Strings of a type of text or binary.
+    /// Creates strings of a text or binary type.
     pub(super) fn new(data_type: &DataType) -> Self {
         Self {
             data_type: data_type.clone(),
@@ -46,7 +48,7 @@ impl Strings {
         }
     }
 
-    /// Makes room for `rows` strings of at most `bytes` in all.
+    /// Reserves capacity for `rows` strings of at most `bytes` in all.
     pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
         match &mut self.offsets {
             Offsets::Small(offsets) => offsets.reserve(rows),
@@ -56,7 +58,7 @@ impl Strings {
         self.data.bytes_mut().reserve(bytes + text::SLACK);
     }
 
-    /// Gives back room for bytes beyond `bytes`, and beyond those in use.
+    /// Frees capacity above `bytes` and above the bytes in use.
     pub(super) fn shrink_to(&mut self, bytes: usize) {
         match &mut self.offsets {
             Offsets::Views(views) => views.shrink_to(bytes),
@@ -73,7 +75,7 @@ impl Strings {
         Ok(())
     }
 
-    /// Adds `count` strings without bytes: they end where the data does.
+    /// Adds `count` empty strings, which end where the data ends.
     pub(super) fn push_empty(&mut self, count: usize) {
         match &mut self.offsets {
             Offsets::Small(offsets) => {
@@ -86,8 +88,8 @@ impl Strings {
         }
     }
 
-    /// Reads the strings at the start of what is left of `rows`, which are then behind them. Where `null` says how a byte in
-    /// front marks those that there are not, bits are appended to `valid`.
+    /// Reads the next string of each of `rows`, and advances the rows. With `null`, the marker byte
+    /// of a null, a marker precedes each string, and a bit for each row is appended to `valid`.
     pub(super) fn read_codes(
         &mut self,
         (coded, form): (Coded, Form),
@@ -112,7 +114,7 @@ impl Strings {
         if fits { Ok(()) } else { Err(corrupt("a text does not end within its row")) }
     }
 
-    /// The array of all strings; there are none then.
+    /// Builds the array of all strings, and removes the strings.
     pub(super) fn finish(&mut self, name: &str, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let offsets = std::mem::replace(&mut self.offsets, Offsets::new(&self.data_type));
         let data = std::mem::take(&mut self.data);
@@ -129,7 +131,7 @@ impl Strings {
             Offsets::Small(offsets) => array(is_binary, offsets, data, nulls),
             Offsets::Views(mut views) => views.finish(nulls),
         };
-        // Those that were written passed the same tests.
+        // Encoded strings passed the same tests.
         array.map_err(|error| corrupt(&error.to_string()))
     }
 }
@@ -145,7 +147,7 @@ impl Offsets {
     }
 }
 
-/// How strings of an ordered `code` stand in rows.
+/// Returns the encoding of strings of an ordered `code` in rows.
 pub(super) fn coded(code: OrderedCode, descending: bool) -> (Coded, Form) {
     let flip = if descending { 0xff } else { 0 };
     let coded = if code == OrderedCode::Text { Coded::Text } else { Coded::Binary };
@@ -165,7 +167,7 @@ fn array<O: OffsetSizeTrait>(
     Ok(Arc::new(GenericBinaryArray::try_new(OffsetBuffer::new(offsets), data, nulls)?))
 }
 
-/// Appends the texts or byte strings at `cursors`, and where they end to `offsets`.
+/// Appends the strings at `cursors`, and their ends to `offsets`.
 fn take_next<O: OffsetSizeTrait>(
     coded: Coded,
     texts: &Texts<'_>,
@@ -178,7 +180,7 @@ fn take_next<O: OffsetSizeTrait>(
     offsets.resize(before + cursors.len(), O::usize_as(0));
     let fits = take_strings(coded, texts, cursors, data, &mut offsets[before..], valid);
     if !fits {
-        // They do not ascend.
+        // The offsets do not ascend.
         offsets.truncate(before);
     }
     fits

@@ -1,4 +1,4 @@
-//! Rows against the model, for every type and every option; and rows that no encoder wrote.
+//! Rows against the model, for every type and every option; and bytes that no encoder wrote.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) mod model;
 #[allow(dead_code, reason = "shared with the tests of the whole engine")]
 pub(crate) mod tables;
 
-/// Numbered across the places where the sequence gets longer.
+/// Encodes rows whose numbers cross all changes of the sequence's length.
 fn encode(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<u8>> {
     encode_from(layout, batch, (1 << 40) - 12)
 }
@@ -36,7 +36,7 @@ pub(super) fn encode_from(layout: &Layout, batch: &RecordBatch, sequence: u64) -
     let encoder = Encoder::new(layout);
     let prepared = encoder.prepare(batch, sequence).unwrap();
     let lengths: Vec<usize> = (0..prepared.len()).map(|row| prepared.row_len(row)).collect();
-    // In two calls: rows are written from anywhere on.
+    // In two calls: encoding can start at any row.
     let middle = lengths.len() / 3;
     let mut bytes = vec![0xaa; lengths.iter().sum()];
     let (front, back) = bytes.split_at_mut(lengths[..middle].iter().sum());
@@ -58,7 +58,7 @@ fn decode(decoder: Result<Decoder>, rows: &[Vec<u8>]) -> Result<RecordBatch> {
     decoder?.decode(&rows)
 }
 
-/// `back` is whole, and has the values of `batch`.
+/// Checks that `back` is valid and equals `batch`.
 fn assert_back(back: &RecordBatch, batch: &RecordBatch) {
     back.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
     model::assert_same(&model::rows([back]), &model::rows([batch]), &batch.schema());
@@ -68,7 +68,8 @@ fn encoder(order: Order, batch: &RecordBatch) -> RowEncoder {
     RowEncoder::new(&order.bind(&batch.schema()).unwrap())
 }
 
-/// Any layout for `batch`, whose first `keys` columns are ordered; and the same for the model.
+/// Draws a layout for `batch`, whose first `keys` columns are ordered; also returns the model's
+/// order.
 fn layout(rng: &mut Rng, batch: &RecordBatch, keys: usize) -> (Layout, Vec<By>) {
     let by: Vec<By> = (0..keys)
         .map(|column| By { column, descending: rng.flip(), nulls_first: rng.flip() })
@@ -122,7 +123,7 @@ fn every_type_in_every_direction() {
         types.push(DataType::RunEndEncoded(ends.into(), values.into()));
     }
     for data_type in types {
-        // Directions and places of nulls are drawn: often enough for all of them.
+        // Directions and positions of nulls are random: 24 draws cover all combinations.
         for _ in 0..24 {
             let array = tables::key_array(rng, &data_type, true, 40, 30);
             let array = array.slice(rng.below(5), 33);
@@ -134,7 +135,7 @@ fn every_type_in_every_direction() {
     }
 }
 
-/// Any layout, also with times and diffs, or with tombstones.
+/// Draws a layout, with times and diffs, or with tombstones.
 fn any_layout(rng: &mut Rng, batch: &RecordBatch, keys: usize) -> Layout {
     let sums = Order::by((0..keys).map(|k| format!("k{k}")).collect::<Vec<_>>()).diff("diff");
     match rng.below(3) {
@@ -190,7 +191,8 @@ proptest! {
 
     #[test]
     fn numbers_that_are_longer_among_others(seed: u64, keys in 1usize..4, payload in 0usize..4, rows in 1usize..150) {
-        // All of one width or another, so that they are read together; every other one is at an end of its range.
+        // All of one width, so that kernels read them together; every second number is at an end of
+        // its range.
         let types = match seed % 3 {
             0 => [DataType::UInt32, DataType::Date32, DataType::FixedSizeBinary(4)],
             1 => [DataType::UInt64, DataType::Int64, DataType::FixedSizeBinary(8)],
@@ -282,9 +284,9 @@ proptest! {
     }
 }
 
-/// Columns that are read by kernels of their own, of more rows than a tile.
+/// Columns with kernels of their own, of more rows than a tile.
 fn varied(rows: usize, every: usize) -> RecordBatch {
-    // Of 0 to 40 letters: those that a view holds, those it does not, and those of more than a step.
+    // 0 to 40 letters: within a view, beyond a view, and more than a step.
     let word = |row: usize| {
         let letters = if row % 97 == 5 { "éa€" } else { "abc" };
         letters.chars().cycle().skip(row % 3).take(row * 7 % 41).collect::<String>()
@@ -359,7 +361,7 @@ fn views_of_what_is_not_utf8_are_refused() {
                 encoder.encode(&batch).unwrap().iter().map(<[u8]>::to_vec).collect();
             let decode = |rows: &[Vec<u8>]| encoder.decode_rows(rows.iter().map(|row| &row[..]));
             assert_eq!(decode(&rows).unwrap(), batch);
-            // The second byte of the letter becomes one that begins another.
+            // The letter's second byte becomes a first byte.
             let at = rows[3].iter().rposition(|&byte| byte > 0x80);
             if let Some(at) = at {
                 rows[3][at] = 0xd0;
@@ -400,7 +402,7 @@ fn an_encoder_forgets_the_nulls_of_the_batch_before() {
 
 #[test]
 fn byte_strings_have_one_code_however_many_there_are() {
-    // More than are escaped as one, and in parts less.
+    // More than are escaped at once, and parts with fewer.
     let value = |row: usize| {
         let byte =
             |at: usize| (row * 31 + at * at) as u8 % if row.is_multiple_of(2) { 4 } else { 251 };

@@ -1,6 +1,7 @@
-//! Byte strings of any length as ordered codes, one by one, and the markers of slots.
+//! Ordered codes of single byte strings, and the markers of slots.
 //!
-//! Text adds 2 to every byte, binary escapes 00-02, both end in 01; descending complements all of it.
+//! Text adds 2 to every byte; binary escapes 00-02; both end in 01. Descending order complements
+//! all bytes.
 
 use crate::kernel::copy::add_short;
 use crate::kernel::rows::exact as kernel;
@@ -9,29 +10,29 @@ use crate::kernel::rows::text::{ESCAPE, Form};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
-/// What follows the last byte.
+/// Byte after a string.
 pub(super) const END: u8 = 1;
-/// What is added to each byte of text.
+/// Number added to each byte of text.
 pub(super) const SHIFT: u8 = 2;
-/// Bytes behind a text that reading it may write.
+/// Bytes after a text that the reader may overwrite.
 pub(super) const SLACK: usize = 96;
 
-/// The code of text, complemented by `flip`.
+/// Returns the code of text, complemented by `flip`.
 pub(super) fn form(flip: u8) -> Form {
     Form { shift: SHIFT, end: END, flip }
 }
 
-/// The code of binary strings in which nothing is escaped, complemented by `flip`.
+/// Returns the code of binary strings without escaped bytes, complemented by `flip`.
 pub(super) fn binary_form(flip: u8) -> Form {
     Form { shift: 0, end: END, flip }
 }
 
-/// Marker bytes of a nullable slot: null, value.
+/// Returns the marker bytes of a nullable slot: null, value.
 pub(crate) fn markers(slot: &Slot) -> (u8, u8) {
     if slot.nulls_first { (0, 1) } else { (2, 1) }
 }
 
-/// Bytes that `value` takes, the end included.
+/// Returns the encoded length of `value` in bytes, end included.
 #[inline]
 pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
     let escapes = match code {
@@ -53,7 +54,8 @@ pub(crate) fn encode(code: OrderedCode, descending: bool, value: &[u8], out: &mu
     kernel::put_escaped(value, binary_form(flip), ESCAPE, out)
 }
 
-/// The end of the code that starts at `at`, one past its last byte; the row's end if it has none.
+/// Returns the end of the code that starts at `at`, one past its last byte; the end of the row if
+/// the code does not end.
 #[inline]
 pub(crate) fn end_of(code: OrderedCode, descending: bool, row: &[u8], at: usize) -> usize {
     let flip = if descending { 0xff } else { 0 };

@@ -1,4 +1,4 @@
-//! A tile: the rows that are written column by column before going on to the next ones.
+//! Tiles: groups of rows that are written column by column.
 //!
 //! ```text
 //! row         | fixed fields | varying | fixed | varying | fixed |
@@ -6,33 +6,34 @@
 //!                                      ^ cursor, behind the first that varies
 //! ```
 //!
-//! Fields of fixed width stand at a distance from a cursor. Each field that varies moves the cursors behind it.
+//! Fields of fixed width have a distance from a cursor. Each field that varies moves the cursors
+//! past itself.
 
 use std::ops::Range;
 
 use super::lines::Line;
 use crate::kernel::rows::Scattered;
 
-/// Rows of a tile: their cursors, and most of their bytes, stay in the first-level cache.
+/// Rows of a tile: cursors, and most bytes of the rows, stay in the first-level cache.
 pub(super) const TILE: usize = 128;
 
-/// Where the rows of a tile are being written.
+/// Write positions in the rows of a tile.
 pub(super) struct Tile<'a> {
-    /// The rows of the record batch.
+    /// Rows of the record batch.
     pub(super) rows: Range<usize>,
     pub(super) cursors: &'a mut Vec<usize>,
-    /// From the cursors to the next field.
+    /// Distance from the cursors to the next field.
     pub(super) distance: usize,
     pub(super) out: &'a mut [u8],
 }
 
 impl Tile<'_> {
-    /// Where the next field of each row stands, and the bytes.
+    /// Returns the position of the next field in each row, and the output.
     pub(super) fn places(&mut self) -> (Scattered<'_>, &mut [u8]) {
         (Scattered { cursors: self.cursors, distance: self.distance }, self.out)
     }
 
-    /// Writes adjacent fields; true if a value has no code of its width.
+    /// Writes adjacent fields. Returns true if a value has no code of its width.
     pub(super) fn put_line(&mut self, line: &Line<'_>) -> bool {
         let rows = self.rows.clone();
         let (places, out) = self.places();
@@ -41,7 +42,7 @@ impl Tile<'_> {
         escaped
     }
 
-    /// The cursors at a field that varies, to be moved behind it.
+    /// Returns the cursors at a field that varies. The caller moves the cursors past the field.
     pub(super) fn next_part(&mut self) -> (&mut [usize], &mut [u8]) {
         let distance = std::mem::take(&mut self.distance);
         if distance > 0 {

@@ -1,9 +1,9 @@
-//! Sets of times of which none is at or beyond another: frontiers.
+//! Frontiers: sets of times, none at or beyond another.
 
 use super::Time;
 
-/// A frontier: its elements in ascending order, none at or beyond another. Empty, nothing is beyond
-/// it. Of one element, as nearly all are, it takes no memory from the allocator.
+/// A frontier: times in ascending order, none at or beyond another. Nothing is beyond an empty
+/// frontier. A frontier of one element, the common case, allocates no memory.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Antichain<T> {
     elements: Elements<T>,
@@ -18,22 +18,22 @@ enum Elements<T> {
 }
 
 impl<T: Time> Antichain<T> {
-    /// The frontier that nothing is beyond.
+    /// Returns the empty frontier: nothing is beyond it.
     pub fn new() -> Self {
         Self { elements: Elements::None }
     }
 
-    /// The frontier at which everything is, or beyond.
+    /// Returns the least frontier: every time is at or beyond it.
     pub fn least() -> Self {
         Self::at(T::least())
     }
 
-    /// The frontier of one time.
+    /// Returns the frontier of one time.
     pub fn at(time: T) -> Self {
         Self { elements: Elements::One(time) }
     }
 
-    /// The elements, in ascending order.
+    /// Returns the elements, in ascending order.
     pub fn elements(&self) -> &[T] {
         match &self.elements {
             Elements::None => &[],
@@ -42,12 +42,13 @@ impl<T: Time> Antichain<T> {
         }
     }
 
-    /// True if nothing is beyond it.
+    /// Returns true if nothing is beyond the frontier.
     pub fn is_empty(&self) -> bool {
         self.elements().is_empty()
     }
 
-    /// Adds a time, unless it is beyond an element; elements beyond it go. True if it was added.
+    /// Adds `time` unless it is at or beyond an element, and removes elements at or beyond `time`.
+    /// Returns true if `time` was added.
     pub fn insert(&mut self, time: T) -> bool {
         if self.less_equal(time) {
             return false;
@@ -64,24 +65,25 @@ impl<T: Time> Antichain<T> {
         true
     }
 
-    /// True if `time` is at or beyond the frontier.
+    /// Returns true if `time` is at or beyond the frontier.
     #[inline]
     pub fn less_equal(&self, time: T) -> bool {
         self.elements().iter().any(|element| element.less_equal(time))
     }
 
-    /// True if all of `other` is at or beyond this frontier.
+    /// Returns true if every element of `other` is at or beyond this frontier.
     pub fn before(&self, other: &Self) -> bool {
         other.elements().iter().all(|&time| self.less_equal(time))
     }
 
-    /// What a reader who looks only at times beyond this frontier can take `time` for: the meet over
-    /// the elements of its joins with them. `None` if the frontier is empty and nobody looks.
+    /// Advances `time` to an equivalent time for readers at or beyond this frontier: the meet of
+    /// the joins of `time` with each element. Returns `None` if the frontier is empty, since
+    /// nothing can be read.
     pub fn advance(&self, time: T) -> Option<T> {
         self.elements().iter().map(|&element| time.join(element)).reduce(T::meet)
     }
 
-    /// The frontier of the times that are at or beyond both.
+    /// Returns the frontier of the times at or beyond both frontiers.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let pairs =
@@ -89,7 +91,7 @@ impl<T: Time> Antichain<T> {
         pairs.collect()
     }
 
-    /// The frontier of the times that are at or beyond either.
+    /// Returns the frontier of the times at or beyond either frontier.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         self.elements().iter().chain(other.elements()).copied().collect()

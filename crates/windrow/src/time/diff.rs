@@ -3,17 +3,18 @@
 /// Bytes of a lane.
 const LANE: usize = 8;
 
-/// What is added up of equal rows: lanes, each an `i64` that adds up for itself. A row whose lanes are all zero is gone.
+/// A diff of a row: lanes of `i64`, each with its own sum over equal rows. A row whose lanes are
+/// all zero is removed.
 ///
 /// ```
 /// use windrow::Diff;
 /// assert_eq!(<(i64, [i64; 2])>::LANES, 3); // a count and two sums
 /// ```
 pub trait Diff: Copy + Send + Sync + 'static {
-    /// Number of lanes: as many as the order has columns of diffs.
+    /// Number of lanes: the number of the order's diff columns.
     const LANES: usize;
 
-    /// The diff of as many lanes, eight bytes each, little-endian.
+    /// Reads the diff from its lanes, eight bytes each, little-endian.
     fn decode(lanes: &[u8]) -> Self;
 
     /// Writes the lanes.
@@ -50,7 +51,7 @@ impl<D: Diff, const N: usize> Diff for [D; N] {
     }
 }
 
-/// The lanes of a `D`, which those that are left are behind.
+/// Splits the lanes of a `D` off the front of `lanes`.
 #[inline(always)]
 fn first<'a, D: Diff>(lanes: &mut &'a [u8]) -> &'a [u8] {
     let (first, rest) = lanes.split_at(D::LANES * LANE);
@@ -58,7 +59,7 @@ fn first<'a, D: Diff>(lanes: &mut &'a [u8]) -> &'a [u8] {
     first
 }
 
-/// As [`first`].
+/// Splits off lanes like [`first`], mutably.
 #[inline(always)]
 fn first_mut<'a, D: Diff>(lanes: &mut &'a mut [u8]) -> &'a mut [u8] {
     let (first, rest) = std::mem::take(lanes).split_at_mut(D::LANES * LANE);

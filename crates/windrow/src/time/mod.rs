@@ -1,7 +1,7 @@
-//! Times and frontiers: which changes are complete; and diffs, which add up.
+//! Times; frontiers, which separate complete changes from later ones; and diffs, which add up.
 //!
-//! A time stands in a row as its ordered code, bytes that compare as the times do in a total order.
-//! What a [`Time`] adds is the partial order in which a computation goes on, and a way from the code.
+//! A row stores a time as its ordered code: bytes that compare like the times in a total order.
+//! [`Time`] adds the partial order of the computation, and decodes codes.
 //!
 //! ```text
 //! frontier {4}        0 1 2 3 | 4 5 6 ...           times at or beyond it: 4 5 6 ...
@@ -9,7 +9,8 @@
 //! frontier {(1,3), (4,0)}                           (2,3) is beyond it, (3,2) is not
 //! ```
 //!
-//! Invariant: if `a` is less than or equal to `b` in the partial order, so is its code.
+//! Invariant: if `a` is less than or equal to `b` in the partial order, the code of `a` is less
+//! than or equal to the code of `b`.
 
 mod antichain;
 mod diff;
@@ -19,14 +20,15 @@ use arrow_schema::DataType;
 pub use antichain::Antichain;
 pub use diff::Diff;
 
-/// Bytes of the code of a time, at the most.
+/// Maximum number of bytes of a time's code.
 pub(crate) const MOST_TIME_BYTES: usize = 32;
 
 /// A time of changes, and the partial order of times.
 ///
-/// Numbers are times of a column of numbers. A pair is a time of two dimensions, one code behind the other in a column of
-/// `FixedSizeBinary`; pairs of pairs are times of more. `[u8; W]` are times in the order of their bytes, and `()`
-/// is the time of changes without a time column.
+/// Numbers are times of a column of numbers. A pair is a time of two dimensions: the codes of its
+/// two times follow each other in a column of `FixedSizeBinary`. Pairs of pairs have more
+/// dimensions. `[u8; W]` is a time in the order of its bytes, and `()` is the time of changes
+/// without a time column.
 ///
 /// ```
 /// use windrow::{Antichain, Time};
@@ -38,37 +40,38 @@ pub(crate) const MOST_TIME_BYTES: usize = 32;
 /// assert!(frontier.less_equal((2, 3)) && !frontier.less_equal((3, 2)));
 /// ```
 ///
-/// Any other type will do whose order, that of [`Ord`], is the order of its code as bytes, and goes on with the partial
-/// order: `a.less_equal(b)` only if `a <= b`.
+/// Other types can implement `Time` if their [`Ord`] is the order of the codes as bytes, and
+/// extends the partial order: `a.less_equal(b)` only if `a <= b`.
 pub trait Time: Copy + Ord + std::fmt::Debug + Send + Sync + 'static {
     /// True if any two times are comparable: [`Time::less_equal`] is `<=`.
     const TOTAL: bool;
 
-    /// Bytes of a code: 32 at the most.
+    /// Bytes of a code: at most 32.
     const WIDTH: usize;
 
-    /// The time that is less than or equal to all others.
+    /// Returns the least time, which is less than or equal to every time.
     fn least() -> Self;
 
-    /// True if a time column of this type, whose values are [`Time::WIDTH`] bytes each, holds such times.
+    /// Returns true if a column of this type, with values of [`Time::WIDTH`] bytes, can hold such
+    /// times.
     fn fits(data_type: &DataType) -> bool {
         is_binary(data_type, Self::WIDTH)
     }
 
-    /// The time of a code of [`Time::WIDTH`] bytes.
+    /// Decodes the time from a code of [`Time::WIDTH`] bytes.
     fn decode(code: &[u8]) -> Self;
 
-    /// Writes the code: bytes that compare as the times do.
+    /// Writes the code: bytes that compare like the times.
     fn encode(self, code: &mut [u8]);
 
-    /// True if `other` is at or beyond this time.
+    /// Returns true if `other` is at or beyond this time.
     fn less_equal(self, other: Self) -> bool;
 
-    /// The least time that is at or beyond both.
+    /// Returns the least time at or beyond both.
     #[must_use]
     fn join(self, other: Self) -> Self;
 
-    /// The greatest time that both are at or beyond.
+    /// Returns the greatest time that both are at or beyond.
     #[must_use]
     fn meet(self, other: Self) -> Self;
 }
@@ -77,7 +80,7 @@ fn is_binary(data_type: &DataType, width: usize) -> bool {
     matches!(data_type, DataType::FixedSizeBinary(bytes) if usize::try_from(*bytes) == Ok(width))
 }
 
-/// The methods of an order in which any two times are comparable.
+/// Methods of a total order.
 macro_rules! by_order {
     () => {
         fn less_equal(self, other: Self) -> bool {
@@ -133,7 +136,7 @@ total!(u8, u8, UInt8, 0);
 total!(i64, u64, Int64 | Date64 | Time64(_) | Timestamp(..) | Duration(_), 1 << 63);
 total!(i32, u32, Int32 | Date32 | Time32(_), 1 << 31);
 
-/// In the order of their bytes.
+/// A time in the order of its bytes.
 impl<const W: usize> Time for [u8; W] {
     const TOTAL: bool = true;
     const WIDTH: usize = W;
@@ -157,7 +160,7 @@ impl<const W: usize> Time for [u8; W] {
     by_order!();
 }
 
-/// The only time there is.
+/// The only time.
 impl Time for () {
     const TOTAL: bool = true;
     const WIDTH: usize = 0;
@@ -177,7 +180,7 @@ impl Time for () {
     fn meet(self, _other: Self) {}
 }
 
-/// At or beyond each other in both.
+/// The product order: less than or equal in both components.
 impl<A: Time, B: Time> Time for (A, B) {
     const TOTAL: bool = false;
     const WIDTH: usize = A::WIDTH + B::WIDTH;

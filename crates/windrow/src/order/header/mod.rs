@@ -1,4 +1,4 @@
-//! Layouts as bytes: the header of a run that is written apart and compared later.
+//! Layouts as bytes: the header of a run that is written separately and compared later.
 //!
 //! ```text
 //! "WRWL" | version 2 | floats 1 | rule 1 | key | then | time | diffs | tombstone | fold | schema
@@ -9,8 +9,8 @@
 //! ```
 //! Numbers are little-endian.
 //!
-//! Invariant: rows of two layouts with equal headers compare as bytes. What is read back was bound
-//! again, so it is right by construction however the bytes came about.
+//! Invariant: rows of two layouts with equal headers compare as bytes. `from_bytes` binds the order
+//! again, so that its layout is right by construction, whatever the bytes.
 
 mod types;
 mod wire;
@@ -24,10 +24,10 @@ use crate::error::{Error, Result};
 const MAGIC: &[u8; 4] = b"WRWL";
 /// The version of the row format, sequences and payload included.
 const VERSION: u16 = 2;
-/// Floats in IEEE 754 totalOrder, bit for bit: the only policy there is.
+/// Floats in IEEE 754 totalOrder, bit for bit: the only policy.
 const TOTAL_ORDER: u8 = 0;
 
-/// The numbers of [`Rule::Sum`]: diffs are added up, or folded.
+/// Numbers of [`Rule::Sum`]: diffs are added up, or folded.
 const SUM: u8 = 3;
 const FOLD: u8 = 5;
 
@@ -35,9 +35,9 @@ const DESCENDING: u8 = 1;
 const NULLS_FIRST: u8 = 2;
 
 impl Layout {
-    /// The layout as bytes, to stand in front of its rows. They say everything that rows depend on:
-    /// the version of the format, schema and nullability, order, rule, and how floats compare. Types
-    /// nested over 64 levels deep are written, but not read back.
+    /// Returns the layout as bytes, for a header in front of its rows. The bytes contain everything
+    /// that rows depend on: the version of the format, schema and nullability, order, rule, and the
+    /// order of floats. Types nested over 64 levels deep are written, but cannot be read back.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.raw(MAGIC);
@@ -77,12 +77,12 @@ impl Layout {
         out.finish()
     }
 
-    /// The layout that [`Layout::to_bytes`] wrote.
+    /// Reads a layout that [`Layout::to_bytes`] wrote.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if these are not its bytes, or those of another version; [`Error::InvalidOrder`] if diffs are
-    /// [folded](Order::fold), since functions have no bytes; what
-    /// [`Order::bind`] reports if the order does not fit the schema.
+    /// [`Error::Corrupt`] if the bytes are not a layout or have another version;
+    /// [`Error::InvalidOrder`] if diffs are [folded](Order::fold), since functions have no bytes;
+    /// the errors of [`Order::bind`] if the order does not fit the schema.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut input = Reader::new(bytes);
         if input.raw(MAGIC.len())? != MAGIC {

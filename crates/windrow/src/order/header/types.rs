@@ -18,7 +18,7 @@ use super::corrupt;
 use super::wire::{Reader, Writer};
 use crate::error::Result;
 
-/// Types deeper than this are refused: they are read by recursion.
+/// Maximum depth of types: the reader recurses.
 const DEEPEST: usize = 64;
 
 const TIME_UNITS: [TimeUnit; 4] =

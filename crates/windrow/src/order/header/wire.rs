@@ -1,4 +1,4 @@
-//! Numbers, texts and options of the header.
+//! Encoding of the header's numbers, texts and options.
 
 use super::corrupt;
 use crate::error::Result;
@@ -15,7 +15,7 @@ impl Writer {
         self.0.push(byte);
     }
 
-    /// A number of things, below 2^32.
+    /// Writes a count below 2^32.
     pub(super) fn count(&mut self, count: usize) {
         self.raw(&(count as u32).to_le_bytes());
     }
@@ -68,7 +68,8 @@ impl<'a> Reader<'a> {
         Ok(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    /// A number of things that take a byte each, or more: not more than there are bytes left.
+    /// Reads a count of items of at least a byte each. Fails if the count exceeds the remaining
+    /// bytes.
     pub(super) fn count(&mut self) -> Result<usize> {
         let count = self.number()? as u32 as usize;
         if count > self.0.len() {
@@ -87,7 +88,7 @@ impl<'a> Reader<'a> {
         if self.flag()? { self.text().map(Some) } else { Ok(None) }
     }
 
-    /// As many texts as a byte says.
+    /// Reads the number of texts from a byte, then the texts.
     pub(super) fn texts(&mut self) -> Result<Vec<String>> {
         let count = self.byte()?;
         (0..count).map(|_| self.text()).collect()

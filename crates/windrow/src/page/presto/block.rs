@@ -1,4 +1,4 @@
-//! Blocks: columns as the format has them, ready to be measured and written.
+//! Blocks: columns in the format's encodings, ready to be measured and written.
 //!
 //! ```text
 //!  *_ARRAY         rows | nulls | values of the rows that are not null
@@ -13,7 +13,7 @@
 //!  nulls           0, or 1 and a bit a row from the high bit on, set if null
 //! ```
 //!
-//! Invariant: children hold what their parents refer to and nothing else, in order.
+//! Invariant: children hold only elements that their parents refer to, in order.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type};
@@ -29,11 +29,11 @@ use crate::error::{Error, Result};
 /// Bytes that name a dictionary within an exchange.
 pub(super) const DICTIONARY_ID: usize = 24;
 
-/// A column.
+/// A column in one of the format's encodings.
 pub(super) enum Block {
-    /// Values of so many bytes.
+    /// Values, with the width of each in bytes.
     Fixed(ArrayRef, usize),
-    /// Texts and binaries: their bytes in all.
+    /// Strings or binaries, with the sum of their bytes.
     Bytes(ArrayRef, usize),
     Array {
         elements: Box<Block>,
@@ -61,7 +61,7 @@ pub(super) enum Block {
     },
 }
 
-/// Bytes of a value of a type of fixed width.
+/// Returns the bytes of a value, for types of fixed width.
 pub(super) fn width(data_type: &DataType) -> Option<usize> {
     match data_type {
         DataType::Boolean | DataType::Null => Some(1),
@@ -71,7 +71,7 @@ pub(super) fn width(data_type: &DataType) -> Option<usize> {
     }
 }
 
-/// The name of the block of values of so many bytes.
+/// Returns the name of the block for values of `width` bytes.
 pub(super) fn fixed_name(width: usize) -> &'static str {
     match width {
         1 => "BYTE_ARRAY",
@@ -82,7 +82,7 @@ pub(super) fn fixed_name(width: usize) -> &'static str {
     }
 }
 
-/// Whether a block holds the type.
+/// Returns true if the format has a block for the type.
 pub(super) fn is_supported(data_type: &DataType) -> bool {
     use DataType as D;
     match data_type {
@@ -103,7 +103,7 @@ pub(super) fn is_supported(data_type: &DataType) -> bool {
 }
 
 impl Block {
-    /// The block of an array of a supported type.
+    /// Returns the block of an array of a supported type.
     pub(super) fn of(array: &ArrayRef) -> Result<Self> {
         use DataType as D;
         if let Some(width) = width(array.data_type()) {
@@ -183,7 +183,7 @@ impl Block {
         }
     }
 
-    /// Exactly the bytes that the block has when it is written.
+    /// Returns the exact number of bytes of the written block.
     pub(super) fn bytes(&self) -> usize {
         let flags = |nulls: &Option<NullBuffer>| match nulls {
             Some(nulls) => 1 + nulls.len().div_ceil(8),
@@ -213,12 +213,12 @@ impl Block {
     }
 }
 
-/// Which rows are null, if any.
+/// Returns the null buffer, if the array has nulls.
 pub(super) fn nulls(array: &ArrayRef) -> Option<NullBuffer> {
     array.logical_nulls().filter(|nulls| nulls.null_count() > 0)
 }
 
-/// The elements that rows refer to, and where each row's start and end among them.
+/// Returns the elements that rows refer to, and the offsets of the rows into these elements.
 fn compact(
     elements: &ArrayRef,
     rows: &ArrayRef,
@@ -247,7 +247,8 @@ fn compact(
     Ok((take(elements, &UInt32Array::from_iter_values(kept), None)?, offsets))
 }
 
-/// A dictionary has no nulls but those among its values: rows that are null get one of these.
+/// Encodes a dictionary. The format has no nulls among ids: null rows refer to a null among the
+/// values.
 fn dictionary(array: &ArrayRef) -> Result<Block> {
     let dictionary = array.as_any_dictionary();
     let keys = match dictionary.values().is_empty() {
@@ -256,7 +257,7 @@ fn dictionary(array: &ArrayRef) -> Result<Block> {
     };
     let valid = dictionary.keys().nulls();
     let null = |row: usize| valid.is_some_and(|valid| valid.is_null(row));
-    // Only those that are in use, in the order of their first: dictionaries are shared by partitions.
+    // Keeps used values only, in order of first use: partitions share dictionaries.
     let mut places = vec![-1; dictionary.values().len()];
     let mut none = -1;
     let mut used: Vec<Option<u32>> = Vec::new();
@@ -276,7 +277,7 @@ fn dictionary(array: &ArrayRef) -> Result<Block> {
     Ok(Block::Dictionary { ids: Int32Array::from(ids), values: Box::new(Block::of(&values)?) })
 }
 
-/// Runs: one is RLE, many are written out.
+/// Encodes run ends: one run as RLE, several runs as plain values.
 fn runs(array: &ArrayRef) -> Result<Block> {
     let mut places: Vec<u32> = Vec::with_capacity(array.len());
     let runs = array.as_ref();
@@ -297,7 +298,7 @@ fn runs(array: &ArrayRef) -> Result<Block> {
     }
 }
 
-/// Sign and magnitude have no place for the least of the integers, which is no decimal either.
+/// Refuses -2^127, which has no code in sign and magnitude and is not a decimal either.
 fn check_decimals(array: &ArrayRef) -> Result<()> {
     let least = |array: &ArrayRef| {
         array.as_primitive::<arrow_array::types::Decimal128Type>().values().contains(&i128::MIN)
@@ -311,7 +312,7 @@ fn check_decimals(array: &ArrayRef) -> Result<()> {
     Ok(())
 }
 
-/// The number of a run's end, for each type of them.
+/// Builds an array of run ends, or `None` if an end does not fit the type.
 pub(super) fn run_ends(data_type: &DataType, ends: &[usize]) -> Option<ArrayRef> {
     fn of<T: arrow_array::ArrowPrimitiveType>(ends: &[usize]) -> Option<ArrayRef>
     where

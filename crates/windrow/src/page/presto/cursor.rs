@@ -1,14 +1,14 @@
-//! A place in the bytes of a page, and what may still be taken: of the bytes, and of memory.
+//! A reader's position in the bytes of a page, with the remaining memory.
 
 use super::PLACE;
 use crate::error::Result;
 use crate::page::damaged;
 
-/// Bytes that are read from front to back.
+/// Bytes, read from front to back.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bytes of memory that may still be taken.
+    /// Remaining memory in bytes.
     allowed: usize,
 }
 
@@ -40,13 +40,13 @@ impl<'a> Cursor<'a> {
         Ok(i32::from_le_bytes(self.array()?))
     }
 
-    /// A number that counts something.
+    /// Reads a count: a number that is not negative.
     pub(super) fn count(&mut self) -> Result<usize> {
         let int = self.int()?;
         usize::try_from(int).map_err(|_| self.error(format!("{int} is no count")))
     }
 
-    /// So many numbers that count something.
+    /// Reads `count` offsets, none negative.
     pub(super) fn counts(&mut self, count: usize) -> Result<Vec<usize>> {
         let bytes = self.take(count.saturating_mul(4))?;
         self.claim(count.saturating_mul(8))?;
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         Ok(counts)
     }
 
-    /// Counts memory that is about to be taken.
+    /// Subtracts memory from the limit before an allocation.
     pub(super) fn claim(&mut self, bytes: usize) -> Result<()> {
         match self.allowed.checked_sub(bytes) {
             Some(allowed) => {

@@ -1,4 +1,4 @@
-//! Presto's SerializedPage: a header, then a block for every column.
+//! Presto's SerializedPage format: a header, then a block for every column.
 //!
 //! ```text
 //!  0       4     5              9      13           21              25
@@ -8,11 +8,11 @@
 //!  codec: bit 0 compressed, 1 encrypted, 2 checksummed      all numbers little-endian
 //! ```
 //!
-//! <https://prestodb.io/docs/current/develop/serialized-page.html> is the specification. Where it is
-//! silent or wrong, the page of `docs/page-format.md` says what Presto's and Velox's code does.
+//! <https://prestodb.io/docs/current/develop/serialized-page.html> is the specification. Where the
+//! specification is silent or wrong, `docs/page-format.md` describes the code of Presto and Velox.
 //!
-//! Known limits: encrypted pages are refused; a page does not tell its codec or its types, both sides
-//! must know them.
+//! Known limits: encrypted pages are refused. A page does not name its codec or its types: both
+//! sides must know codec and types.
 
 mod block;
 mod cursor;
@@ -74,15 +74,16 @@ pub struct PrestoPages {
 }
 
 impl PrestoPages {
-    /// Pages of record batches of `schema`, not compressed and without a checksum.
+    /// Creates pages of record batches of `schema`, not compressed and without a checksum.
     ///
-    /// Numbers and times go as the 1, 2, 4, 8 bytes that Arrow has for them; decimals of 128 bits in
-    /// sign and magnitude, as Presto's long decimals; texts, binaries and fixed-size binaries as
-    /// VARIABLE_WIDTH; lists as ARRAY; maps, structs, dictionaries, and run-end arrays of one run as
-    /// MAP, ROW, DICTIONARY and RLE. Others have no block.
+    /// Numbers and times are sent in the 1, 2, 4 or 8 bytes of their Arrow type; decimals of 128
+    /// bits in sign and magnitude, as Presto's long decimals; strings, binaries and fixed-size
+    /// binaries as VARIABLE_WIDTH; lists as ARRAY; maps, structs, dictionaries, and run-end arrays
+    /// of one run as MAP, ROW, DICTIONARY and RLE. Run-end arrays of several runs are sent as plain
+    /// values. Other types have no block.
     ///
     /// # Errors
-    /// [`Error::UnsupportedColumn`] for a type that no block holds: unions, views of lists, decimals of
+    /// [`Error::UnsupportedColumn`] for a type without a block: unions, views of lists, decimals of
     /// 256 bits, intervals with months and nanoseconds.
     pub fn new(schema: &SchemaRef) -> Result<Self> {
         for field in schema.fields() {
@@ -102,28 +103,31 @@ impl PrestoPages {
         })
     }
 
-    /// Compresses pages that get smaller by it; reads those that were.
+    /// Compresses pages that become smaller by compression, and reads compressed pages of this
+    /// codec.
     #[must_use]
     pub fn codec(mut self, codec: PageCodec) -> Self {
         self.codec = codec;
         self
     }
 
-    /// Whether pages are written with a CRC-32 of their bytes. It is checked wherever there is one.
+    /// Sets whether pages are written with a CRC-32 of their bytes. The reader verifies every
+    /// checksum present.
     #[must_use]
     pub fn checksum(mut self, checksum: bool) -> Self {
         self.checksum = checksum;
         self
     }
 
-    /// The most bytes that reading a page may take; 1 GiB unless said otherwise.
+    /// Limits the bytes of memory for reading a page; 1 GiB by default.
     #[must_use]
     pub fn most_bytes(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes;
         self
     }
 
-    /// The bytes of the page of `batch`: exactly so many without a codec, at most so many with one.
+    /// Returns the bytes of the page of `batch`: exact without a codec, an upper bound with a
+    /// codec.
     ///
     /// # Cost
     /// A pass over offsets and null buffers; nested columns with nulls are compacted.
@@ -135,20 +139,21 @@ impl PrestoPages {
         Ok(HEADER + payload)
     }
 
-    /// Appends the page of `batch` to `out`; returns its bytes.
+    /// Appends the page of `batch` to `out` and returns its bytes.
     ///
     /// # Cost
     /// One copy of the values that are not null, and another one of the page with a codec.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
-    /// the schema has none, or if the record batch does not fit a page: offsets and sizes are 31 bits.
+    /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null
+    /// where the schema has none, or if the record batch does not fit a page: offsets and sizes
+    /// have 31 bits.
     pub fn write(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<usize> {
         let (blocks, payload) = self.blocks(batch)?;
         let start = out.len();
         let rows = int(batch.num_rows())?;
         let uncompressed = int(payload)?;
-        // Once, exactly: the page never grows.
+        // Reserves the exact capacity once: the page never grows.
         out.reserve_exact(HEADER + payload);
         out.resize(start + HEADER, 0);
         out.extend_from_slice(&int(blocks.len())?.to_le_bytes());
@@ -177,12 +182,12 @@ impl PrestoPages {
         Ok(out.len() - start)
     }
 
-    /// The first page of `bytes` as a record batch, and how many bytes it has.
+    /// Reads the first page of `bytes`. Returns its record batch and its number of bytes.
     ///
-    /// Columns come in the types of the schema, whichever blocks they were sent in.
+    /// Columns have the types of the schema, whatever their blocks on the wire.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for bytes that are no such page, a wrong checksum, or a page that takes
+    /// [`Error::Corrupt`] for bytes that are not a page, a wrong checksum, or a page that takes
     /// more than [`PrestoPages::most_bytes`].
     pub fn read(&self, bytes: &[u8]) -> Result<(RecordBatch, usize)> {
         let mut head = Cursor::new(bytes, self.most_bytes);
@@ -203,7 +208,7 @@ impl PrestoPages {
                 return Err(damaged(PLACE, message));
             }
         } else if checksum != 0 {
-            // Writers put 0 there, so the mark was lost.
+            // Writers put 0 into an unused checksum, so the mark was lost.
             return Err(damaged(PLACE, format!("checksum {checksum:08x} of a page without one")));
         }
         let inflated;
@@ -235,13 +240,13 @@ impl PrestoPages {
             return Err(damaged(PLACE, format!("{} bytes behind the last column", cursor.left())));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        // A null where the schema allows none is the page's fault as well.
+        // A null where the schema allows none is damage of the page as well.
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| damaged(PLACE, error.to_string()))?;
         Ok((batch, HEADER + size))
     }
 
-    /// The blocks of a record batch, and their bytes with the number of columns.
+    /// Returns the blocks of a record batch, and their bytes with the number of columns.
     fn blocks(&self, batch: &RecordBatch) -> Result<(Vec<Block>, usize)> {
         let batch = with_schema(&self.schema, batch.clone())?;
         let blocks: Result<Vec<Block>> = batch.columns().iter().map(Block::of).collect();
@@ -260,7 +265,7 @@ impl PrestoPages {
     }
 
     fn inflated(&self, payload: &[u8], bytes: usize) -> Result<Vec<u8>> {
-        /// What a codec yields at most from a byte: LZ4 encodes runs of 255 bytes in one.
+        /// Maximum yield of a byte: LZ4 encodes runs of 255 bytes in one byte.
         const LZ4_YIELD: usize = 255;
         let refused = |message: String| damaged(PLACE, message);
         let inflated = match self.codec {
@@ -282,7 +287,7 @@ impl PrestoPages {
     }
 }
 
-/// CRC-32 of the payload, the marker, the rows and the uncompressed size, in that order.
+/// Returns the CRC-32 of the payload, the marker, the rows and the uncompressed size, in sequence.
 fn crc(payload: &[u8], marker: u8, rows: i32, uncompressed: i32) -> u64 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(payload);
@@ -292,7 +297,7 @@ fn crc(payload: &[u8], marker: u8, rows: i32, uncompressed: i32) -> u64 {
     u64::from(crc.finalize())
 }
 
-/// A count as the format has it.
+/// Converts a count to the format's 31 bits.
 fn int(count: usize) -> Result<i32> {
     i32::try_from(count).map_err(|_| Error::Value {
         column: "(page)".to_owned(),

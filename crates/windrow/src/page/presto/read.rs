@@ -1,7 +1,7 @@
-//! Bytes to arrays of the types that are expected.
+//! Decoding of blocks into arrays of expected types.
 //!
-//! Invariant: every count is checked against the bytes that are there, or counted against the memory
-//! that may be taken, before anything is allocated for it.
+//! Invariant: before an allocation, the reader checks every count against the available bytes, or
+//! claims the memory from the limit.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use super::cursor::Cursor;
 use super::row_bytes::row_bytes;
 use crate::error::Result;
 
-/// RLE and DICTIONARY in one another: no writer nests them as deep.
+/// Maximum nesting of RLE and DICTIONARY: no writer nests as deep.
 const MOST_WRAPPERS: usize = 8;
 
-/// Reads a block as an array of `data_type`, of so many rows where that is known; `wrappers` blocks
-/// of repeated values are around it.
+/// Reads a block as an array of `data_type`, and checks its number of rows against `rows`.
+/// `wrappers` counts the enclosing RLE and DICTIONARY blocks.
 pub(super) fn block(
     cursor: &mut Cursor<'_>,
     data_type: &DataType,
@@ -95,7 +95,7 @@ fn plain(cursor: &mut Cursor<'_>, name: &[u8], data_type: &DataType) -> Result<A
     }
 }
 
-/// Which of so many rows are null.
+/// Reads the null flags of `rows` rows.
 fn nulls(cursor: &mut Cursor<'_>, rows: usize) -> Result<Option<NullBuffer>> {
     match cursor.take(1)?[0] {
         0 => Ok(None),
@@ -152,7 +152,7 @@ fn fixed(cursor: &mut Cursor<'_>, data_type: &DataType, width: usize) -> Result<
     build(cursor, ArrayData::builder(data_type.clone()).len(rows).add_buffer(values.into()), nulls)
 }
 
-/// From sign and magnitude.
+/// Converts from sign and magnitude.
 fn twos_complement(value: u128) -> i128 {
     let magnitude = (value & (u128::MAX >> 1)) as i128;
     if value >> 127 == 1 { -magnitude } else { magnitude }
@@ -233,7 +233,7 @@ fn ascending(cursor: &Cursor<'_>, offsets: &[usize], most: usize) -> Result<()> 
     Err(cursor.error(format!("expected offsets that ascend from 0 to {most}")))
 }
 
-/// Offsets of rows into what was read before them, and their nulls.
+/// Reads the offsets of rows into the preceding elements, and the nulls of the rows.
 fn ends(cursor: &mut Cursor<'_>, elements: usize) -> Result<(Vec<usize>, Option<NullBuffer>)> {
     let rows = cursor.count()?;
     let offsets = cursor.counts(rows + 1)?;
@@ -286,7 +286,7 @@ fn map(cursor: &mut Cursor<'_>, entries: &Arc<Field>, sorted: bool) -> Result<Ar
     };
     let keys = block(cursor, fields[0].data_type(), None, 0)?;
     let values = block(cursor, fields[1].data_type(), Some(keys.len()), 0)?;
-    // -1 is none; what is there helps to look keys up and says nothing new.
+    // -1 stands for no hash table. A hash table only speeds up look-ups and is skipped.
     let hashes = usize::try_from(cursor.int()?).unwrap_or(0);
     cursor.take(hashes.saturating_mul(4))?;
     let (offsets, nulls) = ends(cursor, keys.len())?;
@@ -306,7 +306,7 @@ fn row(cursor: &mut Cursor<'_>, fields: &Fields) -> Result<ArrayRef> {
     let columns = fields.iter().map(|field| block(cursor, field.data_type(), None, 0));
     let mut columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
     let rows = cursor.count()?;
-    // Offsets follow from the nulls, and writers differ in those of null rows.
+    // Offsets follow from the nulls, and writers differ in the offsets of null rows.
     cursor.take((rows + 1).saturating_mul(4))?;
     let nulls = nulls(cursor, rows)?;
     let present = rows - nulls.as_ref().map_or(0, NullBuffer::null_count);
@@ -326,7 +326,7 @@ fn row(cursor: &mut Cursor<'_>, fields: &Fields) -> Result<ArrayRef> {
         };
         let places: UInt32Array = (0..rows).map(place).collect();
         for (column, field) in columns.iter_mut().zip(fields) {
-            // A field that has no nulls keeps some value where its row is null.
+            // A field without nulls keeps some value where its row is null.
             *column = if field.is_nullable() || column.is_empty() {
                 take(column, &places, None)?
             } else {
@@ -394,7 +394,7 @@ fn dictionary(
     Ok(take(&values, &ids, None)?)
 }
 
-/// A dictionary array of ids that are in bounds.
+/// Builds a dictionary array of ids, which must be in bounds.
 fn with_keys(
     cursor: &mut Cursor<'_>,
     data_type: &DataType,
@@ -418,7 +418,7 @@ fn with_keys(
     build(cursor, data.add_buffer(keys.into()).add_child_data(values.to_data()), None)
 }
 
-/// A run-end array.
+/// Builds a run-end array.
 fn with_ends(
     cursor: &mut Cursor<'_>,
     data_type: &DataType,

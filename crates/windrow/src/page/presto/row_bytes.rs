@@ -1,4 +1,4 @@
-//! What rows take: of a value that is to be repeated, before memory is taken for it.
+//! Memory that rows take, estimated before a value is repeated.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -6,12 +6,12 @@ use arrow_schema::DataType;
 
 use super::block::width;
 
-/// Bytes of the texts or binaries of an array, nulls without any.
+/// Sums the bytes of an array's strings or binaries; nulls have no bytes.
 pub(super) fn text_bytes(array: &ArrayRef) -> usize {
     (0..array.len()).map(|row| text(array, row).len()).sum()
 }
 
-/// The bytes of a text or a binary; none of a null.
+/// Returns the bytes of a string or a binary; a null has no bytes.
 pub(super) fn text(array: &ArrayRef, row: usize) -> &[u8] {
     use DataType as D;
     if array.is_null(row) {
@@ -29,9 +29,9 @@ pub(super) fn text(array: &ArrayRef, row: usize) -> &[u8] {
     }
 }
 
-/// About the bytes that a row takes as an array: values, offsets and nulls of all levels.
+/// Estimates the bytes of a row in an array: values, offsets and nulls of all levels.
 pub(super) fn row_bytes(array: &ArrayRef, row: usize) -> usize {
-    /// An offset or a view, and a null, of each level.
+    /// Bytes of an offset or a view, and of a null, in each level.
     const LEVEL: usize = 17;
     use DataType as D;
     let rows = |elements: &ArrayRef, from: usize, to: usize| -> usize {
@@ -64,7 +64,7 @@ pub(super) fn row_bytes(array: &ArrayRef, row: usize) -> usize {
             array.as_struct().columns().iter().map(|column| row_bytes(column, row)).sum()
         }
         D::FixedSizeBinary(size) => *size as usize,
-        // Repeated, these share their values.
+        // Repeated rows share their values.
         D::Dictionary(..) | D::RunEndEncoded(..) => 8,
         _ => text(array, row).len(),
     };

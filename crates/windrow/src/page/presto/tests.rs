@@ -35,7 +35,8 @@ fn batch(column: ArrayRef) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![column]).expect("a column")
 }
 
-/// The page of one column has exactly these bytes behind the number of columns, and reads back.
+/// Checks that the page of one column has exactly these bytes after the number of columns, and is
+/// read back.
 #[track_caller]
 fn golden(column: ArrayRef, block: &[Vec<u8>]) {
     let block = block.concat();

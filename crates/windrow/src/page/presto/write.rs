@@ -1,4 +1,4 @@
-//! Blocks to bytes.
+//! Encoding of blocks into bytes.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
@@ -12,9 +12,9 @@ use super::row_bytes::text;
 #[cfg(target_endian = "big")]
 compile_error!("values are copied as they lie in memory, and the format is little-endian");
 
-/// Appends a block; [`Block::bytes`] says how many bytes.
+/// Appends a block of [`Block::bytes`] bytes.
 ///
-/// Counts were found to fit 31 bits when the block was made.
+/// All counts fit 31 bits: the constructor of the block checked them.
 pub(super) fn put(block: &Block, out: &mut Vec<u8>) {
     let name = block.name();
     int(name.len(), out);
@@ -67,7 +67,7 @@ pub(super) fn put(block: &Block, out: &mut Vec<u8>) {
             int(ids.len(), out);
             put(values, out);
             ints(ids.values(), out);
-            // Every page has its dictionary, so that none needs to be told from another.
+            // Every page contains its dictionary, so an id need not identify a dictionary.
             out.extend_from_slice(&[0; DICTIONARY_ID]);
         }
         Block::Rle { value, rows } => {
@@ -97,7 +97,7 @@ fn flags(nulls: Option<&NullBuffer>, out: &mut Vec<u8>) {
     }
 }
 
-/// The values of rows that are not null.
+/// Appends the values of rows without null.
 fn values(array: &ArrayRef, width: usize, nulls: Option<&NullBuffer>, out: &mut Vec<u8>) {
     let valid = |row: &usize| nulls.is_none_or(|nulls| nulls.is_valid(*row));
     let rows = (0..array.len()).filter(valid);
@@ -128,7 +128,7 @@ fn values(array: &ArrayRef, width: usize, nulls: Option<&NullBuffer>, out: &mut 
     }
 }
 
-/// Presto's long decimals: the magnitude in the low 127 bits, the sign in the highest.
+/// Encodes Presto's long decimals: the magnitude in the low 127 bits, the sign in the highest.
 fn sign_and_magnitude(value: i128) -> u128 {
     value.unsigned_abs() | u128::from(value < 0) << 127
 }

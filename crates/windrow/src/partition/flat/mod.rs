@@ -1,19 +1,20 @@
-//! Record batches as bytes and back: what a partition's rows are while they wait.
+//! Blocks: record batches as bytes, the form of a partition's waiting rows.
 //!
 //! ```text
 //!  | rows, bytes of shape, bytes of body | shape: lengths of arrays and buffers | body: buffers |
 //!    three u64                             numbers of varying length, padded        each padded to 8
 //! ```
 //!
-//! The schema is not in the bytes; who reads has it. Arrays come in the order of columns, an array
-//! before its children.
+//! The bytes do not contain the schema: the reader must have it. Arrays come in the order of
+//! columns, an array before its children.
 //!
-//! A block often has a row or two, and there are hundreds of them: to make and drop an array for each
-//! costs more than to copy what is in it. So arrays without children are *plain*: their buffers are
-//! copied in and joined as bytes, and arrays are made of whole chunks only. All others go by arrays.
+//! A block often has a row or two, and blocks come by the hundreds: making and dropping an array
+//! for each costs more than copying its contents. So arrays without children are *plain*: their
+//! buffers are copied and joined as bytes, and only whole chunks become arrays. All other columns
+//! are handled as arrays.
 //!
-//! Invariant: a block holds what its rows use and nothing else - slices are cut out, views and
-//! dictionaries too, down to the last child. What is read is what was written, in the same types.
+//! Invariant: a block contains only what its rows use: slices, views and dictionaries are cut out,
+//! down to the last child. The reader returns the written rows, in the same types.
 
 mod read;
 mod write;
@@ -27,7 +28,7 @@ pub(super) use write::Writer;
 
 /// Bytes of the three numbers in front.
 const HEAD: usize = 24;
-/// Buffers and blocks are padded to so many bytes; readers copy what needs more.
+/// Padding of buffers and blocks in bytes; readers copy buffers with a greater alignment.
 const ALIGNMENT: usize = 8;
 
 fn damaged() -> Error {
@@ -37,13 +38,13 @@ fn damaged() -> Error {
     }
 }
 
-/// How the values of an array without children lie.
+/// Layout of the values of an array without children.
 #[derive(Clone, Copy, Debug)]
 enum Plain {
     Bits,
-    /// So many bytes each.
+    /// Values of this many bytes each.
     Numbers(usize),
-    /// Offsets of so many bytes, and what lies between them.
+    /// Offsets of this many bytes each, and the bytes of the strings.
     Texts(usize),
     Views,
 }
@@ -62,7 +63,7 @@ impl Plain {
     }
 }
 
-/// The types of the arrays below one of `data_type`.
+/// Returns the types of the children of an array of `data_type`.
 fn children(data_type: &DataType) -> Vec<&DataType> {
     use DataType as T;
     match data_type {
@@ -92,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// 40 rows in the middle of more, of every plain kind and one that is not; a null here and there.
+    /// Returns 40 rows in the middle of more, of every plain kind and one other, with some nulls.
     fn batch() -> RecordBatch {
         let text = |n: usize| {
             (!n.is_multiple_of(5)).then(|| "a string of some length"[..n % 24].to_owned())

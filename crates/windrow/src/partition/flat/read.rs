@@ -1,4 +1,4 @@
-//! Blocks to a record batch.
+//! Decoding of blocks into a record batch.
 //!
 //! ```text
 //! block   | a | b |      block   | a | b |      ...        a: bytes of all blocks, one array
@@ -19,11 +19,11 @@ use crate::error::Result;
 use crate::kernel::partition::views::INLINE;
 use crate::partition::concat::concat;
 
-/// Appends the rows of all blocks of all `bytes` to `out`, as one record batch; as several, where
-/// dictionaries have more values together than keys. Those of a single block are over the same memory.
+/// Appends the rows of all blocks of all `bytes` to `out`, as one record batch; as several if
+/// dictionaries have more values together than keys. The arrays of a single block share its memory.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) if these bytes are no blocks of the schema's types,
+/// [`Error::Corrupt`](crate::Error::Corrupt) if the bytes are not blocks of the schema's types,
 /// [`Error::Arrow`](crate::Error::Arrow) if strings get too long for their offsets.
 pub(in crate::partition) fn read(
     schema: &SchemaRef,
@@ -54,7 +54,7 @@ pub(in crate::partition) fn read(
     join(schema, &rows, &columns, out)
 }
 
-/// Appends blocks, which have so many `rows` each, to `out`.
+/// Appends blocks of `rows` rows each to `out`.
 fn join(
     schema: &SchemaRef,
     rows: &[usize],
@@ -75,7 +75,7 @@ fn join(
     Ok(())
 }
 
-/// The values of all blocks; `None` if they do not go into one array.
+/// Builds the array of all blocks, or returns `None` if the values do not fit into one.
 fn column(data_type: &DataType, blocks: &[Raw]) -> Result<Option<ArrayRef>> {
     match Plain::of(data_type) {
         Some(plain) if blocks.len() > 1 => joined(plain, data_type, blocks).map(Some),
@@ -88,7 +88,7 @@ fn column(data_type: &DataType, blocks: &[Raw]) -> Result<Option<ArrayRef>> {
     }
 }
 
-/// Plain arrays one behind the other.
+/// Joins plain arrays, one after the other.
 fn joined(plain: Plain, data_type: &DataType, blocks: &[Raw]) -> Result<ArrayRef> {
     let rows = blocks.iter().map(|block| block.len).sum();
     let buffers = match plain {
@@ -165,7 +165,7 @@ fn joined_views(blocks: &[Raw]) -> Result<Vec<Buffer>> {
         }
         views.extend(starts.as_chunks::<16>().0.iter().map(|view| {
             let view = u128::from_le_bytes(*view);
-            // Whether it is still in the buffer is looked at when the array is made.
+            // The constructor of the array checks the bounds of the view.
             let long = view as u32 as usize > INLINE;
             if long { view.wrapping_add((base as u128) << 96) } else { view }
         }));
@@ -175,7 +175,7 @@ fn joined_views(blocks: &[Raw]) -> Result<Vec<Buffer>> {
     Ok(if bytes.is_empty() { vec![views] } else { vec![views, Buffer::from_vec(bytes)] })
 }
 
-/// An array that is not made yet: its buffers, and those of all below it.
+/// The buffers of an array and of all its children.
 struct Raw {
     len: usize,
     nulls: Option<NullBuffer>,
@@ -184,7 +184,7 @@ struct Raw {
 }
 
 impl Raw {
-    /// The buffers, if they are as many and as long as said for the number of rows.
+    /// Returns the buffers, if their number and lengths match the number of rows.
     fn buffers<const N: usize>(
         &self,
         lengths: impl Fn(usize) -> [usize; N],
@@ -215,7 +215,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// The number of rows of the first block of `bytes`, a reader of it, and the bytes behind it.
+    /// Returns the number of rows of the first block of `bytes`, a reader of the block, and the
+    /// remaining bytes.
     fn of(bytes: &Buffer) -> Result<(usize, Self, Buffer)> {
         let number = |index: usize| -> Result<usize> {
             let number = bytes.get(index * 8..index * 8 + 8).and_then(|eight| eight.first_chunk());
@@ -256,7 +257,7 @@ impl Reader {
         Ok(buffer)
     }
 
-    /// An array and all below it: shapes and buffers come in the same order.
+    /// Reads an array and all its children: shapes and buffers come in the same sequence.
     fn array(&mut self, data_type: &DataType) -> Result<Raw> {
         let (len, buffers) = (self.number()?, self.number()?);
         let nulls = if buffers % 2 == 1 { Some(self.buffer(len.div_ceil(8))?) } else { None };

@@ -1,4 +1,4 @@
-//! Rows of a record batch to a block.
+//! Encoding of a record batch's rows into blocks.
 //!
 //! ```text
 //! offsets  .. 10 13 20 26 ..        rows 1..3      offsets 0 7 13
@@ -48,8 +48,8 @@ impl<'a> Writer<'a> {
     /// Appends a block of `rows` to `out`.
     ///
     /// # Errors
-    /// [`Error::Arrow`](crate::Error::Arrow) if arrays cannot be cut out, which no array of Arrow's
-    /// makers gives cause to.
+    /// [`Error::Arrow`](crate::Error::Arrow) if arrays cannot be cut out, which never happens to
+    /// arrays built by Arrow.
     pub(in crate::partition) fn write(
         &mut self,
         rows: Range<usize>,
@@ -141,7 +141,7 @@ impl Plain {
                 for &view in views(data, rows) {
                     let moved = match long(view, data) {
                         Some(bytes) => {
-                            // Length and first bytes stay; there is one buffer.
+                            // Length and prefix stay; there is one buffer.
                             let moved = u128::from(view as u64) | (end as u128) << 96;
                             end += bytes.len();
                             moved
@@ -161,7 +161,7 @@ impl Plain {
     }
 }
 
-/// The nulls of `data`, if some of `rows` are null.
+/// Returns the nulls of `data`, if some of `rows` are null.
 fn nulls<'a>(data: &'a ArrayData, rows: &Range<usize>) -> Option<&'a NullBuffer> {
     let nulls = data.nulls()?;
     let (bytes, first) = (nulls.validity(), nulls.offset() + rows.start);
@@ -172,7 +172,7 @@ fn nulls<'a>(data: &'a ArrayData, rows: &Range<usize>) -> Option<&'a NullBuffer>
     (0..rows.len()).step_by(8).any(|at| !all(at)).then_some(nulls)
 }
 
-/// Up to eight bits from bit `at` on, of which `left` are left; behind them, zeros.
+/// Returns up to eight bits from bit `at` on, of which `left` remain, followed by zeros.
 fn bits(bytes: &[u8], at: usize, left: usize) -> u8 {
     let (byte, shift) = (at / 8, at % 8);
     let low = bytes[byte] >> shift;
@@ -185,7 +185,7 @@ fn put_bits(bytes: &[u8], first: usize, len: usize, out: &mut Vec<u8>) {
     out.extend((0..len).step_by(8).map(|at| bits(bytes, first + at, len - at)));
 }
 
-/// Where the strings of `rows` start, and the last one ends.
+/// Returns the start of each string of `rows`, and the end of the last.
 fn offsets<'a, O: ArrowNativeType>(data: &'a ArrayData, rows: &Range<usize>) -> &'a [O] {
     &data.buffer::<O>(0)[rows.start..=rows.end]
 }
@@ -198,12 +198,13 @@ fn views<'a>(data: &'a ArrayData, rows: &Range<usize>) -> &'a [u128] {
     &data.buffer::<u128>(0)[rows.start..rows.end]
 }
 
-/// The string of a view, if it is outside of it. None, too, if the view points nowhere.
+/// Returns the string of a view that is not inline. Returns `None` also for a view without a
+/// target.
 fn long(view: u128, data: &ArrayData) -> Option<&[u8]> {
     if view as u32 as usize > INLINE { outside(view, &data.buffers()[1..]) } else { None }
 }
 
-/// `array` from offset 0, with no more values, buffers and entries than it uses.
+/// Copies `array` to offset 0, with no more values, buffers and entries than it uses.
 fn cut_out(array: &ArrayRef) -> Result<ArrayData> {
     match array.data_type() {
         DataType::Utf8View => return Ok(array.as_string_view().gc().into_data()),
@@ -228,7 +229,7 @@ fn copied(data: &ArrayData) -> Result<ArrayData> {
     Ok(data.into_builder().child_data(children).build()?)
 }
 
-/// A dictionary array with the values that its rows use, in the order of their first use.
+/// Returns a dictionary array with only the used values, in order of first use.
 fn without_unused(array: &ArrayRef) -> Result<ArrayRef> {
     let dictionary = array.as_any_dictionary();
     if array.is_empty() {
@@ -236,7 +237,7 @@ fn without_unused(array: &ArrayRef) -> Result<ArrayRef> {
     }
     let mut places = HashMap::new();
     let mut used = Vec::new();
-    // The keys of nulls are those of some value.
+    // The keys of nulls are the keys of some value.
     let keys = dictionary.normalized_keys().into_iter().map(|key| {
         *places.entry(key).or_insert_with(|| {
             used.push(key as u64);
@@ -250,7 +251,7 @@ fn without_unused(array: &ArrayRef) -> Result<ArrayRef> {
         keys: &[usize],
         values: ArrayRef,
     ) -> Result<ArrayRef> {
-        // New numbers are below the rows, and below the old ones' range.
+        // New keys are below the number of rows, and within the range of the old keys.
         let keys: ScalarBuffer<K::Native> =
             keys.iter().map(|&key| K::Native::usize_as(key)).collect();
         let keys = PrimitiveArray::<K>::new(keys, old.nulls().cloned());
@@ -263,7 +264,7 @@ fn without_unused(array: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// True if a copy of the array may share more than it uses.
+/// Returns true if a copy of the array may share more than it uses.
 fn pins_more(data: &ArrayData) -> bool {
     use DataType as T;
     matches!(data.data_type(), T::Utf8View | T::BinaryView | T::Dictionary(_, _))
@@ -295,7 +296,7 @@ fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-/// Seven bits a byte, the lowest first; the top bit says that more follow.
+/// Writes seven bits a byte, lowest bits first; the top bit says whether more bytes follow.
 fn put_number(mut number: usize, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -1,4 +1,4 @@
-//! Byte strings as arrow-row writes them, appended, read back and passed one by one.
+//! Byte strings in arrow-row's blocks: appended, read and skipped one by one.
 
 use super::corrupt;
 use crate::error::{Error, Result};
@@ -6,20 +6,20 @@ pub(super) use crate::kernel::rows::blocks::{encoded_len, put_block_string as pu
 pub(super) use crate::kernel::rows::take_blocks::two_words;
 use crate::kernel::rows::take_blocks::{append_blocks, skip_blocks};
 
-/// As [`put`], behind what is in `out`.
+/// Appends a string to `out`, as [`put`] writes it.
 pub(super) fn append(bytes: &[u8], flip: u8, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + encoded_len(bytes.len()), 0);
     put(bytes, flip, &mut out[start..]);
 }
 
-/// Appends the string at the start of `source` to `out`; false for an empty one.
+/// Appends the string at the start of `source` to `out`. Returns false for an empty string.
 #[inline(always)]
 pub(super) fn read(source: &mut &[u8], flip: u8, out: &mut Vec<u8>) -> Result<bool> {
     append_blocks(source, flip, out).ok_or_else(no_string)
 }
 
-/// Moves `source` behind the string at its start; false for an empty one.
+/// Skips the string at the start of `source`. Returns false for an empty string.
 #[inline(always)]
 pub(super) fn skip(source: &mut &[u8], flip: u8) -> Result<bool> {
     skip_blocks(source, flip).ok_or_else(no_string)

@@ -1,4 +1,4 @@
-//! Fields back to columns: the parts of a row of arrow-row, for [`crate::rows::read`].
+//! Decoding of fields: the parts of a row of arrow-row, for [`crate::rows::read`].
 //!
 //! ```text
 //! fields   | i64 | i32 | bool | decimal | utf8 | list | struct {  a  ,  b  } |
@@ -6,11 +6,11 @@
 //! parts    | cells             | wide  | strings    | list     | struct, whose fields are parts |
 //! ```
 //!
-//! Cells - up to eight bytes behind a marker - are read several at once, strings block by block, what is wider a column at
-//! a time. Elements of lists and values of dictionaries are rows of their own. Unions and run ends are read value by
-//! value, over ordered codes.
+//! Cells - up to eight bytes after a marker - are read several at once, strings block by block, and
+//! wider values a column at a time. Elements of lists and values of dictionaries are rows of their
+//! own. Unions and run ends are read value by value, through ordered codes.
 //!
-//! Invariant: what a null stands in front of is not looked at, and is zero or empty; a marker that no encoder writes is an
+//! Invariant: the bytes of a null are ignored, and read as zero or empty; an invalid marker is an
 //! error.
 
 use std::slice::from_ref;
@@ -39,8 +39,8 @@ use crate::rows::row_ref::Rest;
 use crate::rows::text::binary_form;
 use crate::rows::value::{self, ValueReader};
 
-/// The parts of `rows` rows of `fields`, which are read to `columns`. `bytes` is what the values of a column that varies
-/// take in all, about.
+/// Returns the parts of `rows` rows of `fields`, which are read into `columns`. `bytes` is the
+/// approximate size of all values of a varying column.
 pub(super) fn parts<'a>(
     fields: &'a [(SortField, Node)],
     columns: &'a Fields,
@@ -55,12 +55,12 @@ pub(super) fn parts<'a>(
     Ok(plan.finish())
 }
 
-/// Parts so far.
+/// The parts so far.
 pub(super) struct Plan<'a> {
     rows: usize,
     bytes: usize,
     parts: Vec<Box<dyn Part + 'a>>,
-    /// Columns that the next one may join.
+    /// Cells that the next column may join.
     cells: Vec<(usize, Cell)>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Plan<'a> {
         Self { rows, bytes, parts: Vec::new(), cells: Vec::new() }
     }
 
-    /// A plan of columns that are inside of another, of these types and with these `options`.
+    /// Makes a plan of columns inside another column, of these types and with these `options`.
     fn within(
         &self,
         columns: impl IntoIterator<Item = &'a DataType>,
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
         Ok(own)
     }
 
-    /// Rows of these columns, which are put together from where they are inside of values.
+    /// Makes a collector for inner rows of these columns.
     fn inner(
         &self,
         fields: &'a [FieldRef],
@@ -94,13 +94,13 @@ impl<'a> Plan<'a> {
         Ok(Inner::new(own.finish(), nodes, fields.iter().cloned().collect()))
     }
 
-    /// All parts.
+    /// Returns all parts.
     fn finish(mut self) -> Vec<Box<dyn Part + 'a>> {
         self.close();
         self.parts
     }
 
-    /// No column joins those before.
+    /// Closes the open cells: no further column joins.
     fn close(&mut self) {
         if !self.cells.is_empty() {
             self.parts.push(Box::new(Cells::new(std::mem::take(&mut self.cells))));
@@ -194,13 +194,13 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whether a value begins with a byte that tells it from a null.
+/// Returns true if a marker byte distinguishes values from nulls.
 fn is_marked(node: &Node) -> bool {
     !matches!(node, Node::Nothing | Node::Union(_) | Node::Runs(_))
 }
 
-/// Whether the null of a field is read as one: what stands in a null struct are the nulls of its fields, and those of a
-/// union or a run are values.
+/// Returns true if parts read the nulls of a field as nulls. A null struct contains the nulls of
+/// its fields, and the nulls of unions and runs are values.
 fn is_by_parts(node: &Node) -> bool {
     match node {
         Node::Struct(nodes) => nodes.iter().all(is_by_parts),
@@ -209,14 +209,14 @@ fn is_by_parts(node: &Node) -> bool {
     }
 }
 
-/// A column of structs: markers, and then the fields of all of them.
+/// A column of structs: markers, and then the fields of all structs.
 struct Structs<'a> {
     column: usize,
     markers: Cells,
     fields: &'a Fields,
     nodes: &'a [Node],
     parts: Vec<Box<dyn Part + 'a>>,
-    /// Of each field.
+    /// Validity of each field.
     valid: Vec<Bits>,
 }
 
@@ -236,7 +236,7 @@ impl Part for Structs<'_> {
         for (field, node) in fields.iter().zip(self.nodes) {
             let is_within = match (&nulls, field.nulls()) {
                 (None, _) => true,
-                // Of type Null there are only nulls.
+                // A column of type Null has only nulls.
                 (Some(_), None) => matches!(node, Node::Nothing),
                 (Some(nulls), Some(own)) => own.contains(nulls),
             };
@@ -256,7 +256,7 @@ struct Others<'a> {
     column: usize,
     node: &'a Node,
     options: SortOptions,
-    /// The type, as ordered codes have it.
+    /// Tree of the type, for ordered codes.
     tree: Tree,
     reader: Box<dyn ValueReader>,
 }

@@ -1,4 +1,4 @@
-//! Dictionaries: each code that was not there before is read, once.
+//! Dictionaries: each distinct code is decoded once.
 //!
 //! ```text
 //! rows     | code of fig | code of pear | code of fig |
@@ -29,9 +29,9 @@ pub(super) struct Dictionaries<'a> {
     /// Bytes of a null.
     null_len: usize,
     keys: Vec<u32>,
-    /// Strings, and codes of all else, that are there already.
+    /// Distinct strings, or distinct codes of other types, so far.
     interner: Interner,
-    /// One that is not short.
+    /// Buffer for longer strings.
     string: Vec<u8>,
     values: Inner<'a>,
 }
@@ -68,7 +68,8 @@ impl Part for Dictionaries<'_> {
                 return Ok((*null_len, false));
             }
             let (len, (number, is_new)) = match *node {
-                // Most strings in dictionaries are short. What is read behind the row is not taken for its own.
+                // Most strings in dictionaries are short. Bytes beyond the row never become part of
+                // a string.
                 Node::Plain(code) if code.varies() => {
                     match blocks::two_words(row.beyond(0), flip) {
                         Some(own) => (own.code_len, interner.intern_words(own.words, own.len)),
@@ -85,7 +86,7 @@ impl Part for Dictionaries<'_> {
                     (len, interner.intern(row.beyond(0), len))
                 }
             };
-            // Rows are fewer than 2^32, and so are their values.
+            // There are fewer than 2^32 rows, and so fewer distinct values.
             keys.push(number as u32);
             let code = row
                 .get(..len)
@@ -125,7 +126,7 @@ fn array<K: ArrowDictionaryKeyType>(
     values: ArrayRef,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    // Keys ascend as they come: the last of the values has the greatest.
+    // Keys are numbered in order of arrival: the last value has the greatest key.
     let most = values.len().saturating_sub(1);
     K::Native::from_usize(most).ok_or_else(|| too_many(data_type, "the distinct values"))?;
     let keys = keys.iter().map(|&key| K::Native::usize_as(key as usize));

@@ -1,4 +1,4 @@
-//! How arrow-row writes values: the bytes that the trees of `rows/nested` put around them.
+//! Framing of arrow-row: the bytes around the values in the trees of `rows/nested`.
 
 use arrow_schema::{DataType, SortOptions};
 
@@ -11,7 +11,7 @@ use crate::rows::column::Bytes;
 use crate::rows::fixed::Word;
 use crate::rows::nested::{Frame, Framing, ListFrame};
 
-/// The bytes of arrow-row under these options.
+/// The format of arrow-row under these options.
 #[derive(Clone, Copy)]
 pub(super) struct ArrowRow(pub(super) SortOptions);
 

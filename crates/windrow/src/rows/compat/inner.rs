@@ -1,4 +1,5 @@
-//! Rows inside of rows: elements of lists and values of dictionaries, put one behind the other to be read as rows are.
+//! Rows inside rows: elements of lists and values of dictionaries, collected and then decoded as
+//! rows.
 //!
 //! ```text
 //! row      | .. | 02 01 a a a a .. 05 | 02 01 b b b b .. 05 | 01 | ..       a list
@@ -13,28 +14,30 @@ use super::node::Node;
 use crate::error::Result;
 use crate::rows::read::{Part, Reader, TILE};
 
-/// Bytes of rows that are put together, about: they are still in a first-level cache when they are read.
+/// Approximate bytes of collected rows: the rows are still in the first-level cache when they are
+/// read.
 const BYTES: usize = 16 << 10;
 
-/// Rows that are put together, and the columns of all that were.
+/// Collected rows, and the columns of all earlier rows.
 pub(super) struct Inner<'a> {
     reader: Reader<'a>,
-    /// Bytes of every row, if they are the same for all.
+    /// Bytes of every row, if all rows have one length.
     stride: Option<usize>,
     bytes: Vec<u8>,
-    /// Where each row ends.
+    /// End of each row.
     ends: Vec<u32>,
 }
 
 impl<'a> Inner<'a> {
-    /// Rows of columns of `fields`, which are the `nodes`, and have these parts.
+    /// Creates a collector of rows with these `fields`, `nodes` and parts.
     pub(super) fn new(parts: Vec<Box<dyn Part + 'a>>, nodes: &[Node], fields: Fields) -> Self {
         let reader = Reader::new(parts, fields);
         let stride = nodes.iter().map(Node::same_len).sum();
         Self { reader, stride, bytes: Vec::new(), ends: Vec::new() }
     }
 
-    /// Adds a row, which `append` puts behind others; false if it says that there is none.
+    /// Adds the row that `append` writes. Returns false if `append` returns false and writes no
+    /// row.
     #[inline(always)]
     pub(super) fn add(
         &mut self,
@@ -57,7 +60,7 @@ impl<'a> Inner<'a> {
         Ok(true)
     }
 
-    /// Adds a row as it is.
+    /// Adds a copy of a row.
     #[inline(always)]
     pub(super) fn push(&mut self, row: &[u8]) -> Result<()> {
         self.add(|bytes| {
@@ -67,7 +70,7 @@ impl<'a> Inner<'a> {
         Ok(())
     }
 
-    /// Reads the rows that were put together.
+    /// Reads the collected rows.
     fn read(&mut self) -> Result<()> {
         match self.stride {
             Some(stride) => self.reader.read_strided(&self.bytes, stride, self.ends.len())?,
@@ -78,7 +81,7 @@ impl<'a> Inner<'a> {
         Ok(())
     }
 
-    /// The columns of all rows.
+    /// Builds the columns of all rows.
     pub(super) fn finish(mut self) -> Result<Vec<ArrayRef>> {
         self.read()?;
         Ok(self.reader.finish()?.into_iter().flatten().collect())

@@ -1,4 +1,4 @@
-//! Lists, maps and lists of one size: their elements are rows of their own.
+//! Lists, maps and lists of one size: the elements are rows of their own.
 //!
 //! ```text
 //! list       null | blocks of an element .. 01         a map's elements are its entries, without a marker
@@ -23,7 +23,7 @@ use crate::rows::value::{add_ends, list_array};
 pub(super) struct Lists<'a> {
     column: usize,
     options: SortOptions,
-    /// How many elements each has.
+    /// Number of elements of each list.
     counts: Vec<usize>,
     elements: Inner<'a>,
 }
@@ -95,13 +95,13 @@ pub(super) struct FixedLists<'a> {
     field: &'a FieldRef,
     size: usize,
     node: &'a Node,
-    /// The code of an element that is null: what those of a null list are.
+    /// Code of a null element: the elements of a null list.
     null: Vec<u8>,
     elements: Inner<'a>,
 }
 
 impl<'a> FixedLists<'a> {
-    /// Elements up to which a list is read this way: as many stand for a null.
+    /// Maximum size of lists that are read this way: a null list takes as many elements.
     pub(super) const MOST: usize = 1024;
 
     pub(super) fn new(

@@ -1,15 +1,15 @@
-//! The bytes of arrow-row 59, for its users: the same rows, written faster.
+//! Rows in the format of arrow-row 59, byte for byte, written faster.
 //!
 //! ```text
 //! arrow_row::RowConverter::convert_columns(columns)  ==  Converter::encode(columns), byte for byte
 //! ```
 //!
-//! Rows that were stored or sent keep their meaning, so a program can switch one side at a time: by its
-//! imports alone, since [`RowConverter`], [`SortField`], [`Rows`], [`Row`], [`OwnedRow`] and [`RowParser`]
-//! are arrow-row's names for the same. [`Converter`] is what they are made of: it writes to the [`crate::Rows`]
-//! of this crate, in memory that is used again, and keeps dictionaries.
+//! Stored or sent rows keep their meaning, so a program can switch one side at a time, by its
+//! imports alone: [`RowConverter`], [`SortField`], [`Rows`], [`Row`], [`OwnedRow`] and
+//! [`RowParser`] are arrow-row's names for the same types. [`Converter`] lies below: it writes to
+//! the [`crate::Rows`] of this crate, in reused memory, and keeps dictionaries.
 //!
-//! [`crate::RowEncoder`] has the better format: shorter, faster to write, and it knows nullability.
+//! [`crate::RowEncoder`] has the better format: shorter, faster to write, and aware of nullability.
 //! Unlike arrow-row, decoding returns errors instead of panics where rows are damaged.
 
 mod blocks;
@@ -45,48 +45,48 @@ use super::value::wire::unsupported;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Strided;
 
-/// Rows of one length that are written column by column before going on to the next ones: columns are
-/// read in stretches that are worth fetching ahead, and the tile stays in the second-level cache.
+/// Rows of a tile, for rows of one length: stretches of columns are long enough for prefetching,
+/// and the tile stays in the second-level cache.
 const STRIDED_ROWS: usize = 384;
-/// Rows that vary which are written so.
+/// Rows of a tile, for rows that vary.
 const TILE_ROWS: usize = 128;
-/// What columns are for, in errors.
+/// Role of columns, in errors.
 const ROLE: &str = "a row of arrow-row";
 /// The marker of a value.
 const VALUE: u8 = 1;
-/// What a value of type Null is.
+/// Bytes of a value of type Null.
 const NOTHING: [u8; 2] = [2, 3];
 const NOTHING_DESCENDING: [u8; 2] = [!2, !3];
 /// The end of a list, and a list without elements.
 const END: u8 = 1;
 
-/// A column of a [`Converter`]: its type and its place in the order.
+/// A column of a [`Converter`]: its type and its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortField {
     /// The type of the column.
     pub data_type: DataType,
-    /// Direction and place of nulls, as arrow-row takes them.
+    /// Direction and position of nulls, as in arrow-row.
     pub options: SortOptions,
 }
 
 impl SortField {
-    /// An ascending column, nulls first.
+    /// Creates an ascending column, nulls first.
     pub fn new(data_type: DataType) -> Self {
         Self::new_with_options(data_type, SortOptions::default())
     }
 
-    /// A column with this direction and place of nulls.
+    /// Creates a column with this direction and position of nulls.
     pub fn new_with_options(data_type: DataType, options: SortOptions) -> Self {
         Self { data_type, options }
     }
 
-    /// Bytes that it takes in memory, `Self` included.
+    /// Returns the bytes of the field in memory, `Self` included.
     pub fn size(&self) -> usize {
         self.data_type.size() + size_of::<Self>() - size_of::<DataType>()
     }
 }
 
-/// Encodes columns to the bytes of `arrow_row::RowConverter`, and decodes them.
+/// Encodes columns in the format of `arrow_row::RowConverter`, and decodes rows.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -104,29 +104,30 @@ impl SortField {
 /// ```
 ///
 /// # Cost
-/// Columns of one length are written in one pass, several next to each other at once; strings, nested and
-/// encoded columns in two, the first for their lengths. Values inside of lists and dictionaries are
-/// written beforehand and copied: as much memory as they take in the rows, for the length of a call.
+/// Columns of one length are written in one pass, several adjacent columns at once; strings, nested
+/// and encoded columns in two passes, the first for their lengths. Values inside lists and
+/// dictionaries are encoded beforehand and copied: during a call, they take as much memory as in
+/// the rows.
 pub struct Converter {
     fields: Vec<(SortField, Node)>,
-    /// The same as columns that are read.
+    /// The fields as columns to decode.
     columns: Fields,
-    /// Bytes of every row, if they are the same for all.
+    /// Bytes of every row, if all rows have one length.
     stride: Option<usize>,
 }
 
-/// The marker of a null.
+/// Returns the marker of a null.
 fn null_byte(options: SortOptions) -> u8 {
     if options.nulls_first { 0 } else { 0xff }
 }
 
-/// What complements the bytes of a column.
+/// Returns the complement of a column's bytes.
 fn flip(options: SortOptions) -> u8 {
     if options.descending { 0xff } else { 0 }
 }
 
 impl Converter {
-    /// A converter of columns of these types.
+    /// Creates a converter of columns of these types.
     ///
     /// # Errors
     /// [`Error::UnsupportedColumn`] if arrow-row has no code for a type.
@@ -147,10 +148,10 @@ impl Converter {
         })
     }
 
-    /// The rows of `columns`, which are of one length.
+    /// Encodes `columns`, which must have one length.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if number, types or lengths of the columns are others;
+    /// [`Error::SchemaMismatch`] if the columns differ in number, types or lengths;
     /// [`Error::Value`] if the rows take over 4 GiB.
     pub fn encode(&self, columns: &[ArrayRef]) -> Result<Bytes> {
         let mut rows = Bytes::default();
@@ -158,10 +159,10 @@ impl Converter {
         Ok(rows)
     }
 
-    /// The rows of `columns` in place of those in `rows`, whose memory is used again.
+    /// Replaces `rows` by the rows of `columns`, in the same memory.
     ///
     /// # Errors
-    /// As [`Converter::encode`]; there are no rows then.
+    /// As [`Converter::encode`]; `rows` is then empty.
     pub fn encode_into(&self, columns: &[ArrayRef], rows: &mut Bytes) -> Result<()> {
         rows.clear();
         let count = self.check(columns)?;
@@ -207,18 +208,18 @@ impl Converter {
         Ok(())
     }
 
-    /// The columns of some rows.
+    /// Decodes a range of rows.
     ///
     /// # Cost
-    /// One pass over the rows. Unions and runs are read value by value, which is slower;
-    /// values of dictionaries are looked up in a table of those that were there before.
+    /// One pass over the rows. Unions and runs are read value by value, which is slower; every
+    /// value of a dictionary is looked up in a table of earlier values.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if these are not rows of this converter; [`Error::Value`] if a column
-    /// cannot hold so much: decode fewer rows.
+    /// [`Error::Corrupt`] if the rows do not belong to this converter; [`Error::Value`] if a column
+    /// cannot hold as many bytes: decode fewer rows.
     ///
     /// # Panics
-    /// If there are no such rows.
+    /// If the range is out of bounds.
     pub fn decode(&self, rows: &Bytes, range: Range<usize>) -> Result<Vec<ArrayRef>> {
         let rows = rows.stretch(range);
         let (count, bytes) = rows.size();
@@ -227,7 +228,7 @@ impl Converter {
         finished(reader)
     }
 
-    /// The columns of rows that lie anywhere: those of arrow-row too.
+    /// Decodes rows that lie anywhere, also rows of arrow-row.
     ///
     /// # Errors
     /// As [`Converter::decode`].
@@ -245,7 +246,7 @@ impl Converter {
         self.fields.iter().map(|(field, _)| field)
     }
 
-    /// A reader of `rows` rows of `bytes` in all.
+    /// Creates a reader of `rows` rows of `bytes` in all.
     fn reader(&self, rows: usize, bytes: usize) -> Result<Reader<'_>> {
         let varying = self.fields.iter().filter(|(_, node)| node.same_len().is_none()).count();
         let parts = decode::parts(&self.fields, &self.columns, rows, bytes / varying.max(1))?;
@@ -277,7 +278,7 @@ impl std::fmt::Debug for Converter {
     }
 }
 
-/// The columns that were read.
+/// Builds the decoded columns.
 fn finished(reader: Reader<'_>) -> Result<Vec<ArrayRef>> {
     let columns = reader.finish()?.into_iter().map(|column| match column {
         Some(column) => column,

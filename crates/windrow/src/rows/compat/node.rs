@@ -1,4 +1,5 @@
-//! Types as arrow-row codes them, and their codes value by value to the ordered codes of `rows/nested`.
+//! Types of arrow-row, and the conversion of their codes, value by value, to the ordered codes of
+//! `rows/nested`.
 //!
 //! ```text
 //! fixed width     01 code | null and zeros               FixedSizeList   01 values | null
@@ -7,8 +8,9 @@
 //! run ends        blocks of the value                    Dictionary      the value
 //! ```
 //!
-//! Values inside of blocks ascend, and their nulls turn sides when the column descends, since the
-//! blocks are complemented as a whole. Values of a union are written so too, but not complemented.
+//! Values inside blocks ascend, and their nulls change sides if the column descends, since the
+//! blocks are complemented as a whole. Values of a union are written the same way, but not
+//! complemented.
 
 use arrow_schema::{DataType, FieldRef, Fields, SortOptions};
 
@@ -31,7 +33,7 @@ pub(super) enum Node {
     Union(Vec<(i8, Node)>),
 }
 
-/// Options of what is written into blocks.
+/// Returns the options of values inside blocks.
 pub(super) fn inner(options: SortOptions) -> SortOptions {
     SortOptions { descending: false, nulls_first: options.nulls_first != options.descending }
 }
@@ -62,7 +64,7 @@ impl Node {
         })
     }
 
-    /// Bytes of every value, if they are the same.
+    /// Returns the bytes of every value, if all values have one length.
     pub(super) fn same_len(&self) -> Option<usize> {
         match self {
             Self::Nothing => Some(NOTHING.len()),
@@ -99,8 +101,8 @@ impl Node {
         }
     }
 
-    /// Appends the ordered code, in the form of columns that take no part in an order, of the value whose code is at the
-    /// start of `source`.
+    /// Reads the value at the start of `source`. Appends its ordered code, in the form of columns
+    /// that take no part in an order.
     pub(super) fn read(
         &self,
         source: &mut &[u8],
@@ -110,14 +112,15 @@ impl Node {
         self.walk(source, options, Some(out))
     }
 
-    /// Bytes of the code at the start of `source`: of its lengths and its markers nothing is wrong.
+    /// Returns the bytes of the code at the start of `source`. Validates lengths and markers
+    /// outside of blocks.
     pub(super) fn code_len(&self, source: &[u8], options: SortOptions) -> Result<usize> {
         let mut rest = source;
         self.walk(&mut rest, options, None)?;
         Ok(source.len() - rest.len())
     }
 
-    /// As [`Node::read`]; without an `out`, what is in blocks is passed and not looked into.
+    /// Reads a value like [`Node::read`]. Without an `out`, blocks are skipped and not decoded.
     fn walk(
         &self,
         source: &mut &[u8],
@@ -182,7 +185,7 @@ impl Node {
         }
     }
 
-    /// Moves `source` behind a null.
+    /// Skips a null.
     fn skip_null(&self, source: &mut &[u8], options: SortOptions) -> Result<()> {
         let mut null = Vec::new();
         self.put_null(options, &mut null);
@@ -190,13 +193,13 @@ impl Node {
     }
 }
 
-/// The field of a union that has this type id.
+/// Returns the field of a union with this type id.
 fn child(children: &[(i8, Node)], id: u8) -> Result<&Node> {
     let child = children.iter().find(|(own, _)| *own as u8 == id);
     child.map(|(_, child)| child).ok_or_else(|| corrupt("no field of that type id"))
 }
 
-/// The marker of a value.
+/// Takes the marker of a value.
 pub(super) fn take_value(source: &mut &[u8]) -> Result<()> {
     match take_byte(source)? {
         VALUE => Ok(()),
@@ -211,7 +214,7 @@ fn behind(rest: &[u8]) -> Result<()> {
 fn read_string(code: OrderedCode, source: &mut &[u8], flip: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut bytes = Vec::new();
     blocks::read(source, flip, &mut bytes)?;
-    // Ordered codes of text rely on it.
+    // Ordered codes of text require UTF-8.
     if code == OrderedCode::Text && std::str::from_utf8(&bytes).is_err() {
         return Err(corrupt("a text that is not UTF-8"));
     }

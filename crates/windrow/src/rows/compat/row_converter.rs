@@ -1,10 +1,11 @@
-//! The converter of arrow-row under its own names, on the one of this module.
+//! The converter of arrow-row under its own names, based on [`super::Converter`].
 //!
 //! ```text
 //! use arrow_row::{RowConverter, SortField};    becomes    use windrow::compat::{RowConverter, SortField};
 //! ```
 //!
-//! As in arrow-row, dictionaries come back as their values: [`super::Converter`] gives them back as they were.
+//! As in arrow-row, dictionaries are decoded as their values: [`super::Converter`] keeps
+//! dictionaries.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::order::types::without_dictionaries;
 use crate::rows::Rows as Bytes;
 
-/// Columns to rows and back: `arrow_row::RowConverter` by another implementation.
+/// Converts columns to rows and back: `arrow_row::RowConverter` in another implementation.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -35,16 +36,16 @@ use crate::rows::Rows as Bytes;
 /// ```
 ///
 /// # Cost
-/// As [`Converter`], and a copy of the rows where [`RowConverter::append`] adds to others.
-/// [`Rows`] hold up to 4 GiB, in four bytes a row beside its own, or none if all have one length.
+/// As [`Converter`], and a copy of the rows if [`RowConverter::append`] adds to existing rows.
+/// [`Rows`] hold up to 4 GiB, plus four bytes a row unless all rows have one length.
 #[derive(Debug)]
 pub struct RowConverter {
-    /// Of the columns as they are, and as they come back.
+    /// Converters of the columns as given, and as decoded.
     converters: Config,
 }
 
 impl RowConverter {
-    /// A converter of columns of these types.
+    /// Creates a converter of columns of these types.
     ///
     /// # Errors
     /// [`ArrowError::NotYetImplemented`] if a type has no rows.
@@ -58,26 +59,26 @@ impl RowConverter {
         Ok(Self { converters: Arc::new([own, flat]) })
     }
 
-    /// Whether all of these columns have rows.
+    /// Returns true if all of these columns are supported.
     pub fn supports_fields(fields: &[SortField]) -> bool {
         fields.iter().all(|field| node::Node::of(&field.data_type).is_some())
     }
 
-    /// The rows of `columns`.
+    /// Encodes `columns`.
     ///
     /// # Errors
-    /// [`ArrowError::InvalidArgumentError`] if number, types or lengths of the columns are others, or
-    /// the rows take over 4 GiB.
+    /// [`ArrowError::InvalidArgumentError`] if the columns differ in number, types or lengths, or
+    /// if the rows take over 4 GiB.
     pub fn convert_columns(&self, columns: &[ArrayRef]) -> Result<Rows, ArrowError> {
         let mut rows = self.empty_rows(0, 0);
         self.append(&mut rows, columns)?;
         Ok(rows)
     }
 
-    /// Adds the rows of `columns` to `rows`.
+    /// Appends the rows of `columns` to `rows`.
     ///
     /// # Errors
-    /// As [`RowConverter::convert_columns`]; `rows` is then as it was.
+    /// As [`RowConverter::convert_columns`]; `rows` then keeps its earlier rows.
     ///
     /// # Panics
     /// If another converter has written `rows`.
@@ -91,11 +92,11 @@ impl RowConverter {
         appended.map_err(arrow)
     }
 
-    /// The columns of `rows`, dictionaries as their values.
+    /// Decodes `rows`, with dictionaries as their values.
     ///
     /// # Errors
-    /// [`ArrowError::ParseError`] if a parsed row is not one of this converter;
-    /// [`ArrowError::InvalidArgumentError`] if a column cannot hold so much.
+    /// [`ArrowError::ParseError`] if a parsed row does not belong to this converter;
+    /// [`ArrowError::InvalidArgumentError`] if a column cannot hold as many bytes.
     ///
     /// # Panics
     /// If another converter has written the rows.
@@ -111,17 +112,17 @@ impl RowConverter {
         flat.decode_rows(rows).map_err(arrow)
     }
 
-    /// No rows, and room for `row_capacity` of `data_capacity` bytes in all.
+    /// Creates empty rows, with capacity for `row_capacity` rows of `data_capacity` bytes in all.
     pub fn empty_rows(&self, row_capacity: usize, data_capacity: usize) -> Rows {
         let mut bytes = Bytes::default();
         bytes.reserve(row_capacity, data_capacity);
         Rows { bytes, config: Arc::clone(&self.converters) }
     }
 
-    /// The rows that [`Rows::try_into_binary`] made an array of. Others are found when they are converted.
+    /// Makes rows of an array from [`Rows::try_into_binary`]. Conversion detects other arrays.
     ///
     /// # Panics
-    /// If some of them are null.
+    /// If a value is null.
     pub fn from_binary(&self, array: BinaryArray) -> Rows {
         assert_eq!(array.null_count(), 0, "can't construct Rows instance from array with nulls");
         let offsets = array.value_offsets();
@@ -132,37 +133,37 @@ impl RowConverter {
         Rows { bytes: Bytes::from_parts(bytes, ends), config: Arc::clone(&self.converters) }
     }
 
-    /// What makes rows of bytes.
+    /// Returns a parser, which makes rows of bytes.
     pub fn parser(&self) -> RowParser {
         RowParser { config: Arc::clone(&self.converters) }
     }
 
-    /// As [`RowConverter::parser`]: UTF-8 is checked where rows are converted, which costs little.
+    /// Returns a parser like [`RowConverter::parser`]: conversion validates UTF-8, at little cost.
     pub fn parser_skip_utf8_validation(&self) -> RowParser {
         self.parser()
     }
 
-    /// Bytes that the converter takes in memory, `Self` included, about.
+    /// Estimates the bytes of the converter in memory, `Self` included.
     pub fn size(&self) -> usize {
         let fields = self.converters.iter().flat_map(Converter::fields);
         size_of::<Self>() + fields.map(SortField::size).sum::<usize>()
     }
 }
 
-/// Makes rows of bytes, of [`RowConverter::parser`].
+/// A parser that makes rows of bytes, returned by [`RowConverter::parser`].
 #[derive(Debug)]
 pub struct RowParser {
     config: Config,
 }
 
 impl RowParser {
-    /// The row that `bytes` are. Whether they are one is found when it is converted.
+    /// Makes a row of `bytes`. Conversion detects invalid rows.
     pub fn parse<'a>(&'a self, bytes: &'a [u8]) -> Row<'a> {
         Row { data: bytes, config: &self.config }
     }
 }
 
-/// The error as arrow-row would have it.
+/// Converts the error to the kind that arrow-row would report.
 pub(super) fn arrow(error: Error) -> ArrowError {
     match error {
         Error::Arrow(error) => error,

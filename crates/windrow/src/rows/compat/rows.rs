@@ -1,6 +1,6 @@
 //! The rows of arrow-row under its own names: [`Rows`], [`Row`], [`OwnedRow`].
 //!
-//! A row knows the converter that wrote it, as in arrow-row: rows of another one are refused.
+//! A row refers to its converter, as in arrow-row: a converter refuses the rows of another.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -14,10 +14,10 @@ use arrow_schema::ArrowError;
 use super::Converter;
 use crate::rows::Rows as Bytes;
 
-/// What tells the rows of one converter from those of others.
+/// Identity of a converter, shared with its rows.
 pub(super) type Config = Arc<[Converter; 2]>;
 
-/// Rows of a [`super::RowConverter`], one behind the other.
+/// Rows of a [`super::RowConverter`], one after the other.
 #[derive(Clone, Debug)]
 pub struct Rows {
     pub(super) bytes: Bytes,
@@ -25,74 +25,74 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Adds a row.
+    /// Appends a row.
     ///
     /// # Panics
-    /// If another converter has written it, or if there are over 4 GiB of rows then.
+    /// If another converter has written the row, or if the rows exceed 4 GiB.
     pub fn push(&mut self, row: Row<'_>) {
         check_same(row.config, &self.config);
         self.bytes.push(row.data).expect("up to 4 GiB of rows");
     }
 
-    /// Room for more rows, of `data_capacity` bytes in all.
+    /// Reserves memory for more rows, of `data_capacity` bytes in all.
     pub fn reserve(&mut self, row_capacity: usize, data_capacity: usize) {
         self.bytes.reserve(row_capacity, data_capacity);
     }
 
-    /// The row at index `row`.
+    /// Returns the row at index `row`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the index is out of bounds.
     #[inline]
     pub fn row(&self, row: usize) -> Row<'_> {
         Row { data: self.bytes.row(row), config: &self.config }
     }
 
-    /// As [`Rows::row`]: the index is checked here too.
+    /// Returns a row like [`Rows::row`]: the index is checked here too.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the index is out of bounds.
     pub fn row_unchecked(&self, index: usize) -> Row<'_> {
         self.row(index)
     }
 
-    /// Bytes of the row at index `row`.
+    /// Returns the bytes of the row at index `row`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the index is out of bounds.
     pub fn row_len(&self, row: usize) -> usize {
         self.bytes.row(row).len()
     }
 
-    /// Bytes of each row.
+    /// Returns the bytes of each row.
     pub fn lengths(&self) -> impl ExactSizeIterator<Item = usize> {
         self.bytes.iter().map(<[u8]>::len)
     }
 
-    /// Removes all rows; keeps the memory.
+    /// Removes all rows, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn num_rows(&self) -> usize {
         self.bytes.len()
     }
 
-    /// All rows, in their order.
+    /// Iterates over all rows, in sequence.
     pub fn iter(&self) -> RowsIter<'_> {
         self.into_iter()
     }
 
-    /// Bytes that the rows take in memory, `Self` included.
+    /// Returns the bytes of the rows in memory, `Self` included.
     pub fn size(&self) -> usize {
         size_of::<Self>() + self.bytes.capacity()
     }
 
-    /// The rows as an array, whose bytes are those that are here.
+    /// Converts the rows into an array, without a copy of their bytes.
     ///
     /// # Errors
-    /// [`ArrowError::InvalidArgumentError`] if there are over 2 GiB of them.
+    /// [`ArrowError::InvalidArgumentError`] if the rows take over 2 GiB.
     pub fn try_into_binary(self) -> Result<BinaryArray, ArrowError> {
         let (bytes, ends) = self.bytes.into_parts();
         if i32::try_from(bytes.len()).is_err() {
@@ -114,7 +114,7 @@ impl<'a> IntoIterator for &'a Rows {
     }
 }
 
-/// Rows in their order, of [`Rows::iter`].
+/// An iterator over rows, made by [`Rows::iter`].
 #[derive(Debug)]
 pub struct RowsIter<'a> {
     rows: &'a Rows,
@@ -141,8 +141,8 @@ impl DoubleEndedIterator for RowsIter<'_> {
     }
 }
 
-/// A row: compares, hashes and is equal as its bytes are. Rows of two converters are in an order of no
-/// meaning.
+/// A row. Compares, hashes and is equal like its bytes. The order of rows of two converters is
+/// arbitrary.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     pub(super) data: &'a [u8],
@@ -150,12 +150,12 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// A copy of the row that stands alone.
+    /// Copies the row into memory of its own.
     pub fn owned(&self) -> OwnedRow {
         OwnedRow { data: self.data.into(), config: Arc::clone(self.config) }
     }
 
-    /// The bytes of the row.
+    /// Returns the bytes of the row.
     pub fn data(&self) -> &'a [u8] {
         self.data
     }
@@ -169,13 +169,13 @@ pub struct OwnedRow {
 }
 
 impl OwnedRow {
-    /// The row, to be compared or converted.
+    /// Returns the row, for comparison or conversion.
     pub fn row(&self) -> Row<'_> {
         Row { data: &self.data, config: &self.config }
     }
 }
 
-/// Both kinds of rows are their bytes.
+/// Both kinds of rows compare and hash as bytes.
 macro_rules! by_bytes {
     ($($row:ty),*) => {$(
         impl PartialEq for $row {
@@ -218,8 +218,10 @@ macro_rules! by_bytes {
 }
 by_bytes!(Row<'_>, OwnedRow);
 
+/// Checks that a row belongs to a converter.
+///
 /// # Panics
-/// If these are two converters.
+/// If the converters differ.
 pub(super) fn check_same(row: &Config, converter: &Config) {
     assert!(Arc::ptr_eq(row, converter), "rows were not produced by this RowConverter");
 }

@@ -1,4 +1,4 @@
-//! Columns that are written together: those of fixed width next to each other.
+//! Strips: adjacent columns of fixed width that are written together.
 //!
 //! ```text
 //! | 01 code | 01 code | 01 code | 01 code |     columns of 4 or 8 bytes next to each other: one strip,
@@ -22,23 +22,23 @@ use crate::rows::nested::Tree;
 
 type Part = Tree<ArrowRow>;
 
-/// Rows of a word of validity.
+/// Rows in a word of validity.
 const WORD: usize = 64;
 
 /// Adjacent columns.
 pub(super) enum Strip<'a> {
-    /// Numbers of 4 or 8 bytes behind their markers; Booleans, smaller numbers and markers; or bytes that are moved as they
-    /// are.
+    /// Numbers of 4 or 8 bytes after their markers; Booleans, smaller numbers and markers; or bytes
+    /// copied unchanged or complemented.
     Line(Line<'a>),
     /// A column of fixed width, and its marker.
     One(&'a Part, OrderedCode, &'a Column),
-    /// Strings, what stands for a null, and what complements their bytes.
+    /// Strings, with the marker of a null and the complement of the bytes.
     Strings { column: &'a Column, null: u8, flip: u8 },
-    /// A column that varies otherwise: it is written by its part.
+    /// Another column that varies, written by its part.
     Varying(&'a Part),
 }
 
-/// The strips of columns of `rows` rows.
+/// Groups columns of `rows` rows into strips.
 pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
     let mut out: Vec<Strip<'_>> = Vec::new();
     let joins = |a: &Part, b: &Part| cell_width(a).is_some() && cell_width(a) == cell_width(b);
@@ -78,7 +78,8 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
     out
 }
 
-/// Bytes of a number that the kernels write behind its marker, together with others of its width.
+/// Returns the bytes of a number, if kernels write such numbers after their markers, together with
+/// numbers of the same width.
 fn cell_width(part: &Part) -> Option<usize> {
     use Kind::{Float, Signed, Unsigned};
     match part.plain()? {
@@ -87,7 +88,7 @@ fn cell_width(part: &Part) -> Option<usize> {
     }
 }
 
-/// Such a column, and the marker of its nulls.
+/// Returns the lane of such a number column, and the marker of its nulls.
 fn lane(part: &Part) -> Option<(Lane<'_>, u8)> {
     let (code, Column::Fixed { values, nulls }) = part.plain()? else { return None };
     let options = part.framing().0;
@@ -96,7 +97,7 @@ fn lane(part: &Part) -> Option<(Lane<'_>, u8)> {
     Some((lane, null_byte(options)))
 }
 
-/// Adds bytes, which are written together with those before.
+/// Adds byte lanes, which join an adjacent strip of bytes.
 fn push_bytes<'a>(lanes: Vec<ByteLane<'a>>, out: &mut Vec<Strip<'a>>) {
     match out.last_mut() {
         Some(Strip::Line(Line::Bytes(before))) => before.extend(lanes),
@@ -105,7 +106,7 @@ fn push_bytes<'a>(lanes: Vec<ByteLane<'a>>, out: &mut Vec<Strip<'a>>) {
 }
 
 impl Strip<'_> {
-    /// Bytes that it takes in a row, if they are the same in all of them.
+    /// Returns the bytes of the strip in a row, if all rows have the same.
     pub(super) fn width(&self) -> Option<usize> {
         match self {
             Self::Line(line) => Some(line.bytes()),
@@ -114,8 +115,8 @@ impl Strip<'_> {
         }
     }
 
-    /// Adds the bytes that it takes in each row to `lengths`, which wrap around; returns their sum. `picks` are the
-    /// rows, one by one.
+    /// Adds the bytes of the strip in each row to `lengths`, which wrap around; returns the sum.
+    /// `picks` are the rows, one by one.
     pub(super) fn add_lengths(&self, picks: &[usize], lengths: &mut [u32]) -> u64 {
         match self {
             Self::Strings { column, .. } => column.add_lengths(Form::Blocks, lengths),
@@ -130,8 +131,8 @@ impl Strip<'_> {
         }
     }
 
-    /// Writes the values of `rows` at the cursors, and moves those behind them. `picks` are the rows, one by
-    /// one.
+    /// Writes the values of `rows` at the cursors, and moves the cursors past the values. `picks`
+    /// are the rows, one by one.
     pub(super) fn put_at(
         &self,
         rows: Range<usize>,
@@ -151,7 +152,7 @@ impl Strip<'_> {
         }
     }
 
-    /// Writes the values of `rows`, of a fixed width, that of the first one at `places.first`.
+    /// Writes the values of `rows`, of a fixed width, with the first row at `places.first`.
     pub(super) fn put(&self, rows: Range<usize>, places: Strided, out: &mut [u8]) {
         let (part, code, column) = match self {
             Self::Line(line) => {
@@ -174,7 +175,7 @@ impl Strip<'_> {
             for (values, first) in values.zip(rows.step_by(WORD)) {
                 let mut valid = valid.map_or(u64::MAX, |valid| valid.word(first));
                 for (value, cell) in values.iter().zip(cells.by_ref()) {
-                    // Which values are null is not to be predicted.
+                    // No branch: nulls are unpredictable.
                     let is_valid = valid & 1 == 1;
                     valid >>= 1;
                     let cell = &mut cell[..1 + W::BYTES];

@@ -1,4 +1,4 @@
-//! Byte for byte against arrow-row itself, for every type and option; and back.
+//! Rows compared byte for byte with arrow-row, for every type and option, in both directions.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_row::RowConverter;
@@ -14,7 +14,7 @@ use crate::rows::nested::Form;
 use crate::rows::row_ref::Rest;
 use crate::rows::value;
 
-/// Fields of any order for `columns`, and arrow-row's converter if it has rows for all of the types.
+/// Draws fields for `columns`, and makes arrow-row's converter if it supports all types.
 fn converters(rng: &mut Rng, columns: &[ArrayRef]) -> Option<(Converter, RowConverter)> {
     let fields: Vec<SortField> = columns
         .iter()
@@ -27,7 +27,7 @@ fn converters(rng: &mut Rng, columns: &[ArrayRef]) -> Option<(Converter, RowConv
         .iter()
         .map(|f| arrow_row::SortField::new_with_options(f.data_type.clone(), f.options))
         .collect();
-    // Some types inside of others it has no rows for.
+    // arrow-row does not support some types inside others.
     let theirs = RowConverter::new(theirs).ok()?;
     Some((Converter::new(fields).unwrap(), theirs))
 }
@@ -58,7 +58,7 @@ fn same(columns: &[ArrayRef], found: &[ArrayRef]) {
     }
 }
 
-/// The columns of `rows`, one value after the other: what is slow, and plain to see.
+/// Decodes `rows` value by value: slow, and plain to see.
 fn one_by_one(converter: &Converter, rows: &[&[u8]]) -> Result<Vec<ArrayRef>> {
     let mut readers = Vec::new();
     for (field, _) in &converter.fields {
@@ -79,7 +79,8 @@ fn one_by_one(converter: &Converter, rows: &[&[u8]]) -> Result<Vec<ArrayRef>> {
     readers.iter_mut().map(|(reader, _)| reader.finish()).collect()
 }
 
-/// Many rows, ours and those of arrow-row, where they are and anywhere, and some of them; and with one that is damaged.
+/// Checks many rows, ours and arrow-row's, in place, elsewhere, and in part; also with a damaged
+/// row.
 fn check_many(rng: &mut Rng, columns: &[ArrayRef]) {
     let Some((converter, theirs)) = converters(rng, columns) else { return };
     let theirs = theirs.convert_columns(columns).unwrap();
@@ -127,7 +128,7 @@ fn damage(rng: &mut Rng, row: &mut Vec<u8>) {
     }
 }
 
-/// Rows that nobody wrote are errors, or other values.
+/// Checks that damaged rows are errors, or other values.
 fn damaged(rng: &mut Rng, converter: &Converter, rows: &[Vec<u8>]) {
     for row in rows.iter().take(10) {
         let mut row = row.clone();
@@ -140,7 +141,7 @@ fn damaged(rng: &mut Rng, converter: &Converter, rows: &[Vec<u8>]) {
     }
 }
 
-/// A column of `rows` rows, behind some that do not belong to it.
+/// Returns a column of `rows` rows, sliced from a longer array.
 fn slice_of(rng: &mut Rng, data_type: &DataType, rows: usize) -> ArrayRef {
     let front = rng.below(9);
     arrays::array_of(rng, data_type, true, front + rows).slice(front, rows)

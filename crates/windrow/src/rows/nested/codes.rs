@@ -1,4 +1,4 @@
-//! Codes made beforehand: elements of lists, values of runs and of dictionaries.
+//! Precomputed codes: elements of lists, values of runs and of dictionaries.
 //!
 //! ```text
 //! elements   | 01 code 0 | 01 code 1 | 01 code 2 | 01 code 3 |     framed as their lists have them
@@ -10,25 +10,25 @@ use super::tree::Tree;
 use crate::kernel::copy::copy_short;
 use crate::kernel::rows::blocks::{encoded_len, put_block_string};
 
-/// Values that are written before going on to the next field of them.
+/// Values of one field that are written before the next field.
 const TILE: usize = 512;
 
-/// Codes of values, one behind the other.
+/// Codes of values, one after the other.
 pub(super) struct Codes {
     bytes: Vec<u8>,
     places: Places,
 }
 
 enum Places {
-    /// All of them are these bytes, which are there once.
+    /// All codes are these bytes, stored once.
     Repeated,
-    /// Each takes so many bytes.
+    /// All codes have this length.
     Same(usize),
-    /// Where each begins, and the last one ends.
+    /// The start of each code, and the end of the last.
     Offsets(Vec<usize>),
 }
 
-/// Where values that take `lens` bytes begin, and the last one ends.
+/// Returns the start of each value, and the end of the last, for values of `lens` bytes.
 pub(super) fn offsets(lens: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut end = 0;
     let ends = lens.map(|len| {
@@ -38,10 +38,10 @@ pub(super) fn offsets(lens: impl Iterator<Item = usize>) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Which values are coded.
+/// A selection of values.
 #[derive(Clone, Copy)]
 pub(super) enum Picks<'a> {
-    /// The first of them, so many.
+    /// The first values, by number.
     First(usize),
     Keys(&'a [usize]),
 }
@@ -64,7 +64,7 @@ impl Picks<'_> {
 }
 
 impl Codes {
-    /// Of the values `picks` of `fields`, those of each one behind the other.
+    /// Encodes the values `picks` of `fields`. The fields of a value follow each other.
     pub(super) fn of<F: Framing>(fields: &[Tree<F>], picks: Picks<'_>, frame: Frame) -> Self {
         let count = picks.len();
         if let Some(code) = fields.iter().map(Tree::constant).collect::<Option<Vec<_>>>() {
@@ -99,7 +99,7 @@ impl Codes {
         }
     }
 
-    /// Writes the values tile by tile: what is written last is at hand for the next field.
+    /// Writes the values tile by tile: the next field finds the last output in the cache.
     fn put<F: Framing>(&mut self, fields: &[Tree<F>], picks: Picks<'_>, frame: Frame) {
         let (mut rows, mut cursors) = ([0; TILE], [0; TILE]);
         for first in (0..picks.len()).step_by(TILE) {
@@ -116,7 +116,7 @@ impl Codes {
         }
     }
 
-    /// The same codes in a frame that they were not written in.
+    /// Puts the codes into a frame in which they were not written.
     fn framed(self, count: usize, frame: Frame) -> Self {
         match frame {
             Frame::Bare => self,
@@ -139,12 +139,12 @@ impl Codes {
         }
     }
 
-    /// True if they take no bytes.
+    /// Returns true if the codes take no bytes.
     pub(super) fn is_nothing(&self) -> bool {
         matches!(self.places, Places::Repeated) && self.bytes.is_empty()
     }
 
-    /// Where a value begins; of repeated ones the first two.
+    /// Returns the start of a value; of repeated codes, only the first two starts.
     #[inline(always)]
     fn start(&self, at: usize) -> usize {
         match &self.places {
@@ -154,7 +154,7 @@ impl Codes {
         }
     }
 
-    /// Bytes of the values from `start` to `end`.
+    /// Returns the bytes of the values from `start` to `end`.
     #[inline(always)]
     pub(super) fn len_between(&self, start: usize, end: usize) -> usize {
         match &self.places {
@@ -178,7 +178,7 @@ impl Codes {
         len
     }
 
-    /// All of `count` values, and where each begins and the last one ends.
+    /// Returns the codes of all `count` values, and the start of each code and the end of the last.
     pub(super) fn into_parts(self, count: usize) -> (Vec<u8>, Vec<usize>) {
         match self.places {
             Places::Repeated => {

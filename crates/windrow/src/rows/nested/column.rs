@@ -1,4 +1,4 @@
-//! A column of nested values, ready to be written into rows.
+//! Columns of nested values, prepared for the encoder.
 
 use std::ops::Range;
 
@@ -11,18 +11,19 @@ use super::framing::{Frame, Ordered};
 use super::tree::Tree;
 use crate::error::Result;
 
-/// Values of a nested column, and the bytes that each takes.
+/// Values of a nested column, and the length of each row's code.
 pub(crate) struct Nested {
     values: Box<Tree<Ordered>>,
-    /// Which value each row has, if they are stored once for many rows.
+    /// Position of each row's value, if a value is stored once for many rows.
     keys: Option<Vec<usize>>,
     nulls: Option<NullBuffer>,
-    /// Bytes of the code of each row, without a marker; 0 for a null.
+    /// Bytes of each row's code, without a marker; 0 for a null.
     lengths: Vec<usize>,
 }
 
-/// The codes of all values of `array` in the form of columns which take no part in an order
-/// ([`Form::STORED`](super::Form::STORED)), and where each begins and the last one ends.
+/// Encodes all values of `array` in the form of columns that take no part in an order
+/// ([`Form::STORED`](super::Form::STORED)). Returns the codes, the start of each code and the end
+/// of the last.
 pub(in crate::rows) fn stored(array: &ArrayRef) -> Result<(Vec<u8>, Vec<usize>)> {
     let tree = [Tree::of(array, Ordered { low: true })?];
     let codes = Codes::of(&tree, Picks::First(array.len()), Frame::Bare);
@@ -41,7 +42,7 @@ impl Nested {
         Ok(nested)
     }
 
-    /// Those of `rows` that are not null, and the values that they have.
+    /// Returns the rows that are not null, and the position of each such row's value.
     fn picks(&self, rows: Range<usize>) -> (Vec<usize>, Vec<usize>) {
         let valid = |row: &usize| self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
         let key = |row: usize| self.keys.as_ref().map_or(row, |keys| keys[row]);
@@ -56,8 +57,8 @@ impl Nested {
         &self.lengths
     }
 
-    /// Writes the codes of `rows`, complemented by `flip`, at their cursors, and moves those behind
-    /// them.
+    /// Writes the codes of `rows`, complemented by `flip`, at the cursors, and moves the cursors
+    /// past the codes.
     pub(in crate::rows) fn put(
         &self,
         rows: Range<usize>,
@@ -78,7 +79,8 @@ impl Nested {
         }
     }
 
-    /// The codes of all rows, one behind the other, and where each begins and the last one ends.
+    /// Returns the codes of all rows, one after the other; the start of each code and the end of
+    /// the last.
     pub(crate) fn codes(&self) -> (Vec<u8>, Vec<usize>) {
         let (offsets, rows) = (offsets(self.lengths.iter().copied()), self.lengths.len());
         let (mut bytes, mut cursors) = (vec![0; offsets[rows]], offsets[..rows].to_vec());

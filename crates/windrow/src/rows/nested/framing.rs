@@ -1,4 +1,4 @@
-//! What the two formats of nested values do differently: ordered codes, and the bytes of arrow-row.
+//! Framing: the differences between the two formats of nested values, ordered codes and arrow-row.
 //!
 //! ```text
 //! [1, 2]   ordered     01 | 01 01 code | 01 01 code | 00       a byte in front of each element, an end
@@ -14,20 +14,20 @@ use super::{END, MORE, VALUE, null_id, null_marker};
 use crate::kernel::rows::exact::Text;
 use crate::order::code::{Kind, Node, OrderedCode};
 
-/// How the codes of elements stand among each other.
+/// The framing of single elements.
 #[derive(Clone, Copy)]
 pub(in crate::rows) enum Frame {
     Bare,
-    /// Each behind this byte.
+    /// Each after this byte.
     Behind(u8),
-    /// Each as a string of arrow-row, complemented by this.
+    /// Each as a string of arrow-row, complemented by this byte.
     Blocks(u8),
 }
 
-/// What stands around the elements of a list.
+/// The framing of a list around its elements.
 #[derive(Clone, Copy)]
 pub(in crate::rows) struct ListFrame {
-    /// A byte in front says that there is a list.
+    /// True if a marker byte precedes every list.
     pub(in crate::rows) marked: bool,
     pub(in crate::rows) each: Frame,
     pub(in crate::rows) end: Option<u8>,
@@ -35,41 +35,42 @@ pub(in crate::rows) struct ListFrame {
 
 /// A format of nested values.
 pub(in crate::rows) trait Framing: Copy {
-    /// What its values are for, in errors.
+    /// Role of the values, in errors.
     const ROLE: &'static str;
-    /// Whether the entries of a map are written as structs, with a marker.
+    /// True if the entries of a map are written as structs, with a marker.
     const MARKS_ENTRIES: bool;
 
-    /// The format of values inside of lists, unions and runs.
+    /// Returns the format of values inside lists, unions and runs.
     fn inside(self) -> Self;
 
-    /// What complements the bytes of Booleans and of byte strings of one length.
+    /// Returns the complement of Booleans and of byte strings of one length.
     fn flip(self) -> u8;
 
-    /// The value of type Null.
+    /// Returns the code of the value of type Null.
     fn nothing(self) -> &'static [u8];
 
-    /// The code of a null of `data_type`.
+    /// Returns the code of a null of `data_type`.
     fn null(self, data_type: &DataType) -> Vec<u8>;
 
-    /// The byte in front of a union's value.
+    /// Returns the byte in front of a union's value.
     fn id(self, id: i8) -> u8;
 
-    /// What stands around the elements of a list.
+    /// Returns the framing of lists.
     fn list(self) -> ListFrame;
 
-    /// How the value of a run stands.
+    /// Returns the framing of a run's value.
     fn run(self) -> Frame {
         Frame::Bare
     }
 
-    /// Writes a number to `out`, which is as long.
+    /// Writes a number to `out`, which has the same length.
     fn put_number<W: Word>(self, number: W, kind: Kind, out: &mut [u8]);
 
-    /// Bytes of row `row` of `strings`, its marker included.
+    /// Counts the encoded bytes of row `row` of `strings`, marker included.
     fn string_len(self, code: OrderedCode, strings: &Bytes, row: usize) -> usize;
 
-    /// Writes strings, each at its cursor, and moves the cursors behind them. `null` is the code of a null.
+    /// Writes strings at the cursors, and moves the cursors past the strings. `null` is the code of
+    /// a null.
     fn put_strings<'a>(
         self,
         code: OrderedCode,
@@ -80,10 +81,10 @@ pub(in crate::rows) trait Framing: Copy {
     );
 }
 
-/// The ordered codes of slots, ascending: a column that descends is complemented as a whole.
+/// The ordered codes of slots, ascending: a descending column is complemented as a whole.
 #[derive(Clone, Copy)]
 pub(in crate::rows) struct Ordered {
-    /// Whether nulls have low codes.
+    /// True if nulls have low codes.
     pub(in crate::rows) low: bool,
 }
 

@@ -11,12 +11,13 @@
 //! nothing:     Null
 //! ```
 //!
-//! Written by `tree`, read by the readers of `rows/value`, column by column on either way; here is
-//! what both share, and how values are walked over. Columns that take no part in the order are written the same way,
-//! as of [`Form::STORED`].
+//! Module `tree` writes the codes, and the readers of `rows/value` read them, both column by
+//! column. This module contains the shared parts, and skips values. Columns that take no part in
+//! the order have the same codes, in [`Form::STORED`].
 //!
-//! Invariant: codes have the order of the values - element by element, the shorter list first, nulls
-//! at every level on the column's side - and none is a prefix of another. `flip` complements them all.
+//! Invariant: codes have the order of the values: element by element, the shorter list first, nulls
+//! at every level on the column's side. No code is a prefix of another. `flip` complements all
+//! bytes.
 
 mod codes;
 mod column;
@@ -38,17 +39,17 @@ pub(super) const VALUE: u8 = 1;
 pub(super) const MORE: u8 = 1;
 pub(super) const END: u8 = 0;
 
-/// The marker of a null.
+/// Returns the marker of a null.
 pub(super) fn null_marker(low: bool) -> u8 {
     if low { 0 } else { 2 }
 }
 
-/// The type id byte of a null: dictionaries over unions have them.
+/// Returns the type id byte of a null: dictionaries of unions have such nulls.
 pub(super) fn null_id(low: bool) -> u8 {
     if low { 0 } else { 0xff }
 }
 
-/// The bytes in front of a null and of a value, as they stand in rows.
+/// Marker bytes of a null and of a value, as they stand in rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marked {
     pub(super) null: u8,
@@ -56,7 +57,7 @@ pub(super) struct Marked {
 }
 
 impl Marked {
-    /// True for a value, false for a null, at the start of `row`, which is then behind it.
+    /// Reads the marker at the start of `row`: true for a value, false for a null.
     #[inline(always)]
     pub(super) fn is_value(self, row: &mut RowRef<'_>) -> Result<bool> {
         match row.byte() {
@@ -67,10 +68,10 @@ impl Marked {
         }
     }
 
-    /// Whether all of `rows` have values; nothing was read of them.
+    /// Returns true if all of `rows` start with the marker of a value. Reads nothing off the rows.
     ///
     /// # Errors
-    /// If one of them does not begin with a marker.
+    /// If a row does not start with a marker.
     pub(super) fn are_values(self, rows: &Rest<'_, '_>) -> Result<bool> {
         let (mut values, mut known) = (true, true);
         for (&cursor, &end) in rows.cursors.iter().zip(rows.ends) {
@@ -84,24 +85,24 @@ impl Marked {
     }
 }
 
-/// How the codes of a column stand in its rows.
+/// The form of a column's codes in rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
-    /// What complements every byte.
+    /// Complement of every byte.
     pub(super) flip: u8,
-    /// Whether nulls are low, before the bytes are complemented.
+    /// True if nulls are low, before the bytes are complemented.
     pub(super) low: bool,
 }
 
 impl Form {
-    /// That of columns which take no part in an order.
+    /// Form of columns that take no part in an order.
     pub(super) const STORED: Self = Self { flip: 0, low: true };
 
     pub(super) fn of(slot: &Slot) -> Self {
         Self { flip: if slot.descending { 0xff } else { 0 }, low: slot.low_nulls() }
     }
 
-    /// The markers of values inside of others.
+    /// Returns the markers of values inside other values.
     pub(super) fn marked(self) -> Marked {
         Marked { null: null_marker(self.low) ^ self.flip, value: VALUE ^ self.flip }
     }
@@ -118,13 +119,13 @@ impl Form {
         }
     }
 
-    /// True for a value, false for a null.
+    /// Reads a marker: true for a value, false for a null.
     #[inline(always)]
     pub(super) fn marker(self, row: &mut RowRef<'_>) -> Result<bool> {
         self.marked().is_value(row)
     }
 
-    /// What the marker at `at` says: true for a value, false for a null.
+    /// Decodes the marker at `at`: true for a value, false for a null.
     #[inline(always)]
     pub(super) fn value_at(self, row: &RowRef<'_>, at: usize) -> Result<bool> {
         match row.get(at).map(|byte| byte ^ self.flip) {
@@ -135,7 +136,7 @@ impl Form {
         }
     }
 
-    /// True if a list goes on, false if it ends.
+    /// Reads the byte in front of an element or the end: true if a list goes on, false if it ends.
     #[inline(always)]
     pub(super) fn more(self, row: &mut RowRef<'_>) -> Result<bool> {
         let goes_on = self.more_at(row, 0)?;
@@ -143,7 +144,7 @@ impl Form {
         Ok(goes_on)
     }
 
-    /// As [`Form::more`], by the byte at `at`.
+    /// Decodes the byte at `at` like [`Form::more`], and reads nothing off the row.
     #[inline(always)]
     pub(super) fn more_at(self, row: &RowRef<'_>, at: usize) -> Result<bool> {
         match row.get(at).map(|byte| byte ^ self.flip) {
@@ -154,7 +155,8 @@ impl Form {
         }
     }
 
-    /// Whether `code` is that of a value; of unions, one of their fields. False if it is damaged.
+    /// Returns true if `code` is a value and not a null; for a union, if its field is a value.
+    /// Returns false for a damaged code.
     pub(super) fn is_value(self, node: &Node, mut code: RowRef<'_>) -> bool {
         match node {
             Node::Nothing => false,
@@ -167,7 +169,7 @@ impl Form {
         }
     }
 
-    /// Moves `row` behind a value.
+    /// Skips a value.
     #[inline]
     pub(super) fn skip(self, node: &Node, row: &mut RowRef<'_>) -> Result<()> {
         match node {
@@ -178,7 +180,7 @@ impl Form {
         }
     }
 
-    /// Moves `row` behind a value without a marker.
+    /// Skips a value without a marker.
     pub(super) fn skip_body(self, node: &Node, row: &mut RowRef<'_>) -> Result<()> {
         match node {
             Node::Nothing => Ok(()),
@@ -190,7 +192,7 @@ impl Form {
                 }
                 Ok(())
             }
-            // Elements that take no bytes are not counted through.
+            // Elements without bytes need no loop.
             Node::FixedList(element, _) if matches!(**element, Node::Nothing) => Ok(()),
             Node::FixedList(element, size) => (0..*size).try_for_each(|_| self.skip(element, row)),
             Node::Struct(fields) => fields.iter().try_for_each(|field| self.skip(field, row)),
@@ -210,13 +212,13 @@ impl Form {
     }
 }
 
-/// The field of a union of which `id` is the type id + 1.
+/// Returns the field of a union with the type id `id - 1`.
 pub(super) fn child(children: &[(i8, Node)], id: u8) -> Result<&Node> {
     let child = children.iter().find(|(own, _)| *own as u8 + 1 == id);
     child.map(|(_, node)| node).ok_or_else(|| corrupt("a union has no field of that type id"))
 }
 
-/// One past the body that starts at `at`; the row's end if it is damaged.
+/// Returns the end of the body that starts at `at`; the end of the row if the body is damaged.
 pub(super) fn end_of(slot: &Slot, node: &Node, row: &[u8], at: usize) -> usize {
     let mut rest = RowRef::exact(row).from(at);
     match Form::of(slot).skip_body(node, &mut rest) {
@@ -225,7 +227,7 @@ pub(super) fn end_of(slot: &Slot, node: &Node, row: &[u8], at: usize) -> usize {
     }
 }
 
-/// A type and its tree do not belong together: never, since both come from one field.
+/// Returns the error for a type that does not fit its tree. Never occurs: both come from one field.
 pub(super) fn other_node() -> Error {
     corrupt("a nested value of another type")
 }

@@ -1,4 +1,4 @@
-//! Arrays of any type to the bytes of a format, column by column.
+//! Encoding of arrays of any type into the bytes of a format, column by column.
 //!
 //! ```text
 //! lengths  how many bytes each pick takes, part by part
@@ -9,9 +9,10 @@
 //!                                      made once, of the trees of the fields
 //! ```
 //!
-//! What is written is told by picks: positions in an array, any number of times and in any order. So the
-//! children of unions are written by picks, and null rows are left out. What stands behind other values,
-//! or is picked time and again - elements of lists, values of runs and dictionaries - is coded beforehand.
+//! Picks select the values to write: positions in an array, any number of times and in any order.
+//! So picks serve the children of unions, and leave out null rows. Three kinds of values are
+//! encoded beforehand: the elements of lists, since they follow each other, and the values of runs
+//! and dictionaries, since picks repeat them.
 
 use std::sync::Arc;
 
@@ -31,41 +32,41 @@ use crate::kernel::rows::exact::Text;
 use crate::order::code::OrderedCode;
 use crate::order::types::{Lists, Physical};
 
-/// An array by its parts.
+/// An array, split into its parts.
 pub(in crate::rows) struct Tree<F> {
     framing: F,
     nulls: Option<NullBuffer>,
-    /// The code of a null, if there are any.
+    /// Code of a null; empty if no row is null.
     null: Vec<u8>,
-    /// A byte in front of a value says that there is one. Plain values write theirs themselves.
+    /// True if a marker byte precedes every value. Plain values write their markers themselves.
     marked: bool,
     body: Body<F>,
 }
 
 enum Body<F> {
-    /// All values are these bytes.
+    /// These bytes for every value.
     Constant(&'static [u8]),
     Plain(OrderedCode, Column),
     Struct(Vec<Tree<F>>),
     Coded(Coded),
     Union {
         ids: ScalarBuffer<i8>,
-        /// Where the rows lie in their children; nothing if that is where they are.
+        /// Positions of the rows in their children, or `None` if the positions are the same.
         places: Option<ScalarBuffer<i32>>,
         children: Vec<(i8, Tree<F>)>,
     },
 }
 
-/// Values that are made of codes: lists of any kind, and the values of dictionaries and runs.
+/// Values made of codes: lists of any kind, and the values of dictionaries and runs.
 struct Coded {
-    /// Which codes each row has.
+    /// Range of each row's codes.
     spans: Spans,
     codes: Codes,
     end: Option<u8>,
 }
 
 impl Coded {
-    /// The values `keys` of others.
+    /// Encodes `values`, of which each row has the value at its key.
     fn keyed<F: Framing>(
         keys: &[usize],
         values: &ArrayRef,
@@ -157,7 +158,7 @@ impl<F: Framing> Tree<F> {
         Ok(Self { framing, nulls, null, marked, body })
     }
 
-    /// The code and the values of a column that is neither nested nor encoded.
+    /// Returns the code and the values of a column that is neither nested nor encoded.
     pub(in crate::rows) fn plain(&self) -> Option<(OrderedCode, &Column)> {
         match &self.body {
             Body::Plain(code, column) => Some((*code, column)),
@@ -169,7 +170,7 @@ impl<F: Framing> Tree<F> {
         self.framing
     }
 
-    /// The bytes of every value, if they are the same.
+    /// Returns the code of every value, if the type has only one code.
     pub(super) fn constant(&self) -> Option<&'static [u8]> {
         match &self.body {
             Body::Constant(bytes) => Some(bytes),
@@ -181,7 +182,7 @@ impl<F: Framing> Tree<F> {
         }
     }
 
-    /// Bytes of the code of every row, if they are all the same.
+    /// Returns the bytes of every row's code, if all codes have one length.
     pub(in crate::rows) fn same_len(&self) -> Option<usize> {
         let len = match &self.body {
             Body::Constant(bytes) => Some(bytes.len()),
@@ -194,7 +195,7 @@ impl<F: Framing> Tree<F> {
         len.filter(|&len| self.nulls.is_none() || self.null.len() == len)
     }
 
-    /// Adds the bytes of the code of each of `picks` to its length.
+    /// Adds the encoded bytes of each of `picks` to its length.
     pub(in crate::rows) fn add_lengths(&self, picks: &[usize], lengths: &mut [usize]) {
         if let Some(len) = self.same_len() {
             return lengths.iter_mut().for_each(|length| *length += len);
@@ -214,7 +215,8 @@ impl<F: Framing> Tree<F> {
         self.add_body_lengths(picks, lengths);
     }
 
-    /// As [`Tree::add_lengths`], for rows that are not null, without their markers.
+    /// Adds lengths like [`Tree::add_lengths`], for rows that are not null. Counts no markers,
+    /// except those of plain values.
     pub(in crate::rows) fn add_body_lengths(&self, picks: &[usize], lengths: &mut [usize]) {
         let pairs = picks.iter().zip(&mut *lengths);
         match &self.body {
@@ -237,7 +239,7 @@ impl<F: Framing> Tree<F> {
         }
     }
 
-    /// Writes the code of each of `picks` at its cursor, and moves the cursor behind it.
+    /// Writes the code of each of `picks` at its cursor, and moves the cursor past the code.
     pub(in crate::rows) fn put(&self, picks: &[usize], cursors: &mut [usize], out: &mut [u8]) {
         match &self.body {
             Body::Constant(_) => return self.put_bodies(picks, cursors, out),
@@ -273,7 +275,8 @@ impl<F: Framing> Tree<F> {
         some.with(cursors, |picks, cursors| put_values(picks, cursors, out));
     }
 
-    /// As [`Tree::put`], for rows that are not null, without their markers.
+    /// Writes codes like [`Tree::put`], for rows that are not null. Writes no markers, except those
+    /// of plain values.
     pub(in crate::rows) fn put_bodies(
         &self,
         picks: &[usize],
@@ -287,7 +290,7 @@ impl<F: Framing> Tree<F> {
                     *cursor += bytes.len();
                 }
             }
-            // Their markers are written with them.
+            // Plain values include their markers.
             Body::Plain(code, column) => self.put_plain(*code, column, picks, cursors, out),
             Body::Struct(fields) => fields.iter().for_each(|field| field.put(picks, cursors, out)),
             Body::Coded(coded) => {
@@ -356,12 +359,13 @@ impl<F: Framing> Tree<F> {
                 let strings = picks.iter().map(|&row| Text::from((values.get(row), valid(row))));
                 framing.put_strings(code, strings, &self.null, cursors, out);
             }
-            // No plain column is of another kind.
+            // No plain column has another combination.
             _ => {}
         }
     }
 
-    /// Writes each pick by `put`, which is given a row and where it goes and returns its bytes, or a null.
+    /// Writes each pick with `put`, or as a null. `put` receives a row and the output, and returns
+    /// the bytes written.
     #[inline(always)]
     fn put_each(
         &self,
@@ -382,7 +386,7 @@ impl<F: Framing> Tree<F> {
     }
 }
 
-/// Lists of any length.
+/// Encodes lists of any length.
 fn list<F: Framing>(array: &ArrayRef, lists: Lists, framing: F) -> Result<Coded> {
     let (mut spans, elements) = match lists {
         Lists::Small => spans::of_list(array.as_list::<i32>()),
@@ -408,28 +412,28 @@ fn list<F: Framing>(array: &ArrayRef, lists: Lists, framing: F) -> Result<Coded>
     Ok(Coded { spans, codes, end: frame.end })
 }
 
-/// Some of the picks, whose cursors or lengths are taken out of those of all and put back.
+/// Some of the picks. Their cursors or lengths are copied out of the list of all, and back.
 struct Subset {
-    /// Where they stand among the picks.
+    /// Positions among the picks.
     at: Vec<usize>,
     picks: Vec<usize>,
 }
 
 impl Subset {
-    /// Those that `pick` has a row for.
+    /// Selects the picks for which `pick` returns a row.
     fn of(picks: &[usize], pick: impl Fn(usize) -> Option<usize>) -> Self {
         let own = picks.iter().enumerate().filter_map(|(at, &row)| Some((at, pick(row)?)));
         let (at, picks) = own.unzip();
         Self { at, picks }
     }
 
-    /// Those of a union that are of type `id`, by their rows in the child.
+    /// Selects the picks of a union with type `id`, by their rows in the child.
     fn of_child(id: i8, ids: &[i8], places: Option<&ScalarBuffer<i32>>, picks: &[usize]) -> Self {
         let place = |row: usize| places.map_or(row, |places| places[row] as usize);
         Self::of(picks, |row| (ids[row] == id).then(|| place(row)))
     }
 
-    /// Calls `f` with them and what of `all` is theirs.
+    /// Calls `f` with the selected picks and their part of `all`.
     fn with(&self, all: &mut [usize], f: impl FnOnce(&[usize], &mut [usize])) {
         let mut own: Vec<usize> = self.at.iter().map(|&at| all[at]).collect();
         f(&self.picks, &mut own);

@@ -1,4 +1,4 @@
-//! Rows wherever they lie, a tile after the other.
+//! Readers of rows at any place, one tile after the other.
 //!
 //! ```text
 //! rows one behind the other     read where they are
@@ -11,21 +11,21 @@ use crate::error::Result;
 use crate::kernel::copy::copy_rows;
 use crate::rows::encoded::Stretch;
 
-/// Rows of different lengths that are read by all columns in turn: their places stay in the first-level cache.
+/// Rows of a tile, for rows of different lengths: their positions stay in the first-level cache.
 pub(in crate::rows) const TILE: usize = 1024;
-/// Bytes of rows that are read by all columns in turn: a quarter of a second-level cache, so that each column
-/// is written for long enough to be worth fetching ahead. 20 % faster than 16 KiB for 50 columns.
+/// Bytes of a tile, for rows of one length: a quarter of a second-level cache, so that each column
+/// is written long enough for prefetching. 20 % faster than 16 KiB for 50 columns.
 const TILE_BYTES: usize = 256 << 10;
-/// Bytes of rows that are copied together, at the most; a row of more is read where it is.
+/// Maximum bytes of rows that are copied together; a longer row is read in place.
 const COPIED: usize = 64 << 10;
-/// Bytes behind rows that were copied: texts at the end are read by the same steps as those in front.
+/// Bytes after copied rows: texts at the end are read by the same steps as texts in front.
 const BEHIND: usize = 128;
 
-/// Rows of a word of bits: tiles have whole words if they can, so that bits need not be moved.
+/// Rows in a word of bits: tiles have whole words if possible, so that bits need no shifts.
 const WORD: usize = 64;
 
 impl Reader<'_> {
-    /// Reads rows that lie anywhere; `stride` is what all of them take if that is known.
+    /// Reads rows that lie anywhere. `stride` is the length of all rows, if known.
     pub(in crate::rows) fn read_anywhere(
         &mut self,
         rows: &[&[u8]],
@@ -70,7 +70,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads rows that lie one behind the other.
+    /// Reads consecutive rows.
     pub(in crate::rows) fn read_stretch(&mut self, rows: &Stretch<'_>) -> Result<()> {
         match *rows {
             Stretch::Strided { bytes, stride, count } => self.read_strided(bytes, stride, count),
@@ -78,10 +78,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the first `count` rows of `stride` bytes each, one behind the other.
+    /// Reads the first `count` consecutive rows, of `stride` bytes each.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If `bytes` is too short.
     pub(in crate::rows) fn read_strided(
         &mut self,
         bytes: &[u8],
@@ -98,10 +98,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads rows that lie one behind the other from `start` of `bytes` on, and end at `ends`.
+    /// Reads consecutive rows from `start` of `bytes` on, which end at `ends`.
     ///
     /// # Panics
-    /// If the ends descend, or the last is not within the bytes.
+    /// If the ends descend, or the last end lies beyond the bytes.
     pub(in crate::rows) fn read_ended(
         &mut self,
         bytes: &[u8],

@@ -1,4 +1,4 @@
-//! Columns whose values are read by [`ValueReader`]s: nested ones, and those that are stored once for many rows and vary.
+//! Columns read by [`ValueReader`]s: nested values, and varying values stored once for many rows.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::rows::row_ref::{Rest, left};
 use crate::rows::text;
 use crate::rows::value::{self, ValueReader};
 
-/// One of them: ordered values with their markers, or payload behind its length.
+/// A column of ordered values with their markers, or of payload after its length.
 pub(super) struct Built {
     column: usize,
     name: String,
     reader: Box<dyn ValueReader>,
     node: Arc<Node>,
-    /// Its part of the order; nothing for payload.
+    /// The column's slot in the order; `None` for payload.
     slot: Option<Slot>,
 }
 
 impl Built {
-    /// `column` of `layout`.
+    /// Creates the part for `column` of `layout`.
     pub(super) fn new(layout: &Layout, column: usize) -> Result<Self> {
         let field = layout.schema().field(column);
         let slot = layout.slots().iter().find(|slot| slot.column == column).cloned();
@@ -38,12 +38,12 @@ impl Built {
         Ok(Self { column, name: field.name().clone(), reader, node, slot })
     }
 
-    /// True if the values of `slot`, a column of `data_type`, are to be read this way.
+    /// Returns true if a [`ValueReader`] must read the values of `slot`, a column of `data_type`.
     pub(super) fn reads(slot: &Slot, data_type: &DataType) -> bool {
         tree(slot, data_type).is_some()
     }
 
-    /// Reads payload: a code is all that its length says.
+    /// Reads payload. Every code must be exactly as long as its length says.
     fn take_bodies(&mut self, tile: &mut Tile<'_>) -> Result<()> {
         let bytes = tile.bytes();
         let (cursors, row_ends) = tile.cursors();
@@ -84,7 +84,7 @@ impl Part for Built {
     }
 }
 
-/// `result`, of which an error about a value names the column: readers know types alone.
+/// Names the column in errors about a value: readers know only types.
 fn in_column<T>(name: &str, result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         Error::Value { message, .. } => Error::Value { column: name.to_owned(), message },
@@ -92,8 +92,8 @@ fn in_column<T>(name: &str, result: Result<T>) -> Result<T> {
     })
 }
 
-/// The tree of a slot whose values are read one by one: nested ones, and those that are stored once for
-/// many rows and vary.
+/// Returns the tree of a slot whose values need a [`ValueReader`]: nested values, and varying
+/// values stored once for many rows.
 fn tree(slot: &Slot, data_type: &DataType) -> Option<Arc<Node>> {
     let is_encoded = plain_type(data_type) != data_type;
     match &slot.node {

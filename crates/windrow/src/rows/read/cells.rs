@@ -1,5 +1,5 @@
-//! Values of fixed width behind the bytes that say whether there are any: rows of one length have them, and those of
-//! arrow-row. And numbers of one or two bytes, whether they have such a byte or not.
+//! Cells: values of fixed width after a marker byte, in rows of one length and in arrow-row; and
+//! numbers of one or two bytes, with or without a marker.
 //!
 //! ```text
 //! row      | 01 v v v v v v v v | 01 b | 00 0 0 0 0 |     adjacent ones of any widths are read together
@@ -18,9 +18,9 @@ use crate::order::code::{Kind, OrderedCode};
 use crate::rows::lanes::{RAW, slot_code};
 use crate::rows::row_ref::corrupt;
 
-/// What stands behind a marker, if it is read together with that and with other columns; or without one, if it is of one
-/// or two bytes. The bits of Booleans are turned around by `bit`: our rows have 0 and 1 either way, those of arrow-row
-/// complement all bits of what descends.
+/// Returns the content of a cell, if columns of this code are read together with their markers and
+/// neighbours. Codes of one or two bytes need no marker. `bit` complements Booleans: our descending
+/// rows swap 0 and 1, and arrow-row complements all bits of a descending Boolean.
 pub(in crate::rows) fn held(code: OrderedCode, descending: bool, bit: u8) -> Option<Held> {
     let flip = if descending { 0xff } else { 0 };
     Some(match code {
@@ -40,11 +40,11 @@ pub(in crate::rows) fn held(code: OrderedCode, descending: bool, bit: u8) -> Opt
     })
 }
 
-/// Adjacent columns of up to eight bytes, and their markers if they have any.
+/// Adjacent columns of up to eight bytes, with their markers if any.
 pub(in crate::rows) struct Cells {
     cells: Vec<Cell>,
     columns: Vec<usize>,
-    /// Of each column, if it is of Booleans.
+    /// Bits of each column; empty unless the column is Boolean.
     bits: Vec<Bits>,
 }
 
@@ -55,12 +55,12 @@ impl Cells {
         Self { cells, columns, bits }
     }
 
-    /// The markers of a column alone.
+    /// Creates cells for the markers of a column alone.
     pub(in crate::rows) fn markers(column: usize, null: u8) -> Self {
         Self::new(vec![(column, Cell::new(Held::Nothing, Some(null), 0))])
     }
 
-    /// All of them, as they are after a tile was read.
+    /// Returns all cells, in their state after a tile was read.
     pub(in crate::rows) fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter()
     }
@@ -70,7 +70,7 @@ impl Cells {
     }
 }
 
-/// The markers of a column whose values are read apart from them.
+/// The markers of a column whose values are read separately.
 pub(super) struct Markers(pub(super) Cells);
 
 impl Part for Markers {

@@ -1,4 +1,4 @@
-//! Columns of fixed width that are read one at a time, and what says which values are null.
+//! Columns of fixed width that are read one at a time, and null bits.
 
 use arrow_buffer::{ArrowNativeType, MutableBuffer};
 use arrow_schema::DataType;
@@ -16,7 +16,7 @@ use crate::rows::fixed::{Word, with_kind};
 use crate::rows::nested::VALUE;
 use crate::rows::row_ref::{corrupt, diff_of};
 
-/// How numbers became codes.
+/// The encoding of a column's numbers.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) struct Coding {
     pub(in crate::rows) kind: Kind,
@@ -24,14 +24,14 @@ pub(in crate::rows) struct Coding {
     pub(in crate::rows) null: Null,
 }
 
-/// What says that a number is null.
+/// Location of a number's null.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum Null {
-    /// Another part, or nothing.
+    /// In another part, or nowhere.
     Elsewhere,
-    /// One of the codes.
+    /// Among the codes.
     Escape(Escape),
-    /// This byte in front of a code, which may be any then.
+    /// This byte in front of a code, whose bytes are then arbitrary.
     Marker(u8),
 }
 
@@ -42,7 +42,7 @@ impl Coding {
     }
 }
 
-/// Reads numbers one row after the other, of which some take a byte more.
+/// Reads numbers row by row, some with an extra byte.
 pub(super) fn take_longer<W: Word>(
     coding: Coding,
     tile: &mut Tile<'_>,
@@ -80,10 +80,10 @@ pub(super) fn take_longer<W: Word>(
     Ok(())
 }
 
-/// Rows of a word of bits.
+/// Rows in a word of bits.
 const WORD: usize = 64;
 
-/// A column of numbers that are not read together with others, of any kind and width.
+/// A column of numbers, of any kind and width, that is not read together with others.
 pub(in crate::rows) struct Each<W: Word> {
     column: usize,
     coding: Coding,
@@ -99,7 +99,8 @@ impl<W: Word> Each<W> {
         W::BYTES + usize::from(matches!(self.coding.null, Null::Marker(_)))
     }
 
-    /// Reads codes of which one is the null, unless one of them takes a byte more: those are read again, row by row.
+    /// Reads codes with an escape code for nulls. If a code has an extra byte, all rows are read
+    /// again, row by row.
     fn take_escaped(
         &mut self,
         escape: Escape,
@@ -130,7 +131,8 @@ impl<W: Word> Each<W> {
         take_longer::<W>(self.coding, tile, values, valid)
     }
 
-    /// Reads codes behind markers, of which that of a null is `null`. False if one is neither.
+    /// Reads codes after markers; `null` is the marker of a null. Returns false if a marker is
+    /// invalid.
     fn take_marked(&mut self, null: u8, tile: &mut Tile<'_>, valid: &mut Vec<u64>) -> bool {
         let (rows, bytes, width) = (tile.len(), tile.bytes(), self.bytes());
         let Coding { kind, descending, .. } = self.coding;
@@ -179,18 +181,18 @@ impl<W: Word> Part for Each<W> {
     }
 }
 
-/// A column of bytes of one width, as they are or complemented by `flip`.
+/// A column of bytes of one width, unchanged or complemented by `flip`.
 pub(in crate::rows) struct Raw {
     column: usize,
     width: usize,
     flip: u8,
-    /// In front of values that are of no meaning where they are null.
+    /// Markers of values whose bytes are arbitrary in null rows.
     markers: Option<Cells>,
     values: Values<u8>,
 }
 
 impl Raw {
-    /// `null` is the marker of a null, if any bytes may stand behind it.
+    /// Creates the column. `null` is the marker of a null, if the bytes of nulls are arbitrary.
     pub(in crate::rows) fn new(
         column: usize,
         width: usize,
@@ -203,7 +205,7 @@ impl Raw {
         Self { column, width, flip, markers, values }
     }
 
-    /// Bytes behind the values that reading them may write.
+    /// Bytes after the values that the reader may overwrite.
     const SLACK: usize = 16;
 }
 
@@ -236,9 +238,9 @@ impl Part for Raw {
     }
 }
 
-/// The bits in front of the payload that say which of its values there are.
+/// The null bits in front of the payload.
 pub(super) struct NullBits {
-    /// The columns of each byte, and their bits.
+    /// Columns of each byte, with their bits.
     pub(super) bytes: Vec<Vec<(usize, usize)>>,
 }
 
@@ -263,7 +265,7 @@ impl Part for NullBits {
     }
 }
 
-/// Bytes that nobody wants.
+/// Unwanted bytes.
 pub(super) struct Skip(pub(super) usize);
 
 impl Part for Skip {
@@ -277,7 +279,7 @@ impl Part for Skip {
     }
 }
 
-/// The sums at the end of rows, in the width of their column.
+/// The diffs at the end of rows, converted to the type of their column.
 pub(super) struct Diffs {
     column: usize,
     values: Values<i64>,

@@ -1,4 +1,4 @@
-//! Rows back to columns, part by part: a tile of rows goes through all parts of a row before the next one does.
+//! Decoding of rows into columns, part by part: a tile of rows is read part after part.
 //!
 //! ```text
 //! parts    | numbers | marker | text      | Booleans | ...        from a layout and what is wanted of it, or from the
@@ -7,12 +7,13 @@
 //! cursor   ^ and a distance            then the next cursor, and a distance
 //! ```
 //!
-//! As long as every row has the same bytes, the cursors of a tile stay and the distance grows, for a part that varies
-//! they move. So a column goes through the same kernels whatever stands in front of it. A number whose code is rarely
-//! longer is read as one that is not; the tile in which that was wrong is read again, one row after the other.
+//! While all rows of a tile have parts of equal lengths, the cursors stay and the distance grows; a
+//! part that varies moves the cursors. So a column uses the same kernels whatever precedes it.
+//! Numbers with rare longer codes are read as if all codes were short; a tile with a longer code is
+//! read again, row by row.
 //!
-//! Invariant: kernels see places that were checked to lie within the bytes of all rows; cursors only ascend, so that
-//! rows of which each ends where its last part does have had all parts within their own bytes.
+//! Invariant: kernels read only positions within the bytes of all rows. Cursors only ascend: if
+//! each row ends where its last part ends, all parts lie within the row.
 
 mod anywhere;
 mod built;
@@ -36,19 +37,19 @@ pub(super) use part::{Bits, Columns, Part, Room, take_all};
 pub(super) use plan::plan;
 pub(super) use tile::{Next, Tile};
 
-/// Rows that are read to columns.
+/// Reads rows into columns.
 pub(super) struct Reader<'a> {
     parts: Vec<Box<dyn Part + 'a>>,
     columns: Columns,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of rows that have these parts, to columns of `fields`.
+    /// Creates a reader of rows with these parts, for columns of `fields`.
     pub(super) fn new(parts: Vec<Box<dyn Part + 'a>>, fields: Fields) -> Self {
         Self { parts, columns: Columns::new(fields, 0) }
     }
 
-    /// Reads a tile of rows, behind those that were read already.
+    /// Reads a tile of rows, after the rows read before.
     pub(super) fn read(&mut self, tile: &mut Tile<'_>) -> Result<()> {
         take_all(&mut self.parts, tile, &mut self.columns.valid)?;
         if !tile.is_read() {
@@ -58,12 +59,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// How many rows were read.
+    /// Returns the number of rows read.
     pub(super) fn rows(&self) -> usize {
         self.columns.rows
     }
 
-    /// The columns, by their position among the fields.
+    /// Builds the columns, by their position among the fields.
     pub(super) fn finish(mut self) -> Result<Vec<Option<ArrayRef>>> {
         for part in self.parts {
             part.finish(&mut self.columns)?;

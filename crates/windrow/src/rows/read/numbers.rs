@@ -1,4 +1,4 @@
-//! Adjacent columns that the kernels read in one go: numbers of 4, 8 and 16 bytes.
+//! Adjacent columns of numbers of 4, 8 and 16 bytes, which kernels read in one go.
 
 use super::each::{Coding, take_longer};
 use super::part::{Bits, Columns, Part};
@@ -10,8 +10,9 @@ use crate::kernel::values::Values;
 use crate::rows::fixed;
 use crate::rows::row_ref::corrupt;
 
-/// Bytes of a row from which on a few columns of many rows are no stream that a CPU recognizes. Fetching the
-/// rows of a tile first is 25 % faster for 50 columns, and 5 % slower for 10.
+/// Minimum bytes of a row for prefetching: the CPU does not recognize a few columns of many such
+/// rows as a stream. Prefetching the rows of a tile is 25 % faster for 50 columns, and 5 % slower
+/// for 10.
 const LONG_STRIDE: usize = 128;
 
 /// A column of numbers.
@@ -19,9 +20,10 @@ const LONG_STRIDE: usize = 128;
 pub(super) struct Number {
     pub(super) column: usize,
     pub(super) code: Code,
-    /// The same for one value, if some may take a byte more.
+    /// Encoding of single values, if some take an extra byte.
     pub(super) longer: Option<Coding>,
-    /// One that nobody wants may be among them: only its codes say where the next column begins.
+    /// False for an unwanted column, which is read only because its codes determine the start of
+    /// the next.
     pub(super) is_wanted: bool,
 }
 
@@ -81,7 +83,7 @@ impl<T: Word + fixed::Word<Native = T>> Part for Numbers<T> {
                 take_longer::<T>(coding, tile, values, &mut valid[number.column])?;
                 continue;
             }
-            // Behind one that is longer it may lie anywhere.
+            // After a longer number, the position may be anywhere.
             tile.require(size_of::<T>())?;
             let mut lane = [LaneOut { values, valid: words, code: number.code }];
             with_places!(tile.next(0), places => take(&mut lane, rows, places, bytes));

@@ -1,4 +1,4 @@
-//! Parts of rows, and the columns that they become.
+//! Parts of rows, and the columns made of parts.
 
 use arrow_array::{ArrayRef, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
@@ -11,34 +11,35 @@ use crate::order::code::plain_type;
 use crate::rows::recode::recode;
 use crate::rows::strings::Strings;
 
-/// Some adjacent bytes of every row, and what they become.
+/// Adjacent bytes of every row, and their conversion into columns.
 pub(in crate::rows) trait Part {
-    /// Bytes that it has in each row at least, and mostly all of them; nothing if it varies: what follows is not known.
+    /// Returns the minimum number of bytes in each row, which most rows do not exceed. Returns
+    /// `None` for a part that varies.
     fn width(&self) -> Option<usize> {
         None
     }
 
-    /// Reads it from all rows of the tile, which goes on behind it; those that are null are told of in `valid`, which has
-    /// bits for each column that says so apart from its values.
+    /// Reads the part from all rows of the tile, and moves the tile past the part. `valid` has bits
+    /// for each column that stores nulls apart from its values; the part adds the bits of its rows.
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()>;
 
-    /// Makes arrays of all that was read; none, if nobody wants it.
+    /// Builds arrays of all values read; none for an unwanted part.
     fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
         Ok(())
     }
 }
 
-/// Bytes that are reserved before rows are read.
+/// Bytes to reserve before rows are read.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) struct Room {
-    /// For the values of a column that varies, about as many as there are.
+    /// For the values of a column that varies, approximately.
     pub(in crate::rows) values: usize,
-    /// Beyond them, for kernels that overwrite: as many as a tile has left. `None` where many columns vary: each
-    /// reservation would touch new pages.
+    /// Additional bytes for kernels that overwrite: the bytes of a tile. `None` if many columns
+    /// vary, since each reservation would touch new pages.
     pub(in crate::rows) tile: Option<usize>,
 }
 
-/// Columns that were read, to be made arrays of.
+/// Columns that were read, for conversion into arrays.
 pub(in crate::rows) struct Columns {
     pub(super) fields: Fields,
     pub(in crate::rows) rows: usize,
@@ -47,7 +48,7 @@ pub(in crate::rows) struct Columns {
 }
 
 impl Columns {
-    /// None yet, of `rows` rows.
+    /// Creates empty columns for `rows` rows.
     pub(in crate::rows) fn new(fields: Fields, rows: usize) -> Self {
         let valid = fields.iter().map(|_| Bits::default()).collect();
         let ready = vec![None; fields.len()];
@@ -58,7 +59,7 @@ impl Columns {
         self.fields[column].data_type()
     }
 
-    /// The nulls of `column`, if it has any.
+    /// Takes the nulls of `column`, if any.
     pub(in crate::rows) fn nulls(&mut self, column: usize) -> Option<NullBuffer> {
         let bits = std::mem::take(&mut self.valid[column]);
         (bits.len > 0)
@@ -66,7 +67,7 @@ impl Columns {
             .filter(|nulls| nulls.null_count() > 0)
     }
 
-    /// `values` of fixed width are those of `column`.
+    /// Builds `column` from `values` of fixed width.
     pub(in crate::rows) fn put_numbers(&mut self, column: usize, values: Buffer) -> Result<()> {
         let nulls = self.nulls(column);
         let plain = plain_type(self.data_type(column)).clone();
@@ -74,7 +75,7 @@ impl Columns {
         self.put(column, make_array(data.build()?))
     }
 
-    /// `strings` are those of `column`.
+    /// Builds `column` from `strings`.
     pub(in crate::rows) fn put_strings(
         &mut self,
         column: usize,
@@ -85,7 +86,7 @@ impl Columns {
         self.put(column, array)
     }
 
-    /// `array` holds the values of `column`, which has dictionaries or run ends of them if that is its type.
+    /// Stores `array` as `column`, with the column's dictionary or run-end encoding.
     pub(in crate::rows) fn put(&mut self, column: usize, array: ArrayRef) -> Result<()> {
         let data_type = self.data_type(column);
         let is_plain = array.data_type() == data_type;
@@ -109,7 +110,7 @@ pub(in crate::rows) fn take_all<'a>(
     Ok(())
 }
 
-/// Bits of the rows so far, 64 a word, those behind the last row zeros.
+/// Bits of the rows so far, 64 a word, with zeros after the last row.
 #[derive(Debug, Default)]
 pub(in crate::rows) struct Bits {
     words: Vec<u64>,
@@ -117,7 +118,7 @@ pub(in crate::rows) struct Bits {
 }
 
 impl Bits {
-    /// Adds the bits of `count` rows, which `read` appends to words in the same way.
+    /// Adds the bits of `count` rows. `read` appends the bits to words of the same form.
     pub(in crate::rows) fn add<R>(
         &mut self,
         count: usize,
@@ -128,7 +129,7 @@ impl Bits {
         if shift == 0 {
             return read(&mut self.words);
         }
-        // Behind a short tile.
+        // The previous tile did not end at a word.
         let mut own = Vec::with_capacity(count.div_ceil(64));
         let result = read(&mut own);
         for word in own {
@@ -145,7 +146,7 @@ impl Bits {
         BooleanBuffer::new(Buffer::from_vec(self.words), 0, self.len)
     }
 
-    /// The first `count` rows, if there are more.
+    /// Keeps the first `count` rows, if there are more.
     pub(in crate::rows) fn truncate(&mut self, count: usize) {
         if count < self.len {
             self.len = count;

@@ -1,4 +1,4 @@
-//! The parts of the rows of a layout.
+//! Plans: the parts of a layout's rows.
 //!
 //! ```text
 //! slots        | a | b | marker | c | text .. | d |      a and b, numbers of one width: one part
@@ -23,7 +23,7 @@ use crate::rows::lanes::{self, RAW};
 use crate::rows::strings::{self, Strings};
 use crate::rows::{sequence, skip, text};
 
-/// The parts of `rows` rows of `layout`, of which the columns are `wanted` that are true.
+/// Returns the parts of `rows` rows of `layout`. `wanted` has a flag for each column.
 pub(in crate::rows) fn plan<'a>(
     layout: &'a Layout,
     wanted: &[bool],
@@ -59,7 +59,7 @@ pub(in crate::rows) fn plan<'a>(
     Ok(plan.parts)
 }
 
-/// Parts so far.
+/// The parts so far.
 struct Plan<'a, 'w> {
     layout: &'a Layout,
     wanted: &'w [bool],
@@ -69,24 +69,24 @@ struct Plan<'a, 'w> {
     open: Open,
 }
 
-/// Whether values are read as bytes are, together with others of one or two.
+/// Returns true for values of one or two bytes, which are read together as bytes.
 fn is_narrow(code: OrderedCode) -> bool {
     use OrderedCode::{Bool, Fixed, FixedBinary};
     matches!(code, Bool | Fixed(1 | 2, _) | FixedBinary(1 | 2))
 }
 
-/// Columns that the next one may join.
+/// Adjacent columns that the next column may join.
 enum Open {
     None,
     Skip(usize),
-    /// Of a width.
+    /// Numbers of one width.
     Numbers(usize, Vec<Number>),
-    /// Behind markers, or narrow.
+    /// Columns with markers, or narrow columns.
     Cells(Vec<(usize, Cell)>),
 }
 
 impl<'a> Plan<'a, '_> {
-    /// No column joins those before.
+    /// Closes the open columns: no further column joins.
     fn close(&mut self) {
         let rows = self.rows;
         let part: Box<dyn Part + 'a> = match std::mem::replace(&mut self.open, Open::None) {
@@ -101,7 +101,7 @@ impl<'a> Plan<'a, '_> {
     }
 
     fn add(&mut self, part: impl Part + 'a) {
-        // What has no bytes does not come between others.
+        // A part without bytes does not separate other parts.
         if part.width() != Some(0) {
             self.close();
         }
@@ -119,13 +119,13 @@ impl<'a> Plan<'a, '_> {
         }
     }
 
-    /// A slot that varies, or whose codes may be longer, and that nobody wants.
+    /// Passes over an unwanted slot that varies, or whose codes may be longer.
     fn pass(&mut self, slot: &Slot) {
         let slot = slot.clone();
         self.add(Pass(move |row: &[u8]| Ok(skip::skip(&slot, row, 0))));
     }
 
-    /// A byte that is 0 or 1.
+    /// Adds a Boolean, a byte of 0 or 1.
     fn boolean(&mut self, column: usize) {
         self.cell(column, Cell::new(Held::Bit(0), None, self.rows));
     }
@@ -211,7 +211,7 @@ impl<'a> Plan<'a, '_> {
         Ok(())
     }
 
-    /// Bytes of one width, as they are or turned around.
+    /// Adds bytes of one width, unchanged or complemented.
     fn raw(&mut self, column: usize, width: usize, descending: bool) {
         let code = OrderedCode::FixedBinary(width);
         if is_narrow(code)

@@ -1,4 +1,4 @@
-//! Texts, whose codes say where they end, or the ends of their rows do.
+//! Texts, which end with their codes or with their rows.
 
 use arrow_schema::DataType;
 
@@ -9,18 +9,19 @@ use crate::kernel::rows::take_text::Coded;
 use crate::kernel::rows::text::Form;
 use crate::rows::strings::Strings;
 
-/// A column of texts or byte strings, each behind its marker if it may be null.
+/// A column of texts or byte strings, each after its marker if the column is nullable.
 pub(in crate::rows) struct Texts {
     column: usize,
     coded: (Coded, Form),
     null: Option<u8>,
     strings: Strings,
-    /// Bytes that are kept from one tile to the next, and what is in use of more; nothing if all are.
+    /// Capacity in bytes that remains after each tile, unless more is in use; `None` keeps all
+    /// capacity.
     share: Option<usize>,
 }
 
 impl Texts {
-    /// `rows` strings of `data_type`, which are `coded` in some way.
+    /// Creates a column of `rows` strings of `data_type`, in the encoding `coded`.
     pub(in crate::rows) fn new(
         column: usize,
         data_type: &DataType,

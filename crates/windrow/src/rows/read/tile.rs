@@ -1,4 +1,4 @@
-//! Rows that are read together, and how far that has come.
+//! Tiles: rows that are read together, with their read positions.
 //!
 //! ```text
 //! bytes   | row 0      | row 1   | row 2       | of any other rows
@@ -11,27 +11,27 @@ use crate::error::Result;
 use crate::kernel::rows::{Places, Scattered, Strided};
 use crate::rows::row_ref::{Rest, RowRef, corrupt, left};
 
-/// Some rows, one behind the other.
+/// Consecutive rows.
 pub(in crate::rows) struct Tile<'a> {
     bytes: &'a [u8],
     len: usize,
-    /// Bytes of every row, if they are the same for all; the first begins where the bytes do.
+    /// Bytes of every row, if all rows have one length and the first row starts with `bytes`.
     stride: Option<usize>,
-    /// Else where each begins, and where the last one ends.
+    /// Otherwise the start of each row, and the end of the last.
     bounds: Vec<usize>,
     cursors: Vec<usize>,
-    /// From the cursors, or from the start of every row, to what is to be read next.
+    /// Distance of the next part from the cursors, or from the start of every row.
     distance: usize,
 }
 
-/// Where all rows have what is to be read next.
+/// Positions of the next part in all rows.
 pub(in crate::rows) enum Next<'a> {
     Strided(Strided),
     Scattered(Scattered<'a>),
 }
 
 impl<'a> Tile<'a> {
-    /// No rows, and room for the places of `rows` of them.
+    /// Creates an empty tile, with capacity for `rows` rows.
     pub(in crate::rows) fn new(rows: usize) -> Self {
         Self {
             bytes: &[],
@@ -43,10 +43,10 @@ impl<'a> Tile<'a> {
         }
     }
 
-    /// The first `len` rows of `bytes`, of `stride` bytes each, in place of those that were there.
+    /// Replaces the rows by the first `len` rows of `bytes`, of `stride` bytes each.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If `bytes` is too short.
     pub(in crate::rows) fn set_strided<'b>(
         self,
         bytes: &'b [u8],
@@ -58,10 +58,11 @@ impl<'a> Tile<'a> {
         Tile { bytes, len, stride, distance: 0, bounds: self.bounds, cursors: self.cursors }
     }
 
-    /// The rows of `bytes` that begin at `start` and each end at the next of `ends`, in place of those that were there.
+    /// Replaces the rows by the rows of `bytes` that start at `start` and each end at the next of
+    /// `ends`.
     ///
     /// # Panics
-    /// If the ends descend, or the last is not within the bytes.
+    /// If the ends descend, or the last end lies beyond the bytes.
     pub(in crate::rows) fn set_ended<'b>(
         mut self,
         bytes: &'b [u8],
@@ -72,7 +73,8 @@ impl<'a> Tile<'a> {
         self.bounds.clear();
         self.bounds.push(start);
         self.bounds.extend(ends);
-        // No way out in the middle: several at a time. Lengths have no highest bit.
+        // No early exit, so that the loop is vectorized. Valid lengths do not have the highest bit
+        // set.
         let pairs = self.bounds.iter().zip(&self.bounds[1..]);
         let wrong = pairs.fold(start, |wrong, (a, b)| wrong | b.wrapping_sub(*a) | b);
         let is_within = wrong.cast_signed() >= 0 && self.bounds[len] <= bytes.len();
@@ -91,12 +93,12 @@ impl<'a> Tile<'a> {
         self.bytes
     }
 
-    /// True if all rows are known to have one length.
+    /// Returns true if all rows are known to have one length.
     pub(in crate::rows) fn is_strided(&self) -> bool {
         self.stride.is_some()
     }
 
-    /// Where the next part is, `bytes` further on.
+    /// Returns the positions of the next part, `bytes` further on.
     pub(in crate::rows) fn next(&mut self, bytes: usize) -> Next<'_> {
         let distance = self.distance + bytes;
         match self.stride {
@@ -105,12 +107,13 @@ impl<'a> Tile<'a> {
         }
     }
 
-    /// Goes on behind `bytes` that were read of every row.
+    /// Moves past `bytes` of every row.
     pub(in crate::rows) fn pass(&mut self, bytes: usize) {
         self.distance += bytes;
     }
 
-    /// Checks that there are `bytes` more behind all places, be they of the row or not.
+    /// Checks that at least `bytes` follow all positions. In rows of different lengths, the bytes
+    /// may belong to another row.
     pub(in crate::rows) fn require(&mut self, bytes: usize) -> Result<()> {
         let end = self.distance + bytes;
         let places = Scattered { cursors: &self.cursors, distance: end };
@@ -121,7 +124,8 @@ impl<'a> Tile<'a> {
         if fits { Ok(()) } else { Err(corrupt("a row ends inside one of its columns")) }
     }
 
-    /// The cursors, to be moved behind the next part, where that is not as long in all rows; and where rows end.
+    /// Returns the cursors at the next part, of varying length, and the ends of the rows. The
+    /// caller moves the cursors past the part.
     pub(in crate::rows) fn cursors(&mut self) -> (&mut [usize], &[usize]) {
         if let Some(stride) = self.stride.take() {
             self.bounds.clear();
@@ -137,8 +141,8 @@ impl<'a> Tile<'a> {
         (cursors, &self.bounds[1..])
     }
 
-    /// Reads the next part one row after the other: `read` gets what is left of a row, and says how many bytes of that
-    /// were the part's.
+    /// Reads the next part row by row: `read` receives the rest of a row, and returns the length of
+    /// the part.
     pub(in crate::rows) fn for_each(
         &mut self,
         mut read: impl FnMut(RowRef<'a>) -> Result<usize>,
@@ -151,7 +155,8 @@ impl<'a> Tile<'a> {
         Ok(())
     }
 
-    /// As [`Tile::for_each`], where `read` also says if there is a value, which `valid` is told.
+    /// Reads a part like [`Tile::for_each`]. `read` also returns the validity of the row, for
+    /// `valid`.
     #[inline(always)]
     pub(in crate::rows) fn for_each_valid(
         &mut self,
@@ -173,14 +178,14 @@ impl<'a> Tile<'a> {
         })
     }
 
-    /// What is left of all rows.
+    /// Returns the rests of all rows.
     pub(in crate::rows) fn rest(&mut self) -> Rest<'a, '_> {
         let bytes = self.bytes;
         let (cursors, ends) = self.cursors();
         Rest { bytes, cursors, ends }
     }
 
-    /// True if every row ends where what is read next would begin.
+    /// Returns true if every row ends at its read position.
     pub(in crate::rows) fn is_read(&self) -> bool {
         match self.stride {
             Some(stride) => self.distance == stride,
@@ -192,7 +197,7 @@ impl<'a> Tile<'a> {
     }
 }
 
-/// Runs `$body` with `$places` the places of [`Next`].
+/// Runs `$body` with `$places` as the positions of [`Next`].
 macro_rules! with_places {
     ($next:expr, $places:ident => $body:expr) => {
         match $next {

@@ -1,4 +1,4 @@
-//! Parts that are read one row after the other: payload behind its length, and what is passed over.
+//! Parts read row by row: payload after its length, and skipped parts.
 
 use arrow_array::new_null_array;
 
@@ -10,7 +10,7 @@ use crate::rows::length;
 use crate::rows::row_ref::corrupt;
 use crate::rows::strings::Strings;
 
-/// What varies and nobody wants: of what is left of a row, this many bytes.
+/// An unwanted part that varies. The function returns the part's length, given the rest of a row.
 pub(super) struct Pass<F>(pub(super) F);
 
 impl<F: FnMut(&[u8]) -> Result<usize>> Part for Pass<F> {
@@ -19,7 +19,8 @@ impl<F: FnMut(&[u8]) -> Result<usize>> Part for Pass<F> {
     }
 }
 
-/// Bytes of the length at the start of `row`, and the payload behind it.
+/// Reads a length and its payload from the start of `row`. Returns the bytes of the length, and the
+/// payload.
 #[inline(always)]
 pub(super) fn body(row: &[u8]) -> Result<(usize, &[u8])> {
     let (length, head) =
@@ -28,7 +29,7 @@ pub(super) fn body(row: &[u8]) -> Result<(usize, &[u8])> {
     Ok((head, value.ok_or_else(|| corrupt("a value is longer than its row"))?))
 }
 
-/// Byte strings behind their lengths.
+/// Byte strings after their lengths.
 pub(super) struct Bodies {
     pub(super) column: usize,
     pub(super) strings: Strings,
@@ -48,10 +49,10 @@ impl Part for Bodies {
     }
 }
 
-/// A column of nothing but nulls.
+/// A column of nulls only.
 pub(in crate::rows) struct Nulls {
     pub(in crate::rows) column: usize,
-    /// Bytes that each takes.
+    /// Bytes of each null.
     pub(in crate::rows) width: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Byte strings and text: with offsets, and as views.
 //!
 //! # Invariant
-//! All of them write the same bytes for the same content, so a column may change between the kinds
-//! on its way. Text that is read is UTF-8.
+//! All kinds write the same bytes for the same content, so a column may change its kind on the way.
+//! Text is validated as UTF-8.
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};

@@ -1,9 +1,9 @@
 //! Arrays that store a value once for many rows: Dictionary and RunEndEncoded.
 //!
 //! # Invariant
-//! Bytes say what rows stand for, nothing of how it is stored. A reader stores each distinct value of a
-//! dictionary once, in the order of arrival, none of them null; and each run of equal values once. It
-//! knows equal values by their bytes: this is what canonical bytes are for.
+//! Codes contain the values of rows, and nothing of their storage. A reader stores each distinct
+//! value of a dictionary once, in the order of arrival, never null; and each run of equal values
+//! once. Equal values have equal bytes, since codes are canonical.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::kernel::rows::block::{self, BLOCK};
 use crate::order::code::{Node, OrderedCode};
 
-/// The bytes of a run's value: a byte that tells it from a null, and its code.
+/// First byte of a run's value, for a value and for a null; the code of a value follows.
 const VALUE: u8 = 1;
 const NULL: u8 = 0;
 
@@ -32,7 +32,7 @@ pub(super) struct DictionaryReader<K: ArrowDictionaryKeyType> {
     keys: Vec<K::Native>,
     nulls: NullBufferBuilder,
     values: Box<dyn ValueReader>,
-    /// The bytes of each value that `values` holds, numbered as the keys are.
+    /// Bytes of each value in `values`, numbered like the keys.
     interned: Interner,
 }
 
@@ -58,7 +58,8 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
         self.nulls.append_null();
     }
 
-    /// Reads values, each behind a marker if they are `marked`: looks for each, and then reads the new ones at once.
+    /// Reads values, each after a marker if `marked`. Looks up every value, and then reads the new
+    /// values at once.
     fn read_keys(
         &mut self,
         node: &Node,
@@ -82,7 +83,7 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
             }
             let start = *cursor;
             let near = bytes.get(start..).unwrap_or(&[]);
-            // Most text in dictionaries is short, and its end in the first block.
+            // Most text in dictionaries is short, and ends in the first block.
             let block = near.first_chunk::<BLOCK>().filter(|_| is_text);
             let short = block.and_then(|block| {
                 let len = block::ends(*block, form.flip).trailing_zeros() as usize + 1;
@@ -137,7 +138,8 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
         self.read_keys(node, form, Some(marked), rows)
     }
 
-    /// Placeholders stand for the first value, whatever it will be: they never use up a key.
+    /// Appends placeholders for the first value, whatever its bytes: placeholders never use up a
+    /// key.
     fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
         self.keys.resize(self.keys.len() + count, K::Native::default());
         append(&mut self.nulls, count, valid);
@@ -158,11 +160,11 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
 
 pub(super) struct RunReader<R: RunEndIndexType> {
     data_type: DataType,
-    /// Where the runs end; the last one is still growing.
+    /// Ends of the runs; the last run is still growing.
     ends: Vec<R::Native>,
-    /// Rows so far: the end of the last run, or placeholders that the first run will take in.
+    /// Rows so far: the end of the last run, or the number of placeholders before the first run.
     len: usize,
-    /// The bytes of the value of the last run.
+    /// Bytes of the last run's value.
     last: Vec<u8>,
     values: Box<dyn ValueReader>,
 }
@@ -178,14 +180,14 @@ impl<R: RunEndIndexType> RunReader<R> {
         })
     }
 
-    /// The length with `count` rows more, as a length and as a run end.
+    /// Returns the length with `count` more rows, as a length and as a run end.
     fn longer(&self, count: usize) -> Result<(usize, R::Native)> {
         let len = self.len.checked_add(count);
         len.and_then(|len| Some((len, R::Native::from_usize(len)?)))
             .ok_or_else(|| too_many(&self.data_type, "the rows"))
     }
 
-    /// One row more; true if its value begins a run, and is to be added.
+    /// Adds a row. Returns true if its value starts a run and must be added.
     fn extend<'b>(&mut self, value: impl Iterator<Item = &'b u8> + Clone) -> Result<bool> {
         let (len, end) = self.longer(1)?;
         self.len = len;
@@ -217,7 +219,7 @@ impl<R: RunEndIndexType> ValueReader for RunReader<R> {
         self.values.read_bodies(node, form, &mut new.rest(rows.bytes))
     }
 
-    /// Placeholders lengthen the run they fall into: they never cut one. Nulls are a run of their own.
+    /// Appends placeholders to the current run, without a new run. Nulls are a run of their own.
     fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
         if !valid {
             let null = |_| match self.extend([NULL].iter())? {
@@ -242,7 +244,7 @@ impl<R: RunEndIndexType> ValueReader for RunReader<R> {
         }
         self.last.clear();
         let ends = PrimitiveArray::<R>::from_iter_values(self.ends.drain(..));
-        // Not `RunArray::try_new`: that one makes up names for its two fields.
+        // `RunArray::try_new` would make up names for its two fields.
         let data = ArrayData::builder(self.data_type.clone())
             .len(std::mem::take(&mut self.len))
             .child_data(vec![ends.into_data(), self.values.finish()?.into_data()])

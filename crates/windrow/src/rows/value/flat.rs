@@ -1,7 +1,7 @@
-//! Nulls, booleans, and what is of fixed width: numbers and byte strings.
+//! Nulls, Booleans, and values of fixed width: numbers and byte strings.
 //!
-//! Invariant: a number comes back with its bits, whatever they are: -0.0 differs from 0.0, and NaNs with different
-//! payloads from each other.
+//! Invariant: numbers keep their bits: -0.0 differs from 0.0, and NaNs with different payloads
+//! differ.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::error::Result;
 use crate::kernel::rows::take_lists::{Lists, take_lists};
 use crate::order::code::{Node, OrderedCode};
 
-/// Numbers, and byte strings of one width: gathers the bytes of the array.
+/// Reads numbers, and byte strings of one width, into the buffer of an array.
 pub(super) struct FixedReader {
     data_type: DataType,
     /// Bytes of a value.
     width: usize,
-    /// Arrow's own, because it is aligned for all of them.
+    /// A buffer of Arrow, aligned for all types.
     values: MutableBuffer,
     nulls: NullBufferBuilder,
 }
@@ -40,7 +40,7 @@ impl FixedReader {
         }
     }
 
-    /// Reads values, each behind a marker if they are `marked`.
+    /// Reads values, each after a marker if `marked`.
     fn read(
         &mut self,
         node: &Node,
@@ -63,7 +63,8 @@ impl FixedReader {
         }
     }
 
-    /// As [`FixedReader::read`], by `read`, which is given a code of `width` bytes and where its value goes.
+    /// Reads values like [`FixedReader::read`]. `read` converts a code of `width` bytes into the
+    /// given value.
     #[inline(always)]
     fn read_each(
         &mut self,
@@ -186,7 +187,7 @@ impl ValueReader for BooleanReader {
     }
 }
 
-/// Counts.
+/// Counts nulls.
 #[derive(Default)]
 pub(super) struct NullReader(usize);
 

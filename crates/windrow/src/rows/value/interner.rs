@@ -6,7 +6,8 @@
 //! bytes    | value 0 | value 1 | value 2 |
 //! ```
 //!
-//! Invariant: at most a quarter of the slots are taken: every search ends, and most at the first slot.
+//! Invariant: at most a quarter of the slots are taken, so every search ends, mostly at the first
+//! slot.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -21,12 +22,12 @@ pub(crate) struct Interner {
     slots: Vec<u32>,
     entries: Vec<Entry>,
     bytes: Vec<u8>,
-    /// Different in every interner: nobody can choose values that collide.
+    /// Random for each interner: nobody can choose values with collisions.
     seed: u64,
 }
 
 struct Entry {
-    /// The first sixteen bytes, zeros behind the end.
+    /// First sixteen bytes, with zeros after the end.
     words: [u64; 2],
     len: usize,
     hash: u64,
@@ -45,18 +46,18 @@ impl Interner {
         self.entries.is_empty()
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The bytes of value `number`.
+    /// Returns the bytes of value `number`.
     pub(crate) fn get(&self, number: usize) -> &[u8] {
         let entry = &self.entries[number];
         &self.bytes[entry.end - entry.len..entry.end]
     }
 
-    /// The number of the first `len` bytes of `bytes`, and whether this is the first time.
+    /// Returns the number of the first `len` bytes of `bytes`, and true if the value is new.
     pub(crate) fn intern(&mut self, bytes: &[u8], len: usize) -> (usize, bool) {
         let words = words(bytes, len);
         let mut hash = self.hash(words, len);
@@ -69,13 +70,14 @@ impl Interner {
         }
     }
 
-    /// As [`Interner::intern`], of the first `len` bytes of `block`.
+    /// Numbers the first `len` bytes of `block` like [`Interner::intern`].
     #[inline(always)]
     pub(super) fn intern_short(&mut self, block: Block, len: usize) -> (usize, bool) {
         self.intern_words(words_of(block::first(block, [0; block::BLOCK], len)), len)
     }
 
-    /// As [`Interner::intern`], of the first `len` bytes of `words`, the least significant ones first; zeros are behind them.
+    /// Numbers the first `len` bytes of `words` like [`Interner::intern`], least significant bytes
+    /// first. Zeros must follow in the words.
     #[inline(always)]
     pub(crate) fn intern_words(&mut self, words: [u64; 2], len: usize) -> (usize, bool) {
         let hash = self.hash(words, len);
@@ -88,8 +90,8 @@ impl Interner {
         }
     }
 
-    /// The number of a value, or the slot that is free for it. Values of up to sixteen bytes are their
-    /// words; `is_same` looks at longer ones.
+    /// Returns the number of a value, or the free slot for a new value. The words of values of up
+    /// to sixteen bytes are compared alone; `is_same` compares longer values.
     #[inline(always)]
     fn find(
         &self,
@@ -115,7 +117,7 @@ impl Interner {
         Err(slot)
     }
 
-    /// Numbers a value that was not found, in the slot that is free for it.
+    /// Numbers a new value, in its free slot.
     #[cold]
     fn add(&mut self, mut slot: usize, hash: u64, words: [u64; 2], value: &[u8]) -> usize {
         let number = self.entries.len();
@@ -142,14 +144,14 @@ impl Interner {
         slot
     }
 
-    /// Forgets all values; keeps the memory.
+    /// Removes all values, and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.slots.fill(FREE);
         self.entries.clear();
         self.bytes.clear();
     }
 
-    /// Multiplied and folded.
+    /// Hashes by multiplication and folding.
     #[inline(always)]
     fn hash(&self, words: [u64; 2], salt: usize) -> u64 {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -159,7 +161,7 @@ impl Interner {
     }
 }
 
-/// The first sixteen of `len` bytes, zeros behind them.
+/// Returns the first sixteen of `len` bytes, with zeros after the end.
 #[inline(always)]
 fn words(bytes: &[u8], len: usize) -> [u64; 2] {
     let block = match bytes.first_chunk() {

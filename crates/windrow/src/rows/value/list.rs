@@ -1,8 +1,9 @@
 //! Lists of any length: List, ListView, their Large forms, and Map.
 //!
 //! # Invariant
-//! A list is its length and its elements, in order. A reader lays them out one after another, so
-//! views that overlapped or ran backwards come back as plain ones; a map is a list of its entries.
+//! A list is its length and its elements, in sequence. A reader stores elements one after another,
+//! so views that overlapped or ran backwards come back without overlap. A map is a list of its
+//! entries.
 
 use std::sync::Arc;
 
@@ -18,10 +19,10 @@ use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
-/// Lists that are read one by one behind one that has to be.
+/// Lists to read one by one after a list without a fast path.
 const STRETCH: usize = 64;
 
-/// Where the elements of lists are in rows.
+/// Positions of the elements of lists in rows.
 pub(super) struct Elements {
     starts: Vec<usize>,
     ends: Vec<usize>,
@@ -42,7 +43,7 @@ impl Elements {
         self.ends.push(end);
     }
 
-    /// One at the start of what is left of the row `at`, which `skip` moves behind it.
+    /// Adds the element at the read position of row `at`. `skip` moves the row past the element.
     pub(super) fn add(
         &mut self,
         rows: &mut Rest<'_, '_>,
@@ -55,16 +56,16 @@ impl Elements {
         Ok(())
     }
 
-    /// All of them, to be read.
+    /// Returns all elements as rows to read.
     pub(super) fn rest<'a>(&mut self, bytes: &'a [u8]) -> Rest<'a, '_> {
         Rest { bytes, cursors: &mut self.starts, ends: &self.ends }
     }
 }
 
-/// Appends where lists of `data_type` end, of which each has one of `counts` elements.
+/// Appends the ends of lists of `data_type` to `offsets`. `counts` are the numbers of elements.
 ///
 /// # Errors
-/// If an offset cannot hold that.
+/// If the end does not fit an offset.
 pub(in crate::rows) fn add_ends<O: OffsetSizeTrait>(
     data_type: &DataType,
     counts: &[usize],
@@ -78,10 +79,10 @@ pub(in crate::rows) fn add_ends<O: OffsetSizeTrait>(
     Ok(())
 }
 
-/// The array of lists, or maps, of `data_type`, which have offsets of `O`.
+/// Builds the array of lists, or maps, of `data_type`, with offsets of type `O`.
 ///
 /// # Errors
-/// If `values` are not of that type, or null where it has no nulls.
+/// If `values` have another type, or nulls where the type has none.
 pub(in crate::rows) fn list_array<O: OffsetSizeTrait>(
     data_type: &DataType,
     offsets: Vec<O>,
@@ -97,7 +98,7 @@ pub(in crate::rows) fn list_array<O: OffsetSizeTrait>(
                 Arc::new(GenericListViewArray::<O>::try_new(field, starts, sizes, values, nulls)?)
             }
             DataType::Map(entries, ordered) => {
-                // Those of a map have 32 bits.
+                // Maps have offsets of 32 bits.
                 let offsets = offsets.iter().map(|end| end.as_usize() as i32).collect();
                 let (entries, values) = (Arc::clone(entries), values.as_struct().clone());
                 let offsets = OffsetBuffer::new(offsets);
@@ -116,7 +117,7 @@ pub(in crate::rows) fn list_array<O: OffsetSizeTrait>(
 
 pub(super) struct ListReader<O: OffsetSizeTrait> {
     data_type: DataType,
-    /// The ends of the lists, behind a first 0.
+    /// Ends of the lists, after a first 0.
     offsets: Vec<O>,
     nulls: NullBufferBuilder,
     values: Box<dyn ValueReader>,
@@ -132,7 +133,7 @@ impl<O: OffsetSizeTrait> ListReader<O> {
         })
     }
 
-    /// Reads the elements of lists one after the other, and how many each has.
+    /// Reads lists one by one, and counts the elements of each.
     fn read_each(
         &mut self,
         element: &Node,
@@ -140,7 +141,7 @@ impl<O: OffsetSizeTrait> ListReader<O> {
         rows: &mut Rest<'_, '_>,
         counts: &mut [usize],
     ) -> Result<()> {
-        // Where each element is: they are all read at once.
+        // Positions of the elements: all elements are read at once.
         let mut elements = Elements::with_capacity(2 * rows.len());
         let width = match element {
             Node::Plain(code) if !code.varies() => Some(code.width()),
@@ -150,7 +151,7 @@ impl<O: OffsetSizeTrait> ListReader<O> {
             let before = elements.len();
             match width {
                 Some(width) => {
-                    // By places in the row: elements are short, and there are many.
+                    // By offsets within the row: elements are short and many.
                     let (row, first) = (rows.row(at), rows.cursors[at]);
                     let mut own = 0;
                     while form.more_at(&row, own)? {
@@ -181,7 +182,8 @@ impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
         while first < rows.len() {
             let left = &mut rows.part(first..rows.len());
             let read = self.values.read_lists(element, form, left, &mut counts[first..]);
-            // One stopped them: if few were read, the next are likely to, too.
+            // A list stopped the fast path: if few were read, the next lists are likely to stop it,
+            // too.
             let stopped = first + read;
             let behind = match read {
                 0 if first == 0 => rows.len(),

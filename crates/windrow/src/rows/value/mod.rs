@@ -1,15 +1,17 @@
-//! Values of any Arrow type out of rows: readers of the ordered codes that `rows/nested` draws, many rows at once.
+//! Readers of values of any Arrow type: decode the ordered codes of `rows/nested`, many rows at
+//! once.
 //!
 //! ```text
 //! codes    | 01 code | 00 | 01 code |   --read_codes-->   reader   --finish-->   array of the same type
 //! ```
 //!
-//! Keys are read this way, and so are columns that take no part in the order: their codes are those of an ascending key
-//! with its nulls first.
+//! Keys are read this way, and so are columns that take no part in the order: their codes are the
+//! codes of an ascending key with nulls first.
 //!
-//! Invariant: what was written comes back with the same bits, elements, and nulls at every level. What lies under a null,
-//! in which slot of a dictionary a value lives, and where runs are cut never shows in codes, and is chosen anew: each
-//! distinct value once, in the order of arrival; each run of equal values once.
+//! Invariant: values come back with the same bits, elements, and nulls at every level. Codes
+//! contain neither the values under nulls, nor the slots of dictionary values, nor the boundaries
+//! of runs. Readers choose these anew: each distinct value once, in the order of arrival; each run
+//! of equal values once.
 
 mod bytes;
 mod encoded;
@@ -34,16 +36,16 @@ use crate::error::Result;
 use crate::order::code::Node;
 use crate::order::types::{Lists, Physical};
 
-/// Reads values back and builds an array of the same type.
+/// Reads values, and builds an array of the same type.
 ///
-/// After an error a reader holds part of a value: drop it. (`finish` then reports an error or gives
-/// an array of no meaning, but does not panic.)
+/// After an error a reader holds part of a value: drop the reader. (`finish` then reports an error
+/// or returns a meaningless array, but does not panic.)
 pub(crate) trait ValueReader: Send {
-    /// Reads the ordered code of a value, without its marker, from each of `rows`, which are then
-    /// behind it. None of them is null. Text is not checked before the end.
+    /// Reads the ordered code of a value, without its marker, from each of `rows`, and advances the
+    /// rows. No value is null. Text is not validated before the end.
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()>;
 
-    /// As [`ValueReader::read_bodies`], of values inside of others: with their markers.
+    /// Reads values inside other values like [`ValueReader::read_bodies`], with their markers.
     fn read_codes(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         match node {
             Node::Nothing | Node::Union(_) => self.read_bodies(node, form, rows),
@@ -51,7 +53,7 @@ pub(crate) trait ValueReader: Send {
         }
     }
 
-    /// As [`ValueReader::read_bodies`], of values that may be null, as the markers in front of them say.
+    /// Reads nullable values like [`ValueReader::read_bodies`], each after a marker.
     fn read_marked(
         &mut self,
         node: &Node,
@@ -74,9 +76,10 @@ pub(crate) trait ValueReader: Send {
         self.read_bodies(node, form, &mut rows.part(first..rows.len()))
     }
 
-    /// Reads lists of values that are each behind two heads, up to the first that is to be read one by one: one of
-    /// its values is null, or the type is not one for this. `counts`, one for each of `rows`, is told how many values those
-    /// have; returns how many lists were read.
+    /// Reads lists of values that each follow two marker bytes. Stops at the first list to be read
+    /// one by one: one of its values is null, or the type has no path for lists. Writes the number
+    /// of values of each list to `counts`, which has an entry for each of `rows`; returns the
+    /// number of lists read.
     fn read_lists(
         &mut self,
         _node: &Node,
@@ -87,15 +90,15 @@ pub(crate) trait ValueReader: Send {
         0
     }
 
-    /// Appends `count` nulls; or, `valid` where the type allows it, placeholders for slots that nobody looks at: the fields of
-    /// a null struct, the other children of a sparse union.
+    /// Appends `count` nulls. If `valid` and if the type allows, appends placeholders for unused
+    /// slots: the fields of a null struct, the other children of a sparse union.
     fn fill(&mut self, count: usize, valid: bool) -> Result<()>;
 
-    /// The array of all values read since the last call; the reader is empty again.
+    /// Builds the array of all values read since the last call, and empties the reader.
     fn finish(&mut self) -> Result<ArrayRef>;
 }
 
-/// A reader of values of type `data_type`, and builder of an array of exactly that type.
+/// Creates a reader of values of type `data_type`, for arrays of exactly this type.
 pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
     macro_rules! dictionary {
         ($t:ty, $values:ident) => {

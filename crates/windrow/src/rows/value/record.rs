@@ -1,8 +1,8 @@
-//! Values that are a fixed number of other values: Struct and FixedSizeList.
+//! Values of a fixed number of other values: Struct and FixedSizeList.
 //!
 //! # Invariant
-//! A null writes none of its parts; the reader puts placeholders in their slots, valid ones, so
-//! that a field that may not be null is not.
+//! A null writes none of its parts. The reader fills their slots with valid placeholders, so that
+//! non-nullable fields have no nulls.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
-/// Most elements that placeholders for fixed-size lists may take at once. Sizes multiply when such
-/// lists nest, and a few corrupt bytes must not ask for more than any real array holds.
+/// Maximum number of placeholder elements for fixed-size lists at once. Sizes multiply when such
+/// lists nest, and a few corrupt bytes must not request more than any real array holds.
 const MAX_FILL: usize = u32::MAX as usize;
 
 pub(super) struct StructReader {
@@ -112,7 +112,7 @@ impl ValueReader for FixedListReader {
         let len = self.nulls.len();
         let array = FixedSizeListArray::try_new_with_length(
             self.field.clone(),
-            // It came from an i32.
+            // The size came from an i32.
             self.size as i32,
             self.values.finish()?,
             self.nulls.finish(),

@@ -1,9 +1,9 @@
 //! Unions, sparse and dense.
 //!
 //! # Invariant
-//! A value is its type id + 1 and the value of that field; both modes write the same. The children
-//! that a row of a sparse union does not select get placeholders, when they are next selected or at
-//! the end, so a row costs the same however many children there are.
+//! A value is its type id + 1 and the value of the selected field; both modes write the same bytes.
+//! Unselected children of a sparse union get placeholders at their next selection or at the end, so
+//! the cost of a row does not depend on the number of children.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
-/// Type id -> the position of its field.
+/// Positions of fields by type id.
 struct Positions([Option<u8>; 128]);
 
 impl Positions {
     fn new(fields: &UnionFields) -> Self {
         let mut positions = [None; 128];
-        // There are at most 128 fields, with distinct ids: `UnionFields` sees to it.
+        // `UnionFields` guarantees at most 128 fields, with distinct ids.
         for (position, (id, _)) in (0..).zip(fields.iter()) {
             positions[id as usize] = Some(position);
         }
@@ -64,7 +64,7 @@ pub(super) struct UnionReader {
     positions: Positions,
     children: Vec<Child>,
     ids: Vec<i8>,
-    /// Where the rows lie in their children; nothing if the union is sparse.
+    /// Positions of the rows in their children; `None` if the union is sparse.
     offsets: Option<Vec<i32>>,
 }
 
@@ -82,7 +82,7 @@ impl UnionReader {
         })
     }
 
-    /// The type id of which `byte` is one more, and the position of its field.
+    /// Returns the type id `byte - 1`, and the position of its field.
     fn position(&self, byte: u8) -> Result<(i8, usize)> {
         let id = byte.checked_sub(1).and_then(|id| i8::try_from(id).ok());
         id.and_then(|id| Some((id, self.positions.get(id)?)))
@@ -123,7 +123,8 @@ impl ValueReader for UnionReader {
         Ok(())
     }
 
-    /// Placeholders are of the first type; in a dense union, all share one slot. Arrow's unions have no nulls of their own.
+    /// Appends placeholders of the first type; in a dense union, all share one slot. Arrow's unions
+    /// have no nulls of their own.
     fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
         if !valid {
             return Err(corrupt("a null in place of a union's value"));

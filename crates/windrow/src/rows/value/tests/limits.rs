@@ -1,4 +1,4 @@
-//! What a type cannot hold, and bytes that no encoder writes.
+//! Limits of types, and bytes that no encoder writes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::read;
 use crate::error::{Error, Result};
 use crate::order::code::Node;
 
-/// A reader of one type, a value at a time.
+/// A reader of one type, for one value at a time.
 struct One(Box<dyn ValueReader>, Node);
 
 impl One {
@@ -33,7 +33,7 @@ fn list(element: DataType) -> DataType {
 fn keys_run_out() {
     let data_type = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::UInt8));
     let mut one = One::of(&data_type);
-    // Placeholders take no key, so all 128 are left.
+    // Placeholders take no key, so all 128 keys are left.
     one.0.fill(1, true).unwrap();
     (0..128).for_each(|value| one.read(&[1, value]).unwrap());
     one.read(&[1, 7]).unwrap();

@@ -1,4 +1,4 @@
-//! Codes and readers against a plain model of what a value is, over random types.
+//! Codes and readers, compared with a plain model of values, over random types.
 
 mod golden;
 mod limits;
@@ -20,7 +20,7 @@ fn encode(array: &dyn Array) -> Vec<Vec<u8>> {
     offsets.windows(2).map(|ends| bytes[ends[0]..ends[1]].to_vec()).collect()
 }
 
-/// Reads the rows from one buffer, as they lie in a page; where each value ends.
+/// Reads the rows from one buffer, as in a page; returns the end of each value.
 fn read(reader: &mut dyn ValueReader, node: &Node, rows: &[Vec<u8>]) -> Result<Vec<usize>> {
     let mut ends = vec![0];
     ends.extend(rows.iter().scan(0, |end, row| {
@@ -37,7 +37,7 @@ fn read(reader: &mut dyn ValueReader, node: &Node, rows: &[Vec<u8>]) -> Result<V
 fn decode(rows: &[Vec<u8>], like: &dyn Array) -> ArrayRef {
     let node = Node::of(like.data_type()).unwrap();
     let mut reader = reader(like.data_type()).unwrap();
-    // Twice: the second time from a reader that was used before.
+    // Twice: the second time with a used reader.
     let mut again = || {
         let ends = read(&mut *reader, &node, rows).unwrap();
         assert_eq!(ends.last().copied().unwrap_or(0), rows.concat().len());
@@ -109,7 +109,7 @@ proptest! {
         let array = arrays::array(&mut rng);
         let mut page = encode(&array).concat();
         match rng.below(2) {
-            // Half of it small numbers: they are markers that lead somewhere.
+            // Half of the bytes are small numbers, which are valid markers.
             0 => page = (0..64).map(|_| rng.next() as u8 >> (rng.below(2) * 6)).collect(),
             _ if page.is_empty() => {}
             _ => (0..3).for_each(|_| {

@@ -1,4 +1,4 @@
-//! What a value is, in forty slow lines: the specification that the codec is run against.
+//! The model of values, in forty slow lines: the specification of the codec.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, downcast_dictionary_array, downcast_primitive_array, downcast_run_array};
@@ -18,7 +18,7 @@ pub(super) fn logical(array: &dyn Array, row: usize) -> Logical {
     use Logical::{Bits, Choice, Null, Parts};
     let all =
         |values: &dyn Array| Parts((0..values.len()).map(|row| logical(values, row)).collect());
-    // The physical bit: a union or a run-end array has none, and is looked into.
+    // The physical bit: unions and run-end arrays have none, and their values are examined.
     if array.is_null(row) {
         return Null;
     }
