@@ -54,7 +54,8 @@ pub struct ChunkRows {
 }
 
 impl ChunkReader {
-    /// Returns a reader of `batch`, which keeps its chunks alive. Reads the header of every chunk.
+    /// Returns a reader of `batch`, which keeps its chunks alive. Reads the metadata of every
+    /// chunk.
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] if the batch has several runs (see [`Batch::settle`]), or its layout

@@ -11,7 +11,7 @@ use crate::order::Layout;
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 
-/// Bytes of output up to which most of it stays in the caches until the next read.
+/// Most bytes of a merge whose output stays largely in the caches until the next read.
 pub(super) const IN_CACHES: usize = 16 << 20;
 
 /// Least chunks of a finished part.
@@ -140,8 +140,7 @@ impl<T: Time> Merging<T> {
 
     /// Completes the merge and returns the merged batch.
     ///
-    /// # Errors
-    /// The same as of [`Merging::work`].
+    /// # Errors As for [`Merging::work`].
     pub fn finish(mut self) -> Result<Batch<T>> {
         self.work(&mut i64::MAX.clone())?;
         let (out, wraps) = match self.advance {
@@ -161,12 +160,12 @@ impl<T: Time> Merging<T> {
 /// The finished part of a merge: rows that sort before all remaining rows, times and diffs ignored.
 pub(crate) struct MergedPart {
     run: Run,
-    /// Key and value of the first remaining rows, or less.
+    /// Key and value of the first remaining row, or a lower bound of these.
     bound: Vec<u8>,
 }
 
 impl<T: Time> Merging<T> {
-    /// Returns the finished part, if it has several chunks.
+    /// Returns the finished part, if it has enough chunks.
     pub(crate) fn part(&self) -> Option<MergedPart> {
         let out = self.advance.as_ref().map_or(Some(&self.out), Advance::out)?;
         if self.wraps.any() || out.chunks() < LEAST_PART {

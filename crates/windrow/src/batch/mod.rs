@@ -177,7 +177,7 @@ impl<T: Time> Batch<T> {
     }
 
     /// Returns the same rows again, if the batch has at most one run; both share the chunks. Reads
-    /// the header of every chunk.
+    /// the metadata of every chunk.
     pub fn try_clone(&self) -> Option<Self> {
         let run = self.whole()?.cloned();
         let Body { layout, pool, wraps, lower, upper, since, .. } = &*self.body;
@@ -195,8 +195,8 @@ impl<T: Time> Batch<T> {
         })
     }
 
-    /// Returns the batch's run, or `None` if the batch is empty. The first call reads the header of
-    /// every chunk.
+    /// Returns the batch's run, or `None` if the batch is empty. The first call reads the metadata
+    /// of every chunk.
     ///
     /// # Errors
     /// [`crate::Error::InvalidOrder`] if the batch has several runs.
@@ -282,7 +282,7 @@ impl<T: Time> Batch<T> {
         if self.is_chained() { Ok(self) } else { self.merged_on(threads) }
     }
 
-    /// Returns true if there is nothing to merge, after chaining runs that do not overlap.
+    /// Returns true if there is nothing to merge, after chaining runs without overlap.
     fn is_chained(&mut self) -> bool {
         self.body.sources.are_settled()
             || self.body.sources.chain(&self.body.layout, &self.body.pool)
@@ -368,7 +368,7 @@ impl<T: Time> Batch<T> {
 
     /// Returns an iterator over all rows with all columns, deletions and diffs included, `rows` at
     /// a time. A record batch is shorter if its rows take 1 GiB. Its rows and its columns are in
-    /// memory together, whatever the budget: choose `rows` so that they fit twice.
+    /// memory together, whatever the budget: choose `rows` to fit twice.
     ///
     /// # Errors
     /// Errors of merging and decoding, here and from the iterator.

@@ -106,9 +106,9 @@ impl Slabs {
         }
     }
 
-    /// Returns a helper, with which other threads merge ahead as time permits. Call before the
-    /// first read. Returns `None` if there is nothing to merge, or rows come from streams or a
-    /// store. Rows and block boundaries stay the same.
+    /// Returns a helper for threads that merge ahead as time permits. Call before the first read.
+    /// Returns `None` if there is nothing to merge, or rows come from streams or a store. Rows and
+    /// block boundaries stay the same.
     ///
     /// # Errors
     /// Errors of merging, if there are more runs than can be merged at once.
@@ -272,8 +272,7 @@ impl Decoder {
 
     /// Decodes separate rows, such as those of a [`Cursor`](crate::Cursor).
     ///
-    /// # Errors
-    /// The same as of [`Decoder::decode`].
+    /// # Errors As for [`Decoder::decode`].
     pub fn decode_rows<'a>(
         &mut self,
         rows: impl IntoIterator<Item = &'a [u8]>,

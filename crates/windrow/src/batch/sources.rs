@@ -72,7 +72,7 @@ impl Sources {
     }
 
     /// Chains all runs, if this equals their merge: the runs do not overlap, the rule relates no
-    /// rows of different runs, and few chunks are small. Reads the header of every chunk, and
+    /// rows of different runs, and few chunks are small. Reads the metadata of every chunk, and
     /// copies nothing. Returns false otherwise; the sources may then be reordered.
     pub(super) fn chain(&mut self, layout: &Layout, pool: &Pool) -> bool {
         let mut small = 0;

@@ -1,5 +1,5 @@
-//! The ladder: runs in levels by size (LSM tiers, here rungs), merged many at a time, so that runs
-//! stay few and a row is merged seldom.
+//! The ladder: runs in tiers by size, called rungs. A full rung is merged at once, so runs stay few
+//! and each row is merged seldom.
 //!
 //! ```text
 //! rung 0   [c] [c] [c] [c] ...   chunks            \  RUNG of them make one run,

@@ -35,8 +35,7 @@ impl Pusher {
     /// Takes the rows of `batch`. `sequence` is the position of its first row in the whole input;
     /// positions decide between equal rows, and later rows follow consecutively.
     ///
-    /// # Errors
-    /// The same as of [`crate::Batcher::push`], and [`Error::InvalidOrder`] for a position beyond
+    /// # Errors As for [`crate::Batcher::push`], and [`Error::InvalidOrder`] for a position beyond
     /// 64 bits. A record batch that cannot be encoded is refused as a whole; after any other error
     /// rows are missing, and the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
@@ -53,8 +52,7 @@ impl Pusher {
 
     /// Takes encoded rows.
     ///
-    /// # Errors
-    /// The same as of [`crate::Batcher::push_rows`].
+    /// # Errors As for [`crate::Batcher::push_rows`].
     pub fn push_rows(&mut self, bytes: &[u8], ends: &[u32]) -> Result<()> {
         let layout = self.chunker.layout();
         check_rows(layout, bytes, ends)?;
@@ -74,8 +72,7 @@ impl Pusher {
 
     /// Hands all rows over to the batcher.
     ///
-    /// # Errors
-    /// The same as of [`crate::Batcher::push`].
+    /// # Errors As for [`crate::Batcher::push`].
     pub fn flush(&mut self) -> Result<()> {
         let flushed = self.chunker.flush(&mut self.pile);
         self.pile.shared().noting(flushed)?;

@@ -31,10 +31,10 @@ use crate::pool::Pool;
 use crate::rows::decode::diff_of;
 use crate::rows::key_len;
 
-/// Rows of negative multiplicity that are kept for the error message.
+/// Rows of negative multiplicity kept for the error message.
 const SHOWN: usize = 3;
 
-/// Copies of a row that are appended even if a chunk is full.
+/// Copies of a row appended even if a chunk is full.
 const FEW: i64 = 16;
 
 /// How the last merge treats deletions and diffs.
@@ -42,7 +42,8 @@ const FEW: i64 = 16;
 pub enum Finish {
     /// Keeps both: the last change of each key, or the summed change of each row.
     Log,
-    /// The current state: omits deleted keys; repeats a row with diff n n times, each with diff 1.
+    /// The current state: omits deleted keys, and writes n copies of a row with diff n, each with
+    /// diff 1.
     Snapshot,
     /// The current state with each row once: its diff is its multiplicity.
     Counts,
@@ -68,9 +69,9 @@ impl Findings {
     }
 }
 
-/// Distinct rows between equal ones below which gathering does not pay.
+/// Least number of successive distinct rows for which bulk copying pays.
 const FEW_ALONE: usize = 4;
-/// Rows that are examined before they are copied.
+/// Rows examined at once before copying.
 const STRETCH: usize = 256;
 
 /// Builds chunks from rows in order.
@@ -85,7 +86,7 @@ pub(crate) struct Builder {
     copies: VecDeque<(Vec<u8>, i64)>,
     /// The key of the last row, for the rules that keep one row per key.
     key: Option<Vec<u8>>,
-    /// The rows of the current key, under the rule that takes columns from several rows.
+    /// The rows of the current key, under [`Rule::LastKnown`].
     pub(super) group: Option<Box<Group>>,
     findings: Findings,
 }
@@ -125,7 +126,7 @@ impl Builder {
         self.output.is_full()
     }
 
-    /// Writes rows past the caches from now on. For output that exceeds the caches and is not read
+    /// Writes rows past the caches from now on. For output larger than the caches and not read
     /// soon.
     pub(crate) fn write_past_caches(&mut self) {
         self.output.write_past_caches();
@@ -143,7 +144,7 @@ impl Builder {
         }
     }
 
-    /// Closes the chunk that is being filled.
+    /// Closes the current chunk.
     pub(crate) fn flush(&mut self) {
         self.output.flush();
     }

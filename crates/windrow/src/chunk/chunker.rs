@@ -5,7 +5,7 @@
 //!        ^                   | row | row | row |  --enough: order, rule-----> run of some chunks
 //!      pending: small ones wait
 //! ```
-//! With a memory limit, one buffer is filled at a time.
+//! With a memory limit, one full buffer is enough for a run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -198,8 +198,8 @@ impl Chunker {
         self.ship(runs)
     }
 
-    /// Closes the last buffer: turns it into a chunk if it is in order, or leaves it to be sorted
-    /// with the others.
+    /// Closes the last buffer: makes a chunk of rows in order, or leaves the rows to be sorted with
+    /// the rows of earlier buffers.
     fn close(&mut self, runs: &mut impl Runs) -> Result<()> {
         let Some(last) = self.staged.pop_if(|last| last.look(self.builder.layout())) else {
             let bytes: usize = self.staged.iter().map(|staged| staged.buffer.len()).sum();

@@ -12,8 +12,8 @@
 //! space. Images exist only in a store or on the way to it. In memory, rows have their whole key
 //! and value, since readers need a slice of both.
 //!
-//! Invariant: an image is smaller than its rows, so its length tells it apart from them. An image
-//! expands to its original rows, or expanding fails.
+//! Invariant: an image is shorter than its rows, so readers recognize an image by its length. An
+//! image expands to its original rows, or expanding fails.
 
 use std::ops::Range;
 

@@ -180,7 +180,7 @@ impl Kept {
         self.rows.is_beyond_limit()
     }
 
-    /// Returns the image of an index page without the bytes that all rows share; `None` if that
+    /// Returns the image of an index page without the bytes common to all rows; `None` if this
     /// saves too little.
     pub(super) fn elided(&self) -> Option<Vec<u8>> {
         elided(self.rows().bytes, self.rows.stride()?, self.end().unwrap_or_default())
@@ -200,7 +200,7 @@ impl Kept {
         self.rows.prefetch();
     }
 
-    /// Prefetches the chunk's header, which points to the rows.
+    /// Prefetches the [`Chunk`] itself, which points to the rows.
     pub(crate) fn prefetch_itself(&self) {
         prefetch_value(&*self.rows);
     }

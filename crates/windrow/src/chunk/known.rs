@@ -1,4 +1,4 @@
-//! Rows of one key under `last_known`: which rows are needed, and the row that they fold into.
+//! Rows of one key under `last_known`: the needed rows, and the folded row.
 //!
 //! ```text
 //! newest first    a  b  c  d            kept: a row that knows a column which none before it does
@@ -9,10 +9,10 @@
 //!   2             v  -  -  -
 //! read            -  x  z  -
 //! ```
-//! Rows of other chunks may sort between the rows of a key, so rows are combined only once all of
-//! them are present, when they are read. Until then, rows are dropped but never changed.
+//! Rows of other chunks may sort between the rows of a key, so folding waits until all rows of the
+//! key are present, at the final read. Until then, rows are dropped but never changed.
 //!
-//! Invariant: dropping a row early never changes which other rows are kept.
+//! Invariant: dropping a row early never affects the choice of the remaining rows.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ enum Role {
 }
 
 impl Group {
-    /// Returns the group of a builder, if its rule takes columns from several rows.
+    /// Returns the group of a builder under [`Rule::LastKnown`].
     pub(super) fn of(layout: &Layout) -> Option<Box<Self>> {
         (layout.rule() == Rule::LastKnown).then(|| {
             Box::new(Self {
@@ -122,7 +122,7 @@ impl Builder {
         }
     }
 
-    /// Appends the needed rows of `rows`, or the rows that they fold into.
+    /// Appends the needed rows of `rows`, or the folded rows.
     pub(super) fn push_known<'a>(
         &mut self,
         mut rows: impl Iterator<Item = &'a [u8]>,
@@ -163,7 +163,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Appends the row that still waits for older rows.
+    /// Appends the pending folded row.
     pub(crate) fn end_key(&mut self) -> Result<()> {
         let Some(mut group) = self.group.take() else { return Ok(()) };
         let ended = self.end(&mut group);
@@ -171,8 +171,8 @@ impl Builder {
         ended
     }
 
-    /// Notes the rows of one run, which the caller appends unchanged. Appends rows at the start
-    /// that continue the current key, if they are needed. Returns the remaining range.
+    /// Notes the rows of one run, which the caller appends unchanged. Appends needed rows at the
+    /// start with the current key. Returns the remaining range.
     pub(super) fn start_known_run(
         &mut self,
         rows: View<'_>,
@@ -194,7 +194,7 @@ impl Builder {
         pushed.map(|()| range)
     }
 
-    /// Returns the rows that are needed of `rows`, all rows of a key so far.
+    /// Returns the needed rows of `rows`, which are all rows of a key so far.
     pub(crate) fn needed<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
         let Some(group) = &mut self.group else { return Vec::new() };
         group.restart();

@@ -1,4 +1,4 @@
-//! Row starts of a chunk of variable-length rows, in memory that is freed with the chunk.
+//! Row starts of a chunk of variable-length rows, in memory freed with the chunk.
 //!
 //! ```text
 //! few, or no limit   | 0 | o1 | ... | used |              the allocator's, which has it at hand
@@ -6,7 +6,7 @@
 //! ```
 //! With short rows, the starts are a tenth of a chunk. Chunks are freed in any order and have
 //! different numbers of rows. The allocator would keep more memory than is leased: holes too small
-//! for other lists, in the heap of each thread that merges, writes or reads lists.
+//! for the next lists, in the heap of each thread.
 
 use std::ops::Deref;
 
@@ -27,8 +27,8 @@ pub(super) enum Listed {
 }
 
 impl Listed {
-    /// Takes the entries of `starts`. If they were copied into a mapping, `starts` keeps a zero and
-    /// its capacity for the next rows; otherwise it becomes empty.
+    /// Takes the entries of `starts`. If the entries were copied into a mapping, `starts` keeps a
+    /// zero and its capacity for the next rows; otherwise `starts` becomes empty.
     pub(super) fn take(pool: &Pool, starts: &mut Vec<u32>) -> Self {
         if let Some(mapped) = Self::mapped(pool, starts.len(), |bytes| {
             for (place, start) in bytes.chunks_exact_mut(OFFSET_BYTES).zip(&*starts) {
@@ -41,7 +41,7 @@ impl Listed {
         Self::allocated(pool, std::mem::take(starts))
     }
 
-    /// Reads the starts of rows that end at `ends`, as the store writes them.
+    /// Reads the starts of rows from `ends`, the row ends of an image in the store.
     pub(super) fn read(pool: &Pool, ends: &[u8]) -> Self {
         let ends = ends.as_chunks::<OFFSET_BYTES>().0;
         let mapped = Self::mapped(pool, ends.len() + 1, |bytes| {
@@ -58,8 +58,8 @@ impl Listed {
         })
     }
 
-    /// Maps memory for `count` starts and fills it with `fill`, which may leave zeros. Returns
-    /// `None` if the list is to be allocated instead.
+    /// Maps memory for `count` starts and calls `fill`, which may leave zeros. Returns `None` if
+    /// the list is to be allocated instead.
     fn mapped(pool: &Pool, count: usize, fill: impl FnOnce(&mut [u8])) -> Option<Self> {
         let len = count * OFFSET_BYTES;
         if !pool.budget().is_limited() || len < LEAST_MAPPED {
@@ -98,7 +98,7 @@ impl Listed {
         }
     }
 
-    /// Recycles the memory for other rows, if it was allocated rather than mapped.
+    /// Recycles the memory if it was allocated rather than mapped.
     pub(super) fn recycle(&mut self, pool: &Pool) {
         if let Self::Allocated(starts, _) = self {
             pool.recycle_starts(std::mem::take(starts));

@@ -8,7 +8,7 @@
 //!
 //! Invariants: a chunk has at least one row. Its rows ascend strictly under the layout, tails
 //! ignored. Under the rules of one row per key, no two rows share a key; under `last_known`, a key
-//! has only rows with a column that no newer row knows. No row has diffs that are all zero. A chunk
+//! has only the rows that fold into its final row. No row has diffs that are all zero. A chunk
 //! holds at most the pool's chunk size, or one row.
 
 mod arrange;

@@ -32,10 +32,10 @@ pub(crate) const FEW_SMALL: usize = 2;
 
 /// Rows copied between prefetches.
 const SOME: usize = 16;
-/// Bytes copied for each cache line that is prefetched.
+/// Bytes copied for each prefetched cache line.
 const LINE: usize = 64;
 
-/// Finished chunks, and the chunk that is being filled.
+/// Finished chunks, and the current one.
 #[derive(Debug)]
 pub(super) struct Output {
     pool: Pool,
@@ -70,7 +70,7 @@ impl Output {
         &self.pool
     }
 
-    /// Writes rows past the caches from now on. For output that exceeds the caches and is not read
+    /// Writes rows past the caches from now on. For output larger than the caches and not read
     /// soon.
     pub(super) fn write_past_caches(&mut self) {
         self.past_caches = true;
@@ -285,7 +285,7 @@ impl Output {
         self.done.push(chunk);
     }
 
-    /// Closes the chunk that is being filled.
+    /// Closes the current chunk.
     pub(super) fn flush(&mut self) {
         let Some(buffer) = self.buffer.take() else { return };
         let used = std::mem::take(&mut self.used);

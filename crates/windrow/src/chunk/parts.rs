@@ -41,7 +41,7 @@ pub(crate) struct PartRows {
 pub(super) enum Whereabouts {
     Nowhere,
     Part(usize),
-    /// Several parts start with the word of the key, so the word does not decide.
+    /// A part starts with the word of the key, so words do not decide.
     Unknown,
 }
 

@@ -1,12 +1,12 @@
-//! Small record batches, concatenated before they are encoded.
+//! Small record batches, concatenated before encoding.
 //!
 //! ```text
 //! push  [16 rows] [16 rows] [16 rows] ...  -->  [ some thousand rows ]  --> encoder
 //! ```
 //!
 //! Resolving the columns of a record batch takes as long as encoding hundreds of rows; copying its
-//! rows costs hardly anything. Only plain columns without nulls wait here, so a batch that must be
-//! refused is refused when it is pushed.
+//! rows costs hardly anything. Only plain columns without nulls wait here, so invalid values are
+//! refused at once.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::order::Layout;
 
 /// Longer record batches are encoded at once.
 const MOST_ROWS: usize = 512;
-/// Rows that are encoded together: their columns stay in the second-level cache.
+/// Rows encoded together: their columns stay in the second-level cache.
 const ROWS: usize = 4096;
-/// Limit of the bytes that all waiting columns hold. The budget does not count these bytes.
+/// Most bytes held by all waiting columns. The budget does not count these bytes.
 const BYTES: usize = 256 << 10;
 
 /// Waiting record batches, consecutive in the input.
@@ -36,7 +36,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Takes `batch`, whose first row has position `sequence`, if concatenation pays and there is
-    /// capacity. Returns whether it was taken.
+    /// capacity. Returns true if the batch was taken.
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`].

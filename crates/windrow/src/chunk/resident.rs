@@ -143,9 +143,8 @@ impl Chunk {
         }
     }
 
-    /// Copies the rows, each shortened by `behind` bytes, into an exactly sized buffer. Either
-    /// every row has more than `behind` bytes, or rows vary in length. Returns `None` if nothing is
-    /// left or the budget has no memory to spare.
+    /// Copies the rows, each shortened by `behind` bytes, into an exactly sized buffer. Returns
+    /// `None` if no byte is left or the budget has no memory to spare.
     pub(super) fn without_ends(&self, behind: usize) -> Option<Self> {
         let rows = self.rows();
         let used = self.used - rows.len() * behind;

@@ -25,8 +25,7 @@ pub(super) struct Staged {
     pub(super) rows: usize,
     /// Row starts, then the end of the last row; empty if rows have one length.
     pub(super) starts: Vec<u32>,
-    /// Number of leading rows in order that the rule would leave unchanged; `None` after a row out
-    /// of order.
+    /// Number of leading rows in order and unaffected by the rule; `None` after a row out of order.
     ordered: Option<usize>,
     /// Bytes of rows whose order was checked.
     looked: usize,
@@ -98,7 +97,7 @@ impl Staged {
         fit
     }
 
-    /// Registers written rows that end at byte `end`.
+    /// Counts `rows` written rows, which end at byte `end`.
     fn add(&mut self, layout: &Layout, rows: usize, end: usize) {
         (self.used, self.rows) = (end, self.rows + rows);
         if self.used - self.looked >= LOOK_BYTES {
@@ -106,8 +105,7 @@ impl Staged {
         }
     }
 
-    /// Checks the order of rows that were added since the last check. Returns true if all rows are
-    /// in order.
+    /// Checks the order of rows added since the last check. Returns true if all rows are in order.
     pub(super) fn look(&mut self, layout: &Layout) -> bool {
         if let Some(known) = self.ordered
             && known < self.rows
@@ -146,8 +144,8 @@ fn ascend(rows: View<'_>, tail: usize, diffs: bool) -> bool {
     }
 }
 
-/// Returns true if rows are in order and the rule would leave them unchanged. The first few rows
-/// expose unsorted input.
+/// Returns true if rows are in order and unaffected by the rule. The first few rows expose unsorted
+/// input.
 fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
     let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
     if sums && !layout.tail().is_one_sum() {

@@ -41,8 +41,7 @@ impl<T: Time> Cursor<T> {
     /// # Ok::<(), windrow::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// The same as of [`Cursor::map_diffs`].
+    /// # Errors As for [`Cursor::map_diffs`].
     pub fn map_changes<D: Diff>(&mut self, change: impl FnMut(&[u8], T, D)) -> Result<()> {
         self.check_lanes::<D>()?;
         self.with_value.clear();

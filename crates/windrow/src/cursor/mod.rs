@@ -7,7 +7,7 @@
 //! row = key | value | time | diff
 //! ```
 //! Keys and values are bytes that compare as the columns do. A cursor holds one chunk of each batch
-//! at a time: it reads the chunk on arrival and releases it afterwards, so a scan of any length
+//! at a time: moves read chunks on arrival and release them afterwards, so a scan of any length
 //! takes constant memory. A look-up in a store reads only part of a chunk.
 //!
 //! Invariant: readers with the current key are at the current value or at the next value after it.
@@ -91,7 +91,7 @@ pub struct Cursor<T = u64> {
 
 impl<T: Time> Cursor<T> {
     /// Returns a cursor at the first key of `batches`, which share one layout with diffs. The
-    /// cursor keeps their chunks alive. Reads the header of every chunk, and the first chunk of
+    /// cursor keeps their chunks alive. Reads the metadata of every chunk, and the first chunk of
     /// each batch.
     ///
     /// # Errors
@@ -125,8 +125,7 @@ impl<T: Time> Cursor<T> {
     /// Returns a cursor without a key on any number of batches of `layout`, without reading chunks:
     /// for [`Cursor::find_key`] and [`Cursor::probe`].
     ///
-    /// # Errors
-    /// The same as of [`Cursor::new`], except that `batches` may be empty.
+    /// # Errors As for [`Cursor::new`], except that `batches` may be empty.
     pub fn idle<'a>(
         layout: &Layout,
         batches: impl IntoIterator<Item = &'a Batch<T>>,
@@ -267,7 +266,7 @@ impl<T: Time> Cursor<T> {
         self.scattered = true;
     }
 
-    /// Moves to `key`, which the readers in `with_key` have; false if there are none.
+    /// Moves to `key`, the key of the readers in `with_key`; false if there are no such readers.
     fn take_found(&mut self, key: &[u8]) -> bool {
         let Self { readers, body, with_key, with_value, .. } = self;
         if with_key.is_empty() {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariant: there is a row at the position, and its chunk or a part with the row is held; or the
-//! position is after the last row. Only a reader that did not find a key may violate this; it is
-//! moved before the next read.
+//! position is after the last row. Only a reader without the probe key may violate this until its
+//! next move.
 
 use std::ops::Range;
 use std::sync::Arc;

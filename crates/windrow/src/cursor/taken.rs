@@ -55,8 +55,7 @@ impl TakenRows {
 
     /// Decodes the columns of `decoder` of all rows.
     ///
-    /// # Errors
-    /// The same as of [`Decoder::decode`].
+    /// # Errors As for [`Decoder::decode`].
     pub fn decode(&self, decoder: &mut Decoder) -> Result<RecordBatch> {
         decoder.decode_rows(self.iter())
     }

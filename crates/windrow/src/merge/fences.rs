@@ -31,7 +31,7 @@ impl FencedRun {
         Self { run, fences: OnceLock::new() }
     }
 
-    /// Builds the fence pointers. Reads the header of every chunk, once.
+    /// Builds the fence pointers. Reads the metadata of every chunk, once.
     pub(crate) fn make_fences(&self, layout: &Layout) {
         self.fences.get_or_init(|| Fences::of(layout, &self.run));
     }

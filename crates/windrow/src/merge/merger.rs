@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Chunks that are prefetched at once.
+/// Chunks prefetched at once.
 const AHEAD: usize = 2;
 
 /// Merges runs into chunks.
@@ -74,14 +74,13 @@ impl Merger {
         }
     }
 
-    /// Writes sorted blocks past the caches. For output that exceeds the caches and is not read
-    /// soon.
+    /// Writes sorted blocks past the caches. For output larger than the caches and not read soon.
     pub(crate) fn write_past_caches(&mut self) {
         self.builder.write_past_caches();
     }
 
-    /// Folds the rows of each key into one row, under the rule that takes columns from several
-    /// rows. The sources must have all rows.
+    /// Folds the rows of each key into one row, under
+    /// [`Rule::LastKnown`](crate::order::Rule::LastKnown). The sources must have all rows.
     pub(crate) fn fold_keys(&mut self) {
         self.builder.fold_keys();
     }

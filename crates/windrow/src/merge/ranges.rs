@@ -88,8 +88,8 @@ fn splitters(layout: &Layout, runs: &[Run], ranges: usize) -> Vec<Vec<u8>> {
         let Some(chunks) = run.resident() else { return Vec::new() };
         for chunk in chunks {
             let (rows, short) = (chunk.rows(), chunk.end().is_some());
-            // A shortened row, without time and diffs, is a valid splitter: it is a prefix of all
-            // rows related to it.
+            // A shortened row, without time and diffs, is a valid splitter: a prefix of all related
+            // rows.
             let key = |row| if short { row } else { key(layout, row) };
             let sample = |at: usize| (key(rows.row(at * rows.len() / SAMPLES)), chunk.bytes());
             samples.extend((0..SAMPLES).map(sample));

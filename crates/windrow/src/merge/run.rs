@@ -476,7 +476,7 @@ impl ChunkSource for Run {
             Some(Piece::Paged(page)) => page.prefetch(),
             None => {}
         }
-        // Prefetching rows reads the chunk's header, which may itself miss the cache.
+        // Prefetching rows reads the [`Chunk`] itself, which may miss the cache.
         if let Some(Piece::Resident(chunk)) = self.pieces.get(1) {
             chunk.prefetch_itself();
         }

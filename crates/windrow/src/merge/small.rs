@@ -1,7 +1,7 @@
 //! The merge of two runs of one chunk each, which together fit into one chunk.
 //!
-//! Setting up a merger for a few thousand rows would take longer than merging them: here, no
-//! windows are needed and nothing pauses.
+//! Setting up a merger for a few thousand rows would take longer than the merge, which needs
+//! neither windows nor pauses.
 
 use super::run::Run;
 use crate::chunk::{Builder, Finish, Wraps};
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Merges `a` and `b`, or returns `None` if they are too large or the kernel does not support their
+/// Merges `a` and `b`. Returns `None` if the runs are too large or the kernel does not support the
 /// rule.
 pub(crate) fn merged_small(
     layout: &Layout,

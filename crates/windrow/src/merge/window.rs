@@ -142,8 +142,8 @@ impl Window {
         self.source.read_ahead();
     }
 
-    /// Returns the remaining rows. If they are at least half of an unshared chunk and can be split
-    /// off, the chunk releases the rows before them.
+    /// Returns the remaining rows. An unshared chunk releases the rows before, if these are at most
+    /// half of the chunk.
     pub(super) fn rest(&mut self) -> Range<usize> {
         let left = self.left();
         let greater = self.at > 0 && 2 * left.len() >= self.len();
@@ -158,7 +158,7 @@ impl Window {
         self.left()
     }
 
-    /// Loads the next chunk if `rows` rows from `at` on extend into it and it is in memory.
+    /// Loads the next chunk if `rows` rows from `at` on extend into it, without disk access.
     pub(super) fn reach(&mut self, rows: usize) {
         if self.next.is_none() && self.at + rows > self.len() {
             let next = self.source.next_resident();

@@ -16,8 +16,8 @@ use std::fmt::Debug;
 
 use super::sync::{Arc, AtomicUsize, Ordering};
 
-/// Memory that is counted elsewhere, such as in the memory pool of a query engine. The methods
-/// match a memory reservation of DataFusion. Calls come from any thread.
+/// Memory counted elsewhere, such as in the memory pool of a query engine. The methods match a
+/// memory reservation of DataFusion. Calls come from any thread.
 pub trait Memory: Debug + Send + Sync {
     /// Reserves `bytes`, or returns false if the memory does not suffice.
     fn try_grow(&self, bytes: usize) -> bool;
@@ -25,7 +25,7 @@ pub trait Memory: Debug + Send + Sync {
     /// Reserves `bytes` even beyond the limit: a job cannot go on without this memory.
     fn grow(&self, bytes: usize);
 
-    /// Returns `bytes` that were reserved before.
+    /// Releases `bytes` of earlier reservations.
     fn shrink(&self, bytes: usize);
 }
 
@@ -40,12 +40,12 @@ struct Counters {
     limit: AtomicUsize,
     used: AtomicUsize,
     peak: AtomicUsize,
-    /// Number of holders of rows that cannot be evicted.
+    /// Number of holders of unevictable rows.
     sharing: AtomicUsize,
     /// The outer memory, which also counts all leases. The standard library's `Arc`, in tests too.
     within: Option<std::sync::Arc<dyn Memory>>,
     /// Bytes in use when the outer memory last refused more, `usize::MAX` before. A grant beyond
-    /// half of this value doubles it, to notice memory that others released.
+    /// half of this value doubles it, to notice released memory.
     refused: AtomicUsize,
 }
 
@@ -133,7 +133,7 @@ impl Budget {
         self.counters.peak.load(Ordering::Relaxed)
     }
 
-    /// Registers a holder of rows that cannot be evicted.
+    /// Registers a holder of unevictable rows.
     pub(crate) fn join(&self) -> Share {
         self.counters.sharing.fetch_add(1, Ordering::Relaxed);
         Share { budget: self.clone() }
@@ -206,7 +206,7 @@ impl Drop for Lease {
     }
 }
 
-/// A registered holder of rows that cannot be evicted, until this value drops.
+/// A registered holder of unevictable rows, until this value drops.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Budget,

@@ -14,7 +14,7 @@ pub enum Codec {
     Zstd,
 }
 
-/// Returns the bytes of workspace that [`compress`] needs for `len` bytes.
+/// Returns the bytes of workspace of [`compress`] for `len` bytes.
 pub(super) fn scratch_bytes(codec: Codec, len: usize) -> usize {
     match codec {
         Codec::None => 0,

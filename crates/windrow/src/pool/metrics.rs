@@ -44,13 +44,14 @@ pub struct PoolStats {
     pub kept: u64,
     /// Bytes of rows in chunks kept in memory.
     pub kept_bytes: usize,
-    /// Chunks queued for writing that were needed, or dropped, before the write began.
+    /// Chunks queued for writing, but needed or dropped before the write began.
     pub elided: u64,
     /// Chunks needed, or dropped, during their write.
     pub cancelled: u64,
-    /// Chunks evicted without a write, since the store had them already.
+    /// Chunks evicted without a write, already in the store.
     pub released_clean: u64,
-    /// Chunks evicted for lack of memory: fresh ones, those of one merge, and those of more.
+    /// Chunks evicted for lack of memory: fresh chunks, chunks after one merge, and chunks after
+    /// several merges.
     pub evicted: [u64; 3],
     /// Chunks read ahead.
     pub read_ahead: u64,

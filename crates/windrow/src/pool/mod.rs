@@ -61,11 +61,10 @@ use crate::kernel::region::Region;
 /// many enough for an in-memory directory of the chunks of 64 GiB.
 const CHUNK_BYTES: usize = 2 << 20;
 /// Bytes of a chunk if nothing is ever spilled: small enough for a merge to write its output over
-/// chunks that it has just consumed, while they are in a fast cache. Behind a slow third level,
-/// this is the second level: interleaved rows of 96 bytes, 512 KiB a side, take 3.0 ns a row
-/// instead of 4.1 with twice the size; half the size slows merges beyond the caches by a tenth. On
-/// machines without a slow third level, twice the size is faster: 5.5 instead of 6.6 ns with 8 MiB
-/// a side.
+/// just consumed chunks, still in a fast cache. Behind a slow third level, this is the second
+/// level: interleaved rows of 96 bytes, 512 KiB a side, take 3.0 ns a row instead of 4.1 with twice
+/// the size; half the size slows merges beyond the caches by a tenth. On machines without a slow
+/// third level, twice the size is faster: 5.5 instead of 6.6 ns with 8 MiB a side.
 const UNSPILLED_CHUNK: usize = 256 << 10;
 const UNSPILLED_CHUNK_OF_SECOND_LEVEL: usize = 128 << 10;
 /// Least bytes of a chunk, whatever the budget: smaller transfers would not saturate a disk.
@@ -107,7 +106,7 @@ struct Inner {
     kept: Mutex<Kept>,
     residents: Mutex<Residents>,
     spiller: Spiller,
-    /// Bytes leased for page headers, wherever the rows of the pages are; indexes are excluded.
+    /// Bytes leased for the metadata of pages, wherever the rows are; indexes are excluded.
     pages: AtomicUsize,
     settings: Mutex<Settings>,
     /// Whether the policy is [`Tiered`]: without a limit, it keeps every chunk and is not
@@ -287,13 +286,13 @@ impl Pool {
         if len <= self.chunk_bytes() { self.chunk_bytes() } else { len.max(self.inner.chunk_bytes) }
     }
 
-    /// Returns the bytes of the budget for rows: the limit without the page headers, which stay in
-    /// memory when rows leave.
+    /// Returns the bytes of the budget for rows: the limit without the metadata of pages, which
+    /// stays in memory when rows leave.
     pub(crate) fn limit_of_rows(&self) -> usize {
         self.inner.budget.limit().saturating_sub(self.inner.pages.load(Ordering::Relaxed))
     }
 
-    /// Leases `bytes` for a page header. May exceed the budget.
+    /// Leases `bytes` for the metadata of a page. May exceed the budget.
     pub(crate) fn lease_page(&self, bytes: usize) -> Lease {
         if !self.fine {
             self.inner.pages.fetch_add(bytes, Ordering::Relaxed);
@@ -324,8 +323,9 @@ impl Pool {
         self.inner.stage_bytes
     }
 
-    /// Returns a buffer of at least `len` bytes. May exceed the budget: the caller must spill what
-    /// it can *before* the call, and request only what it needs to go on.
+    /// Returns a buffer of at least `len` bytes. May exceed the budget: the caller must spill as
+    /// much as possible *before* the call, and may request only memory without which the job cannot
+    /// go on.
     pub(crate) fn buffer(&self, len: usize) -> Result<Buffer> {
         let len = self.buffer_bytes(len);
         let lease = loop {
@@ -476,8 +476,7 @@ impl Pool {
 
     /// Writes `page` out, on a spill thread if there is one.
     ///
-    /// # Errors
-    /// Errors of this write, or of an earlier write that nobody waited for.
+    /// # Errors Errors of this write, or of an earlier write without a waiting caller.
     pub(crate) fn page_out(&self, page: Arc<dyn Paged>) -> Result<()> {
         self.inner.spiller.write(page)
     }
@@ -492,7 +491,7 @@ impl Pool {
         self.residents().push(Arc::downgrade(&page), generation);
     }
 
-    /// Returns the error of a failed write that was not reported yet.
+    /// Returns the error of a failed write, if it was not reported yet.
     pub(crate) fn spill_failure(&self) -> Result<()> {
         self.inner.spiller.failure().map_or(Ok(()), Err)
     }
@@ -552,7 +551,7 @@ impl Pool {
         self.inner.store.prefetch_part(extent, range);
     }
 
-    /// Records a write that became unnecessary, and whether it had begun.
+    /// Records an unnecessary write, and whether the write had begun.
     pub(crate) fn write_spared(&self, bytes: usize, begun: bool) {
         if begun {
             self.inner.metrics.cancelled();
@@ -562,7 +561,7 @@ impl Pool {
         self.tell(SpillEvent::Released { bytes });
     }
 
-    /// Records that a page that was read ahead was in memory when needed.
+    /// Records a page in memory when needed, thanks to read-ahead.
     pub(crate) fn read_ahead_hit(&self) {
         self.inner.metrics.read_ahead_hit();
     }

@@ -62,7 +62,7 @@ pub enum SpillEvent {
     },
     /// The write failed; the chunk is still in memory.
     Failed,
-    /// The chunk left memory without a write: it was dropped, or the store had it already.
+    /// The chunk left memory without a write: it was dropped, or was already in the store.
     Released {
         /// Bytes of the chunk's rows.
         bytes: usize,

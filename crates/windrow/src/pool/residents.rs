@@ -16,7 +16,7 @@ use super::spiller::{Leave, Paged};
 /// Number of distinguished generations.
 pub(super) const GENERATIONS: usize = 3;
 
-/// Pages that may be evicted.
+/// Evictable pages.
 #[derive(Debug, Default)]
 pub(super) struct Residents {
     pages: [VecDeque<Weak<dyn Paged>>; GENERATIONS],
@@ -37,7 +37,8 @@ impl Residents {
         self.pages[usize::from(generation).min(GENERATIONS - 1)].push_back(page);
     }
 
-    /// Evicts the coldest page that can leave. Returns how it leaves, the page, and its generation.
+    /// Evicts the coldest evictable page. Returns the kind of eviction, the page, and its
+    /// generation.
     pub(super) fn coldest(&mut self) -> Option<(Leave, Arc<dyn Paged>, usize)> {
         for (generation, pages) in self.pages.iter_mut().enumerate().rev() {
             // Two rounds: a page spared in the first is not spared in the second.

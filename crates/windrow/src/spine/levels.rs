@@ -25,7 +25,7 @@ pub(super) const FAN_IN: usize = 4;
 /// costs no more than starting a merge.
 const LEAST_BYTES: u64 = 64;
 
-/// Most merges of a change per level, counting also the level that it enters.
+/// Most merges of a change per level, counting also its level of entry.
 #[cfg(test)]
 pub(crate) const MERGES_A_LEVEL: u64 = 2;
 

@@ -15,7 +15,7 @@ const PARTS: u64 = 8;
 /// Least rows of a part: the size of a merged block.
 const LEAST_PART: u64 = 64;
 
-/// A merge that is running or has ended.
+/// A running or ended merge.
 pub(super) struct Merge<T> {
     /// Input rows.
     rows: u64,
@@ -24,13 +24,13 @@ pub(super) struct Merge<T> {
     done: Mutex<Option<MergedPart>>,
 }
 
-/// A merge and the fuel that it consumed so far.
+/// A merge and the fuel consumed so far.
 struct Part<T> {
     merging: Box<Merging<T>>,
     fuel: u64,
 }
 
-/// The outcome of a merge and the fuel that it consumed.
+/// The outcome of a merge and the fuel consumed.
 pub(super) struct Merged<T> {
     pub(super) batch: Result<Batch<T>>,
     pub(super) fuel: u64,
@@ -41,7 +41,7 @@ pub(super) trait Job: Send + Sync {
     /// Returns the total amount of work; smaller jobs go first.
     fn size(&self) -> u64;
 
-    /// Does some of the work. Returns false if another caller works on it.
+    /// Does some of the work. Returns false if another caller is at work.
     fn work(&self, fuel: &mut i64) -> bool;
 
     /// Waits while another caller works on the job.

@@ -6,7 +6,7 @@
 //!        <--------- (the spine collects what has ended when it is called)
 //! ```
 //! The queue holds weak references, so merges of a dropped spine stop. Spines themselves complete
-//! the merges that remain when the threads end.
+//! the merges left over when the threads end.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use super::merge::Job;
 use crate::error::{Error, Result};
 
-/// Rows that a thread merges before it looks for a smaller merge.
+/// Rows of a slice; after a slice, a thread looks for a smaller merge.
 const SLICE: i64 = 1 << 16;
 
 /// Threads for the merges of any number of spines: see [`Spine::merge_on`](super::Spine::merge_on).
@@ -46,7 +46,7 @@ pub struct Mergers {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Merges that wait for a thread.
+/// Queued merges.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,

@@ -1,4 +1,4 @@
-//! A slot that hands work over between a waiting caller and worker threads.
+//! A slot for work shared by a waiting caller and worker threads.
 //!
 //! ```text
 //!            take            put
@@ -34,8 +34,7 @@ impl<W, R> Slot<W, R> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes the work, if nobody works on it. The caller must [`Slot::put`] it back or
-    /// [`Slot::end`] it.
+    /// Takes unclaimed work. The caller must call [`Slot::put`] or [`Slot::end`] afterwards.
     pub(super) fn take(&self) -> Option<W> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Working) {

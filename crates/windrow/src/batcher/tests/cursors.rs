@@ -156,7 +156,7 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filte
     }
 }
 
-/// Returns a pool that spills every chunk and reads it back on demand.
+/// Returns a pool that spills every chunk; reads load chunks on demand.
 pub(super) fn spilling(chunk: usize) -> Pool {
     let pool = Pool::tiny(chunk);
     pool.set_policy(Arc::new(ForceSpill));

@@ -315,8 +315,8 @@ fn an_insert_waits_where_more_comes_than_is_merged() {
         while !spine.work(&mut 1000).unwrap() {}
         spine.batches().filter_map(Batch::rows).sum::<u64>()
     });
-    // Four batches of 128 KiB are in a blocked merge. Batches of 1 MiB may be inserted after it;
-    // the next insert waits.
+    // Four batches of 128 KiB are in a blocked merge. Batches of 1 MiB in total may follow; the
+    // next insert waits.
     while inserted.load(Ordering::SeqCst) < 12 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,4 +1,4 @@
-//! Write buffers: several of them, and sorted input that needs no sort.
+//! Write buffers: several buffers, and sorted input without a sort.
 
 use proptest::prelude::*;
 

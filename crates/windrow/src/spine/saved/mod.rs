@@ -1,5 +1,4 @@
-//! Saving spines to a directory and opening them again, so that a program restarts without its
-//! input.
+//! Saves spines to a directory and opens saved spines, so a program restarts without its input.
 //!
 //! ```text
 //! directory   batch-G-0.arrows   batch-G-1.arrows   ...       Arrow IPC streams, rows in their order
