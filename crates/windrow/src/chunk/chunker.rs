@@ -191,7 +191,7 @@ impl Chunker {
         Ok(())
     }
 
-    /// Sorts and ships all rows, waiting ones too.
+    /// Sorts and ships all rows, including waiting record batches.
     pub(crate) fn flush(&mut self, runs: &mut impl Runs) -> Result<()> {
         self.push_pending(runs)?;
         self.close(runs)?;

@@ -92,8 +92,7 @@ impl Kept {
 
     /// Returns the whole chunk: the original, or an expanded copy.
     ///
-    /// # Errors
-    /// An error if there is no memory for the copy.
+    /// # Errors Fails if there is no memory for the copy.
     pub(crate) fn whole(&self) -> Result<Arc<Chunk>> {
         match &self.short {
             None => Ok(Arc::clone(&self.rows)),

@@ -39,7 +39,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct Note {
-    /// Overflows of each lane, up to the last nonzero one.
+    /// Overflow carries of each lane, up to the highest lane noted.
     wraps: SmallVec<[i64; 1]>,
     _lease: Lease,
 }

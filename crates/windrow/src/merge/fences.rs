@@ -104,7 +104,7 @@ impl Fences {
     #[inline]
     pub(crate) fn chunk_of(&self, run: &Run, sought: &Sought<'_>) -> usize {
         let (word, mut low, mut len) = (sought.word(), 0, self.lasts.len());
-        // A branch would be as hard to predict as the key.
+        // Branch-free: the comparison is as unpredictable as the key.
         while len > 1 {
             let half = len / 2;
             low += if self.lasts[low + half - 1] < word { half } else { 0 };

@@ -250,7 +250,7 @@ impl Shares {
         let mut bytes = 0;
         loop {
             let pieces = state.runs.iter().zip(&at).enumerate();
-            // An exhausted run limits no cut.
+            // Exhausted runs do not limit the cut.
             let pieces = pieces.filter_map(|(number, (run, &at))| {
                 let piece = run.get(at)?;
                 Some((number, piece, key(&self.layout, piece.last_row())))
