@@ -1,4 +1,4 @@
-//! The chunks of a settled batch, one by one, for those who go through rows in a way of their own.
+//! The chunks of a batch of one run, for readers with their own traversal.
 //!
 //! ```text
 //! batch   | chunk 0 | chunk 1 | chunk 2 |     last rows: in memory, wherever the chunks are
@@ -6,7 +6,7 @@
 //! row     key | value | time | diff
 //! ```
 //!
-//! Invariant: a chunk that is held does not leave memory, and counts in the budget.
+//! Invariant: a held chunk stays in memory and counts in the budget.
 
 use std::sync::Arc;
 
@@ -41,23 +41,25 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub struct ChunkReader {
     run: Arc<FencedRun>,
-    /// Bytes of the time and the diffs of a row.
+    /// Bytes of a row's time and diffs.
     behind: usize,
 }
 
-/// The rows of a chunk, ascending by all but their diffs. Stays in memory while it is held.
+/// The rows of a chunk, ascending by everything but their diffs. Pins the chunk in memory.
 #[derive(Clone, Debug)]
 pub struct ChunkRows {
     chunk: Kept,
-    /// Bytes of the time and the diffs of a row.
+    /// Bytes of a row's time and diffs.
     behind: usize,
 }
 
 impl ChunkReader {
-    /// A reader of `batch`, which keeps its chunks alive. Costs a look at every chunk.
+    /// Returns a reader of `batch`, which keeps its chunks alive. Reads the metadata of every
+    /// chunk.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if the batch is not settled (see [`Batch::settle`]), or its layout has no diffs.
+    /// [`Error::InvalidOrder`] if the batch has several runs (see [`Batch::settle`]), or its layout
+    /// has no diffs.
     pub fn new<T: Time>(batch: &Batch<T>) -> Result<Self> {
         if batch.layout().rule() != Rule::Sum {
             return Err(Error::InvalidOrder("a reader of chunks needs an order with diffs".into()));
@@ -66,26 +68,27 @@ impl ChunkReader {
         Ok(Self { run, behind: end_width(batch.layout()) })
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub fn chunks(&self) -> usize {
         self.run.chunks()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.run.rows()
     }
 
-    /// The last row of a chunk; none if it is longer than 1 KiB and the chunk may leave memory, or if there is no such
-    /// chunk. Nothing is read for it.
+    /// Returns the last row of a chunk, without reading the chunk. Returns `None` if the chunk does
+    /// not exist, or if it may be spilled and the row is longer than 1 KiB.
     pub fn last_row(&self, chunk: usize) -> Option<&[u8]> {
         self.run.last_row_of(chunk)
     }
 
-    /// The rows of a chunk. One that has left memory is read back, and stays if the budget has room for it.
+    /// Returns the rows of a chunk. A spilled chunk is read back and stays in memory if the budget
+    /// suffices.
     ///
     /// # Errors
-    /// What reading a chunk reports; [`Error::InvalidOrder`] if there is no such chunk.
+    /// Errors of reading a chunk; [`Error::InvalidOrder`] if the chunk does not exist.
     pub fn read(&self, chunk: usize) -> Result<ChunkRows> {
         if chunk >= self.run.chunks() {
             return Err(Error::InvalidOrder(format!("no chunk {chunk} in {}", self.run.chunks())));
@@ -95,31 +98,31 @@ impl ChunkReader {
 }
 
 impl ChunkRows {
-    /// Number of rows.
+    /// Returns the number of rows.
     #[inline]
     pub fn len(&self) -> usize {
         self.chunk.len()
     }
 
-    /// False: a chunk has a row.
+    /// Returns false: a chunk has at least one row.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.chunk.len() == 0
     }
 
-    /// The key and the value of row `index`.
+    /// Returns the key and the value of row `index`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     #[inline]
     pub fn body(&self, index: usize) -> &[u8] {
         self.split(index).0
     }
 
-    /// The time of row `index`, and eight bytes for each of its diffs.
+    /// Returns the time of row `index`, and eight bytes for each of its diffs.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     #[inline]
     pub fn end(&self, index: usize) -> &[u8] {
         self.split(index).1

@@ -1,4 +1,4 @@
-//! A merge of batches that can be left and taken up again.
+//! Resumable merges of batches.
 
 use std::sync::OnceLock;
 
@@ -11,13 +11,13 @@ use crate::order::Layout;
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 
-/// Bytes of which the caches hold the greater part until they are read again.
+/// Most bytes of a merge whose output stays largely in the caches until the next read.
 pub(super) const IN_CACHES: usize = 16 << 20;
 
-/// Chunks of a part that is done, at the least.
+/// Least chunks of a finished part.
 const LEAST_PART: usize = 8;
 
-/// A merge of batches into one run, done piece by piece.
+/// A resumable merge of batches into one run.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -41,13 +41,13 @@ const LEAST_PART: usize = 8;
 pub struct Merging<T = u64> {
     layout: Layout,
     pool: Pool,
-    /// What is to be merged, until the first work is done.
+    /// Sources of the merge, until the first work.
     inputs: Sources,
     wraps: Wraps,
     merger: Option<Merger>,
     advance: Option<Advance<T>>,
     out: Run,
-    /// Chunks get filters.
+    /// Whether output chunks get filters.
     filtered: bool,
     done: bool,
     failed: bool,
@@ -55,7 +55,7 @@ pub struct Merging<T = u64> {
 }
 
 impl<T: Time> Merging<T> {
-    /// A merge of `batches`, which are of one layout: see [`Batch::union`].
+    /// Returns a merge of `batches`, which share one layout: see [`Batch::union`].
     pub fn new(layout: &Layout, pool: &Pool, batches: impl IntoIterator<Item = Batch<T>>) -> Self {
         let batch = *Batch::union(layout, pool, batches).body;
         Self {
@@ -73,7 +73,7 @@ impl<T: Time> Merging<T> {
         }
     }
 
-    /// The same with all times moved up to `since`.
+    /// Advances all times to `since`.
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] if the layout has no such times.
@@ -84,18 +84,18 @@ impl<T: Time> Merging<T> {
         Ok(self)
     }
 
-    /// The same, and what comes out has filters of its keys; see [`Batch::filtered`].
+    /// Adds key filters to the output; see [`Batch::filtered`].
     #[must_use]
     pub fn filtered(mut self) -> Self {
         self.filtered = true;
         self
     }
 
-    /// Goes on until the fuel is used up, one unit a row that goes in; true if all is done. A call
-    /// takes a block of rows more than it has fuel for at the most.
+    /// Continues until the fuel is used up, one unit per input row. Returns true when the merge is
+    /// complete. A call may exceed its fuel by one block of rows.
     ///
     /// # Errors
-    /// What merging and spilling report; after that, [`Error::Lost`].
+    /// Errors of merging and spilling; afterwards, [`Error::Lost`].
     pub fn work(&mut self, fuel: &mut i64) -> Result<bool> {
         if self.failed {
             return Err(Error::Lost);
@@ -138,10 +138,9 @@ impl<T: Time> Merging<T> {
         Ok(true)
     }
 
-    /// The merged batch; what is not merged yet is merged now.
+    /// Completes the merge and returns the merged batch.
     ///
-    /// # Errors
-    /// As [`Merging::work`].
+    /// # Errors As for [`Merging::work`].
     pub fn finish(mut self) -> Result<Batch<T>> {
         self.work(&mut i64::MAX.clone())?;
         let (out, wraps) = match self.advance {
@@ -158,15 +157,15 @@ impl<T: Time> Merging<T> {
     }
 }
 
-/// What of a merge is done: rows that stand before all that are still to come, but for times and diffs.
+/// The finished part of a merge: rows that sort before all remaining rows, times and diffs ignored.
 pub(crate) struct MergedPart {
     run: Run,
-    /// All but the times and diffs of the first rows that are still to come, or less.
+    /// Key and value of the first remaining row, or a lower bound of these.
     bound: Vec<u8>,
 }
 
 impl<T: Time> Merging<T> {
-    /// What is done, if it is several chunks.
+    /// Returns the finished part, if it has enough chunks.
     pub(crate) fn part(&self) -> Option<MergedPart> {
         let out = self.advance.as_ref().map_or(Some(&self.out), Advance::out)?;
         if self.wraps.any() || out.chunks() < LEAST_PART {
@@ -174,7 +173,7 @@ impl<T: Time> Merging<T> {
         }
         let behind = end_width(&self.layout);
         let data = |row: &'_ [u8]| row.len() - behind;
-        // What is equal but for its time stands on one side.
+        // Rows that differ only in time stay on one side of the bound.
         let last = (1..out.chunks()).rev().find(|&at| {
             let ends = out.last_row_of(at - 1).zip(out.first_row_of(at));
             ends.is_some_and(|(last, first)| last[..data(last)] != first[..data(first)])
@@ -185,8 +184,9 @@ impl<T: Time> Merging<T> {
 }
 
 impl<T: Time> Batch<T> {
-    /// Settled batches, which are being merged and of which `part` is done, with what is done in place of what it was made
-    /// of: the first of them has it, and they cannot be told apart by time any more. None if it is not worth the while.
+    /// Replaces the merged rows of single-run batches by the finished `part` of their merge. The
+    /// first batch returned holds `part`, and times no longer distinguish the batches. Returns
+    /// `None` if the replacement does not pay.
     pub(crate) fn let_go(batches: &[Self], part: &MergedPart) -> Result<Option<Vec<Self>>> {
         let (Some(oldest), Some(newest)) = (batches.first(), batches.last()) else {
             return Ok(None);
@@ -225,8 +225,8 @@ impl<T> std::fmt::Debug for Merging<T> {
     }
 }
 
-/// A merge of `inputs`, as many of them as can be merged at once, a run to take what comes out of it, and the
-/// bytes of the inputs that are in memory.
+/// Starts a merge of `inputs`, reduced to what can be merged at once. Returns the output run, the
+/// merge, and the input bytes in memory.
 fn start(
     layout: &Layout,
     pool: &Pool,
@@ -239,8 +239,7 @@ fn start(
     Ok((out, Merger::new(layout, pool, Finish::Log, wraps, inputs), bytes))
 }
 
-/// Everything in `inputs` as one run, without a pause: what a [`Merging`] comes to. Sums that do not fit are
-/// noted in `wraps`.
+/// Merges all of `inputs` into one run without a pause. Records overflowing sums in `wraps`.
 pub(super) fn merged(
     layout: &Layout,
     pool: &Pool,
@@ -260,7 +259,8 @@ pub(super) fn merged(
     out.merged(pool, &mut merger)
 }
 
-/// Fails unless the time column of `layout` holds times of type `T`; none has times of no bytes.
+/// Fails unless the time column of `layout` has times of type `T`; without a column, `T` must be
+/// zero bytes wide.
 pub(crate) fn check_times<T: Time>(layout: &Layout) -> Result<()> {
     let Some(column) = layout.time() else {
         if T::WIDTH == 0 {

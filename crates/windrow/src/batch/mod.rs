@@ -1,14 +1,14 @@
-//! Batches: what is sorted, and the ways to read it.
+//! Batches: sorted rows, and the ways to read them.
 //!
 //! ```text
 //! runs --merged as it is read--> slabs (some thousand rows, wherever they lie) --decode--> RecordBatch
 //! ```
 //!
-//! The last merge is not written down: its rows are decoded from where they are. Where slabs end
-//! depends on the rows and on what the reader asks for, never on chunks, memory or threads.
+//! The last merge writes nothing: its rows are decoded where they are. Block boundaries depend on
+//! the rows and on the reader's requests, never on chunks, memory or threads.
 //!
-//! Invariant: rows ascend over all slabs, and the rule of the layout holds over all of them; the times
-//! of a batch that was sealed lie at or after `lower` and not at or after `upper`.
+//! Invariant: rows ascend over all blocks, and the rule of the layout holds over all of them. The
+//! times of a sealed batch are at or after `lower` and not at or after `upper`.
 
 mod chunks;
 mod merging;
@@ -44,8 +44,8 @@ use crate::time::{Antichain, Time};
 /// Sorted rows, to be read once.
 #[must_use = "its rows are nowhere else"]
 pub struct Batch<T = u64> {
-    // In one place: a batch is handed on from call to call, and to move all this takes longer than to put two
-    // runs one behind the other.
+    // Boxed: batches move from call to call, and moving the body would take longer than chaining
+    // two runs.
     body: Box<Body<T>>,
 }
 
@@ -53,9 +53,9 @@ struct Body<T> {
     layout: Layout,
     pool: Pool,
     sources: Sources,
-    /// The run of a settled batch, once there was a reader of it; all readers have the same.
+    /// The run of a batch of one run, created by the first reader and shared by all.
     shared: OnceLock<Arc<FencedRun>>,
-    /// Notes of sums that do not fit, if there may be any.
+    /// Overflow notes, if there may be any.
     wraps: Option<Wraps>,
     lower: Antichain<T>,
     upper: Antichain<T>,
@@ -63,14 +63,14 @@ struct Body<T> {
 }
 
 impl<T: Time> Batch<T> {
-    /// All changes that there are, in `runs`. What of them is in memory may leave it from now on.
+    /// Returns a batch of `runs`, which are all changes. Their memory becomes evictable.
     pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Self {
         let rested = |run| Source::Run(rested(pool, run));
         let wraps = wraps.any().then(|| wraps.clone());
         Self::of_sources(layout, pool, wraps, runs.into_iter().map(rested).collect())
     }
 
-    /// As [`Batch::new`], of one run with all its sums.
+    /// Does the same as [`Batch::new`] for one run without overflow notes.
     pub(crate) fn of_run(layout: &Layout, pool: &Pool, run: Run) -> Self {
         Self::of_sources(layout, pool, None, Sources::from(rested(pool, run)))
     }
@@ -95,7 +95,7 @@ impl<T: Time> Batch<T> {
         }
     }
 
-    /// The rows of `record_batches`, which ascend as those of a batch of the layout do.
+    /// Returns the rows of `record_batches`, which must be sorted as a batch of the layout is.
     #[cfg(feature = "ipc")]
     pub(crate) fn sorted(
         layout: &Layout,
@@ -107,7 +107,7 @@ impl<T: Time> Batch<T> {
         Self::of_sources(layout, pool, Some(wraps), Sources::from(Source::Stream(Box::new(input))))
     }
 
-    /// Says from where on the changes add up to what was pushed.
+    /// Sets the frontier from which on the changes add up to the input.
     #[cfg(feature = "ipc")]
     pub(crate) fn readable_from(mut self, since: &Antichain<T>) -> Self {
         self.body.since = since.clone();
@@ -119,14 +119,14 @@ impl<T: Time> Batch<T> {
         self
     }
 
-    /// Says that there are no changes up to `upper` but those that the batch has.
+    /// Extends the batch to `upper`: no other changes lie before `upper`.
     pub(crate) fn reach(&mut self, upper: &Antichain<T>) {
         self.body.upper = upper.clone();
     }
 
-    /// All of `batches`, which are of one layout, as one: from the least `lower` to the greatest
-    /// `upper`, readable from the greatest `since` on. If one is of another layout, whoever reads or
-    /// merges the whole gets [`crate::Error::SchemaMismatch`].
+    /// Combines `batches`, all of one layout, into one: from the least `lower` to the greatest
+    /// `upper`, readable from the greatest `since` on. If a layout differs, reading or merging the
+    /// union fails with [`crate::Error::SchemaMismatch`].
     pub fn union(layout: &Layout, pool: &Pool, batches: impl IntoIterator<Item = Self>) -> Self {
         let mut union: Option<Self> = None;
         for batch in batches {
@@ -142,7 +142,7 @@ impl<T: Time> Batch<T> {
         union.unwrap_or_else(|| Self::of_sources(layout, pool, None, Sources::default()))
     }
 
-    /// The same as a batch of this layout, which it is of, and this pool.
+    /// Replaces the layout by an equal one, and the pool.
     fn with(mut self, layout: &Layout, pool: &Pool) -> Self {
         if !self.body.layout.is(layout) || !self.body.pool.is(pool) {
             (self.body.layout, self.body.pool) = (layout.clone(), pool.clone());
@@ -150,7 +150,7 @@ impl<T: Time> Batch<T> {
         self
     }
 
-    /// Takes in another batch of its layout.
+    /// Adds another batch of the same layout.
     fn absorb(&mut self, mut batch: Self) {
         let (body, other) = (&mut *self.body, &mut *batch.body);
         body.shared.take();
@@ -171,12 +171,13 @@ impl<T: Time> Batch<T> {
         body.sources.join(&body.layout, &mut other.sources);
     }
 
-    /// The layout of the rows.
+    /// Returns the layout of the rows.
     pub fn layout(&self) -> &Layout {
         &self.body.layout
     }
 
-    /// The same rows once more, if the batch is settled: both share the chunks. Costs a look at every chunk.
+    /// Returns the same rows again, if the batch has at most one run; both share the chunks. Reads
+    /// the metadata of every chunk.
     pub fn try_clone(&self) -> Option<Self> {
         let run = self.whole()?.cloned();
         let Body { layout, pool, wraps, lower, upper, since, .. } = &*self.body;
@@ -194,10 +195,11 @@ impl<T: Time> Batch<T> {
         })
     }
 
-    /// The run that the batch is, or none if it is empty. Costs a look at every chunk the first time.
+    /// Returns the batch's run, or `None` if the batch is empty. The first call reads the metadata
+    /// of every chunk.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidOrder`] if it is several.
+    /// [`crate::Error::InvalidOrder`] if the batch has several runs.
     pub(crate) fn settled_run(&self) -> Result<Option<Arc<FencedRun>>> {
         let Some(run) = self.whole() else {
             let message = "the batch is several runs: settle it first";
@@ -208,79 +210,79 @@ impl<T: Time> Batch<T> {
         Ok(run.filter(|run| !run.is_empty()).map(shared))
     }
 
-    /// The times of the changes are at or beyond this frontier.
+    /// Returns the lower frontier: times of changes are at or beyond it.
     pub fn lower(&self) -> &Antichain<T> {
         &self.body.lower
     }
 
-    /// The times of the changes are not at or beyond this frontier.
+    /// Returns the upper frontier: no time of a change is at or beyond it.
     pub fn upper(&self) -> &Antichain<T> {
         &self.body.upper
     }
 
-    /// The changes add up to what was pushed at any time at or beyond this frontier.
+    /// Returns the frontier from which on the changes add up to the input at any time.
     pub fn since(&self) -> &Antichain<T> {
         &self.body.since
     }
 
-    /// Number of rows, if the batch is one run: as many as it yields. No row is read for it, so that it is not known under
-    /// [`Rule::LastKnown`].
+    /// Returns the number of rows the batch yields, if it has at most one run. Reads no row, so the
+    /// number is unknown under [`Rule::LastKnown`].
     pub fn rows(&self) -> Option<u64> {
         let whole = self.whole().filter(|_| self.body.layout.rule() != Rule::LastKnown);
         whole.map(|run| run.map_or(0, |run| run.rows() as u64))
     }
 
-    /// Bytes that the rows take in memory or before compression, if the batch is one run.
+    /// Returns the uncompressed bytes of the rows, if the batch has at most one run.
     pub fn bytes(&self) -> Option<u64> {
         self.whole().map(|run| run.map_or(0, |run| run.bytes() as u64))
     }
 
-    /// Number of chunks, if the batch is one run.
+    /// Returns the number of chunks, if the batch has at most one run.
     pub fn chunks(&self) -> Option<usize> {
         self.whole().map(|run| run.map_or(0, Run::chunks))
     }
 
-    /// The run that the batch is, if it is one, or none if it is empty.
+    /// Returns the run of a batch of one run, or an inner `None` if the batch is empty.
     fn whole(&self) -> Option<Option<&Run>> {
         self.body.sources.are_settled().then(|| self.body.sources.run())
     }
 
-    /// Bytes of memory that the chunks hold now.
+    /// Returns the bytes of memory that the chunks hold now.
     pub fn resident_bytes(&self) -> usize {
         self.body.sources.resident_bytes()
     }
 
-    /// The least row and the greatest, if the batch is one run and not empty, and neither is longer than
-    /// 1 KiB where chunks may leave memory. No row is read for it: under [`Rule::LastKnown`] they are not filled, and the
-    /// greatest may be an earlier one of its key.
+    /// Returns the least and the greatest row, if the batch is one nonempty run and neither row is
+    /// longer than 1 KiB where chunks may be spilled. Reads no row. Under [`Rule::LastKnown`] these
+    /// rows are not folded, and the greatest may be an older row of its key.
     ///
     /// # Errors
-    /// [`crate::Error::Corrupt`] if they are not of the layout.
+    /// [`crate::Error::Corrupt`] if the rows do not match the layout.
     pub fn bounds(&self) -> Result<Option<RecordBatch>> {
         let Some(ends) = self.body.sources.run().and_then(Run::ends) else { return Ok(None) };
         Ok(Some(rows::Decoder::of_all(&self.body.layout)?.decode(&ends)?))
     }
 
-    /// Merges all runs into one, now, in memory as far as the budget goes.
+    /// Merges all runs into one, in memory as far as the budget allows.
     ///
     /// # Errors
-    /// What merging and spilling report.
+    /// Errors of merging and spilling.
     #[inline]
     pub fn settle(self) -> Result<Self> {
         self.settle_on(1)
     }
 
-    /// As [`Batch::settle`], on up to `threads` threads if all rows are in memory that has no limit: each
-    /// merges a range of the key. The rows are the same whatever their number.
+    /// Does the same as [`Batch::settle`] on up to `threads` threads, each merging a key range, if
+    /// all rows are in memory without a limit. The rows do not depend on the number of threads.
     ///
     /// # Errors
-    /// What merging and spilling report.
+    /// Errors of merging and spilling.
     #[inline]
     pub fn settle_on(mut self, threads: usize) -> Result<Self> {
         if self.is_chained() { Ok(self) } else { self.merged_on(threads) }
     }
 
-    /// True if there is nothing to merge, or nothing any more.
+    /// Returns true if there is nothing to merge, after chaining runs without overlap.
     fn is_chained(&mut self) -> bool {
         self.body.sources.are_settled()
             || self.body.sources.chain(&self.body.layout, &self.body.pool)
@@ -309,31 +311,33 @@ impl<T: Time> Batch<T> {
         Ok(self)
     }
 
-    /// The same rows, settled, with a filter of the keys of each chunk: ten bits a key, in memory and in the budget. A
-    /// [`Cursor`](crate::Cursor) that looks for a key which is not there finds that out by the filters, mostly, and by
-    /// the ends of chunks, without their rows. Reads the chunks that have none yet.
+    /// Merges all runs into one and adds a filter of the keys to each chunk: ten bits per key, in
+    /// memory and in the budget. A [`Cursor`](crate::Cursor) then detects most absent keys from the
+    /// filters and the ends of chunks, without reading rows. Reads the chunks without a filter.
     ///
     /// # Errors
-    /// What merging, spilling and reading chunks report.
+    /// Errors of merging, spilling and reading chunks.
     pub fn filtered(self) -> Result<Self> {
         let mut batch = self.settle()?;
         batch.make_filters(true)?;
-        // Its readers are to know of them.
+        // Later readers must see the filters.
         batch.body.shared.take();
         Ok(batch)
     }
 
-    /// Makes filters of a settled batch; of chunks that are not in memory only if they may be read for it.
+    /// Makes missing filters of a batch of one run. Reads chunks that are not in memory only with
+    /// `reading`.
     pub(crate) fn make_filters(&self, reading: bool) -> Result<()> {
         let Some(run) = self.body.sources.run() else { return Ok(()) };
         run.make_filters(&self.body.layout, reading)
     }
 
-    /// Moves all times up to `since`, and adds up the changes that it makes equal: readers at times
-    /// at or beyond `since` cannot tell the difference.
+    /// Advances all times to `since` and consolidates changes at equal times. Readers of times at
+    /// or beyond `since` cannot tell the difference.
     ///
     /// # Errors
-    /// What merging and spilling report; [`crate::Error::InvalidOrder`] if the layout has no such times.
+    /// Errors of merging and spilling; [`crate::Error::InvalidOrder`] if the layout has no such
+    /// times.
     pub fn advance(self, since: &Antichain<T>) -> Result<Self> {
         let (layout, pool) = (self.body.layout.clone(), self.body.pool.clone());
         let mut merging = Merging::new(&layout, &pool, vec![self]).advancing(since)?;
@@ -341,10 +345,10 @@ impl<T: Time> Batch<T> {
         merging.finish()
     }
 
-    /// The same rows, merged into one run in temporary files.
+    /// Merges all runs into one in temporary files.
     ///
     /// # Errors
-    /// What merging and spilling report.
+    /// Errors of merging and spilling.
     pub fn spill(mut self) -> Result<Self> {
         self.body.shared.take();
         let sources = std::mem::take(&mut self.body.sources);
@@ -357,32 +361,33 @@ impl<T: Time> Batch<T> {
         Ok(self)
     }
 
-    /// Runs that are still to be merged.
+    /// Returns the number of runs still to be merged.
     pub fn runs(&self) -> usize {
         self.body.sources.len()
     }
 
-    /// All columns of all rows, `rows` at a time; deletions and diffs as they are. A record batch ends
-    /// before that where its rows take 1 GiB. Its rows and the columns made of them are in memory together,
-    /// whatever the budget: ask for as many rows as fit twice.
+    /// Returns an iterator over all rows with all columns, deletions and diffs included, `rows` at
+    /// a time. A record batch is shorter if its rows take 1 GiB. Its rows and its columns are in
+    /// memory together, whatever the budget: choose `rows` to fit twice.
     ///
     /// # Errors
-    /// What merging and decoding report, here and from the iterator.
+    /// Errors of merging and decoding, here and from the iterator.
     pub fn record_batches(self, rows: usize) -> Result<RecordBatches> {
         RecordBatches::new(self, Finish::Log, rows)
     }
 
-    /// All columns of the rows that are there: deleted keys are left out, a row with diff n comes n
-    /// times with diff 1. After the last row, a negative diff anywhere is [`crate::Error::NegativeDiff`];
-    /// changes at different times do not cancel, so order without a time what is to be one state.
+    /// Returns an iterator over the current state, with all columns: deleted keys are omitted, and
+    /// a row with diff n is repeated n times with diff 1. After the last row, any negative diff is
+    /// [`crate::Error::NegativeDiff`]. Changes at different times do not cancel, so an order for a
+    /// single state must have no time column.
     ///
     /// # Errors
-    /// What merging and decoding report, here and from the iterator.
+    /// Errors of merging and decoding, here and from the iterator.
     pub fn snapshot(self, rows: usize) -> Result<RecordBatches> {
         RecordBatches::new(self, Finish::Snapshot, rows)
     }
 
-    /// The rows in slabs, for readers that decode on several threads.
+    /// Returns the rows in blocks, for readers that decode on several threads.
     pub fn slabs(self, finish: Finish) -> Slabs {
         let sources = self.body.sources.into_iter().collect();
         Slabs::new(
@@ -406,7 +411,7 @@ impl<T: Time> std::fmt::Debug for Batch<T> {
     }
 }
 
-/// A run that is kept: its chunks may leave memory from now on, where that has a limit.
+/// Prepares a run for keeping: with a memory limit, its chunks become evictable.
 pub(crate) fn rested(pool: &Pool, mut run: Run) -> Run {
     run.trim();
     if pool.budget().is_limited() {

@@ -1,11 +1,11 @@
-//! Bringing runs down to as many as can be merged at once within the budget.
+//! Reduces runs to as many as can be merged at once within the budget.
 //!
 //! ```text
 //! merged at once   a window of one chunk for each run that is not in memory, and the merge's own chunks
 //! too many         the shortest are merged into one, just enough of them, until it fits
 //! ```
 //!
-//! A chunk of one long row is as large as that row, so what a window takes is looked up in each run.
+//! A chunk of one long row is as large as the row, so window sizes are taken from the runs.
 
 use crate::chunk::{Finish, Wraps};
 use crate::error::Result;
@@ -13,36 +13,37 @@ use crate::merge::{Merger, Run, Source};
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Runs that one merge takes at the most: their windows' heads stay in the cache.
+/// Most runs of one merge: the heads of their windows stay in the cache.
 const MOST_RUNS: usize = 512;
-/// Chunks that a merge needs itself: what is staged, what is being built, and what comes out.
+/// Chunks of the merge itself: write buffer, chunk being built, output.
 const OWN_CHUNKS: usize = 4;
-/// Chunks that are left to read ahead. Without them what is read ahead takes the merge's own memory, and
-/// has to leave before it is merged.
+/// Chunks reserved for reading ahead. Without the reserve, chunks read ahead take the merge's own
+/// memory and are evicted before they are merged.
 const AHEAD_CHUNKS: usize = 8;
 
-/// Bytes that a chunk takes at the most: its buffer, and the starts of rows of 16 bytes or more.
+/// Returns the most bytes of a chunk: its buffer, and row starts for rows of at least 16 bytes.
 pub(crate) fn held_by_chunk(pool: &Pool) -> usize {
     pool.chunk_bytes() + pool.chunk_bytes().div_ceil(4)
 }
 
-/// Bytes that a merge needs itself: chunks, and what is there to compress them into.
+/// Returns the bytes of a merge's own chunks and compression workspace.
 pub(crate) fn own_bytes(pool: &Pool) -> usize {
     OWN_CHUNKS * held_by_chunk(pool) + pool.scratch_bytes()
 }
 
-/// Runs that can be merged at once within the budget of `pool`, unless rows are longer than chunks.
+/// Returns the number of runs that can be merged at once within the budget of `pool`, for rows up
+/// to the size of a chunk.
 pub fn fan_in(pool: &Pool) -> usize {
     let windows = pool.limit_of_rows().saturating_sub(own_bytes(pool));
     (windows / held_by_chunk(pool)).clamp(2, MOST_RUNS)
 }
 
-/// Bytes that a merge of `runs` takes.
+/// Returns the bytes that a merge of `runs` takes.
 fn merge_bytes(pool: &Pool, runs: &[Run]) -> usize {
     let chunk = held_by_chunk(pool);
     let window = |run: &Run| match run.resident_bytes() {
         0 => chunk.max(run.largest_chunk()),
-        // A chunk that is kept short is made whole to be merged.
+        // A shortened chunk is expanded for the merge.
         resident => resident + if run.is_kept() { chunk } else { 0 },
     };
     let largest = runs.iter().map(Run::largest_chunk).max().unwrap_or(0);
@@ -50,21 +51,21 @@ fn merge_bytes(pool: &Pool, runs: &[Run]) -> usize {
     windows.saturating_add(own_bytes(pool) + largest.saturating_sub(chunk))
 }
 
-/// True if a merge of `runs` keeps within the budget, or cannot be made to: two runs of chunks of the
-/// usual size are merged whatever it is.
+/// Returns true if a merge of `runs` stays within the budget or cannot be reduced: two runs of
+/// normal chunks are merged in any case.
 fn fits(pool: &Pool, runs: &[Run]) -> bool {
     let usual = runs.iter().all(|run| run.largest_chunk() <= pool.chunk_bytes());
     runs.len() <= if usual { 2 } else { 1 }
         || runs.len() <= MOST_RUNS && merge_bytes(pool, runs) <= pool.limit_of_rows()
 }
 
-/// A merge of runs that keeps deletions and diffs.
+/// Returns a merge of runs that keeps deletions and diffs.
 pub(crate) fn merger(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Merger {
     let sources = runs.into_iter().map(Source::Run).collect();
     Merger::new(layout, pool, Finish::Log, wraps, sources)
 }
 
-/// Brings the runs down to as many as can be merged at once.
+/// Reduces the runs to as many as can be merged at once.
 pub(crate) fn settle(
     layout: &Layout,
     pool: &Pool,
@@ -81,7 +82,8 @@ pub(crate) fn settle(
     let windows = runs.iter().filter(|run| run.resident_bytes() == 0).count() * chunk;
     let own = own_bytes(pool);
     if resident > 0 && resident.saturating_add(windows).saturating_add(own) > limit {
-        // The largest stay, as many as leave memory for the others' windows: few runs, few bytes written.
+        // Keeps the largest runs that leave memory for the windows of the rest: few runs, few bytes
+        // written.
         runs.sort_by_key(|run| std::cmp::Reverse(run.resident_bytes()));
         let mut room = limit.saturating_sub(windows + own + (1 + AHEAD_CHUNKS) * chunk);
         let (mut leaving, mut settled) = (Vec::new(), Vec::new());
@@ -100,11 +102,11 @@ pub(crate) fn settle(
         runs = settled;
     }
     if runs.iter().any(|run| run.resident_bytes() == 0) {
-        // What is left is read from disk, through buffers of its own.
+        // Spilled runs are read through buffers of their own.
         pool.release_recycled();
     }
     while !fits(pool, &runs) {
-        // The shortest first, so that few bytes are written twice; just enough of them.
+        // Merges the shortest runs first, and no more than needed, to write few bytes twice.
         runs.sort_by_key(Run::rows);
         let group = (2..runs.len())
             .find(|&group| !fits(pool, &runs[..=group]) || fits(pool, &runs[group - 1..]))
@@ -123,7 +125,7 @@ pub(crate) fn settle(
     Ok(runs)
 }
 
-/// As [`settle`], where some chunks are made as they are asked for: streams are merged first.
+/// Does the same as [`settle`] for sources that may be streams: streams are merged first.
 pub(super) fn within_budget(
     layout: &Layout,
     pool: &Pool,

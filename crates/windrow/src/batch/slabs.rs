@@ -1,4 +1,4 @@
-//! Reading a batch: slabs of rows, and record batches decoded from them.
+//! Reads a batch: blocks of rows, and record batches decoded from them.
 //!
 //! ```text
 //! sources --brought down to what the budget merges at once--> merger --> slab, slab, ... --> RecordBatch
@@ -23,7 +23,7 @@ use crate::pool::Pool;
 use crate::rows;
 use crate::time::Time;
 
-/// Rows of a [`Batch`] in order, merged as they are asked for.
+/// The rows of a [`Batch`] in order, merged on demand.
 #[must_use = "rows are merged as they are asked for"]
 pub struct Slabs {
     layout: Layout,
@@ -35,28 +35,28 @@ pub struct Slabs {
     failed: bool,
 }
 
-/// Where rows come from.
+/// The state of the merge.
 enum Rows {
-    /// What is to be merged, until the first rows are asked for.
+    /// The sources, until the first read.
     Unmerged(Vec<Source>),
     Merged(Box<Merger>),
-    /// With the chunks of a share that was taken.
+    /// A merge in shares, with the remaining chunks of the current share.
     Shared(Arc<Shares>, VecDeque<Arc<Chunk>>),
 }
 
-/// Merges rows of [`Slabs`] ahead of who takes them.
+/// Merges rows of [`Slabs`] ahead of the reader.
 #[derive(Clone, Debug)]
 pub struct MergeHelper(Arc<Shares>);
 
 impl MergeHelper {
-    /// Merges some MiB of rows, while less than `bytes` of them wait to be taken and there is memory to spare; false if it did
-    /// not. What goes wrong is told to who takes the rows.
+    /// Merges some MiB of rows, if less than `bytes` of merged rows wait and the budget has memory
+    /// to spare. Returns false if nothing was merged. The reader of the rows receives the errors.
     pub fn help(&self, bytes: usize) -> bool {
         self.0.help(bytes)
     }
 }
 
-/// A few thousand rows in order, not decoded yet.
+/// A block of a few thousand sorted rows, still encoded.
 #[derive(Debug)]
 pub struct Slab {
     pieces: Vec<(Arc<Chunk>, Range<usize>)>,
@@ -65,17 +65,18 @@ pub struct Slab {
 }
 
 impl Slab {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Bytes that they take as rows: a measure of their size that depends on nothing else.
+    /// Returns the bytes of the encoded rows: a measure of size independent of anything else.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// A slab of its first and its last row, which tell whether all are of one key; of the only one, if there is no other.
+    /// Returns a block of the first and the last row, which show whether all rows have one key. A
+    /// block of one row yields one row.
     pub fn ends(&self) -> Self {
         let first = self.pieces.first().map(|(chunk, rows)| (chunk, rows.start));
         let last = self.pieces.last().map(|(chunk, rows)| (chunk, rows.end - 1));
@@ -105,11 +106,12 @@ impl Slabs {
         }
     }
 
-    /// Lets other threads merge ahead, before any rows are asked for: by what is returned, as often as they have time. None if
-    /// there is nothing to merge, or rows come from streams or from a store. The rows are the same, and where slabs end.
+    /// Returns a helper for threads that merge ahead as time permits. Call before the first read.
+    /// Returns `None` if there is nothing to merge, or rows come from streams or a store. Rows and
+    /// block boundaries stay the same.
     ///
     /// # Errors
-    /// What merging reports, where there are more runs than can be merged at once.
+    /// Errors of merging, if there are more runs than can be merged at once.
     pub fn helper(&mut self) -> Result<Option<MergeHelper>> {
         let Some(sources) = self.sources()? else { return Ok(None) };
         let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
@@ -131,8 +133,8 @@ impl Slabs {
         }
     }
 
-    /// What is to be merged, brought down to what is merged at once, if nothing was asked for yet. There are no rows after an
-    /// error.
+    /// Takes the sources, reduced to what can be merged at once, if no rows were read yet. No rows
+    /// follow an error.
     fn sources(&mut self) -> Result<Option<Vec<Source>>> {
         let Rows::Unmerged(sources) = &mut self.rows else { return Ok(None) };
         let sources = std::mem::take(sources);
@@ -163,7 +165,7 @@ impl Slabs {
         }
     }
 
-    /// What the rules did to the rows so far.
+    /// Returns the findings of the rule so far.
     fn findings(&self) -> Findings {
         match &self.rows {
             Rows::Unmerged(_) => Findings::default(),
@@ -172,11 +174,11 @@ impl Slabs {
         }
     }
 
-    /// The next rows: at most `rows` of them, and no more once they take `bytes` bytes, but always
-    /// one. `None` at the end.
+    /// Returns the next block: at most `rows` rows, ending with the row that reaches `bytes` bytes.
+    /// Returns `None` at the end.
     ///
     /// # Errors
-    /// What merging and reading back report; at the end, [`Error::NegativeDiff`] and
+    /// Errors of merging and reading back; at the end, [`Error::NegativeDiff`] and
     /// [`Error::DiffOverflow`]. After an error, [`Error::Lost`].
     pub fn next(&mut self, rows: usize, bytes: usize) -> Result<Option<Slab>> {
         if self.failed {
@@ -200,7 +202,7 @@ impl Slabs {
             };
             let view = chunk.rows();
             let most = at.saturating_add(rows - slab.rows).min(chunk.len());
-            // The row that reaches the bytes still belongs to the slab.
+            // The row that reaches the byte limit still belongs to the block.
             let end = (at + view.fitting(at..most, bytes - slab.bytes - 1) + 1).min(most);
             slab.rows += end - at;
             slab.bytes += view.span(at..end).len();
@@ -224,22 +226,23 @@ impl Slabs {
         Ok(None)
     }
 
-    /// Keys left out so far because their last change deletes them.
+    /// Returns the number of keys omitted so far because their last change deletes them.
     pub fn deleted(&self) -> u64 {
         self.findings().deleted
     }
 }
 
-/// Turns slabs into record batches of some of their columns.
+/// Decodes blocks into record batches of selected columns.
 pub struct Decoder {
     inner: rows::Decoder,
 }
 
 impl Decoder {
-    /// A decoder to the columns at `projection` in the layout's schema, in that order.
+    /// Returns a decoder of the columns at `projection` in the layout's schema, in that order.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if there is no such column; if values of a column's type cannot be held in a row.
+    /// [`Error::InvalidOrder`] if a column does not exist; an error if rows cannot hold values of a
+    /// column's type.
     pub fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
         let columns = layout.schema().fields().len();
         if let Some(column) = projection.iter().find(|&&column| column >= columns) {
@@ -248,16 +251,16 @@ impl Decoder {
         Ok(Self { inner: rows::Decoder::new(layout, projection)? })
     }
 
-    /// The schema of the record batches.
+    /// Returns the schema of the record batches.
     pub fn schema(&self) -> &SchemaRef {
         self.inner.schema()
     }
 
-    /// The rows of `slab` as columns.
+    /// Decodes the rows of `slab`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the rows are not of the decoder's layout, [`Error::Value`] if a column
-    /// cannot hold them. The decoder goes on with other slabs.
+    /// [`Error::Corrupt`] if the rows do not match the decoder's layout, [`Error::Value`] if a
+    /// column cannot hold a value. The decoder stays usable.
     pub fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
         let mut rows: Vec<&[u8]> = Vec::with_capacity(slab.rows);
         for (chunk, range) in &slab.pieces {
@@ -267,10 +270,9 @@ impl Decoder {
         self.inner.decode(&rows)
     }
 
-    /// Rows that lie anywhere as columns, as a [`Cursor`](crate::Cursor) shows them.
+    /// Decodes separate rows, such as those of a [`Cursor`](crate::Cursor).
     ///
-    /// # Errors
-    /// As [`Decoder::decode`].
+    /// # Errors As for [`Decoder::decode`].
     pub fn decode_rows<'a>(
         &mut self,
         rows: impl IntoIterator<Item = &'a [u8]>,
@@ -280,7 +282,7 @@ impl Decoder {
     }
 }
 
-/// Record batches of a [`Batch`], merged and decoded as they are asked for. Ends with the first error.
+/// Record batches of a [`Batch`], merged and decoded on demand. Ends with the first error.
 #[must_use = "rows are merged as they are asked for"]
 pub struct RecordBatches {
     slabs: Slabs,
@@ -297,12 +299,13 @@ impl RecordBatches {
     }
 }
 
-/// An error is the engine's own within Arrow's: made an [`Error`] by `?`, it is what it was.
+/// Errors are engine errors wrapped in Arrow's type; `?` unwraps such an error into the original
+/// [`Error`].
 impl Iterator for RecordBatches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        /// A record batch of wide rows is cut here: below the 2 GiB that string offsets reach.
+        /// Splits record batches of wide rows below the 2 GiB range of string offsets.
         const MOST_BYTES: usize = 1 << 30;
         if self.failed {
             return None;

@@ -1,4 +1,4 @@
-//! Where the rows of a batch come from: nearly always one run, which stands in the batch itself.
+//! Sources of a batch's rows: mostly one run, stored inline.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::merge::{ChunkSource, Run, Source};
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// A source of nothing but the reason why.
+/// A source that yields only an error.
 pub(super) struct Refused(pub(super) Option<Error>);
 
 impl ChunkSource for Refused {
@@ -24,8 +24,8 @@ impl ChunkSource for Refused {
 pub(crate) struct Sources(SmallVec<[Source; 1]>);
 
 impl Sources {
-    /// Puts those of another batch behind these; in the same run, if both are one of a few chunks together and that is
-    /// what their merge comes to.
+    /// Appends the sources of another batch. Two single runs of few chunks are chained if this
+    /// equals their merge.
     pub(super) fn join(&mut self, layout: &Layout, behind: &mut Self) {
         if let ([Source::Run(whole)], [Source::Run(run)]) = (&mut self.0[..], &mut behind.0[..])
             && whole.chunks() + run.chunks() <= FEW_SMALL
@@ -45,17 +45,17 @@ impl Sources {
         self.0.iter()
     }
 
-    /// Bytes of their chunks that are in memory.
+    /// Returns the bytes of chunks in memory.
     pub(super) fn resident_bytes(&self) -> usize {
         self.iter().map(Source::resident_bytes).sum()
     }
 
-    /// True if there is nothing to merge: one run, or nothing.
+    /// Returns true if there is nothing to merge: one run, or no source.
     pub(super) fn are_settled(&self) -> bool {
         matches!(self.0[..], [] | [Source::Run(_)])
     }
 
-    /// The run that is all there is, if it is.
+    /// Returns the run, if it is the only source.
     pub(super) fn run(&self) -> Option<&Run> {
         match &self.0[..] {
             [source] => source.run(),
@@ -63,7 +63,7 @@ impl Sources {
         }
     }
 
-    /// The two runs that are all there is, if they are.
+    /// Returns the two runs, if there are exactly two sources.
     pub(super) fn pair(&self) -> Option<[&Run; 2]> {
         match &self.0[..] {
             [Source::Run(first), Source::Run(other)] => Some([first, other]),
@@ -71,9 +71,9 @@ impl Sources {
         }
     }
 
-    /// Puts all of them one behind the other, if that is what their merge is: they do not overlap, no rule has
-    /// a say in it, and few of their chunks are small. Costs a look at every chunk; nothing is read or copied.
-    /// False if there is something to merge; they may stand in another order then.
+    /// Chains all runs, if this equals their merge: the runs do not overlap, the rule relates no
+    /// rows of different runs, and few chunks are small. Reads the metadata of every chunk, and
+    /// copies nothing. Returns false otherwise; the sources may then be reordered.
     pub(super) fn chain(&mut self, layout: &Layout, pool: &Pool) -> bool {
         let mut small = 0;
         for source in self.iter() {
@@ -85,7 +85,7 @@ impl Sources {
         if small > FEW_SMALL {
             return false;
         }
-        // Those whose first rows are equal stay in their order.
+        // The sort is stable: runs with equal first rows keep their order.
         self.0.sort_by(|a, b| first_row(a).cmp(&first_row(b)));
         let follow = self.iter().is_sorted_by(|a, b| match (a.run(), b.run()) {
             (Some(a), Some(b)) => a.stands_before(layout, b),
@@ -102,7 +102,7 @@ impl Sources {
         false
     }
 
-    /// A run to take what comes out of a merge of them.
+    /// Returns an empty run for the merge of the sources.
     pub(super) fn after(&self) -> Run {
         Run::after(self.iter().filter_map(Source::run))
     }

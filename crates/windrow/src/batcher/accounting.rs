@@ -1,4 +1,4 @@
-//! What a batcher holds, told to whoever wants to know.
+//! Accounting of a batcher's memory, reported to a callback.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use crate::merge::Run;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// A change of what a batcher holds in chains of chunks. All changes that it reports add up to what it
-/// holds, and to zero once it is dropped.
+/// A change in the chunk chains that a batcher holds. All reported changes add up to the current
+/// contents, and to zero after the batcher is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
-    /// Rows.
+    /// Number of rows.
     pub records: i64,
     /// Bytes of rows, in memory or on disk.
     pub bytes: i64,
     /// Bytes of memory.
     pub capacity: i64,
-    /// Pieces of memory.
+    /// Number of allocations.
     pub allocations: i64,
 }
 
@@ -53,10 +53,10 @@ impl std::ops::AddAssign for Accounting {
     }
 }
 
-/// Hears of changes.
+/// The callback for changes.
 pub(super) type Sink = Option<Arc<dyn Fn(Accounting) + Send + Sync>>;
 
-/// A run that a batcher holds, reported when it comes and when it goes.
+/// A run held by a batcher, reported on creation and on drop.
 pub(super) struct Held {
     run: Option<Run>,
     bytes: usize,
@@ -75,7 +75,7 @@ impl Held {
         Self { run: Some(run), bytes, resident, told, sink: sink.clone() }
     }
 
-    /// Puts a run behind it.
+    /// Appends a run.
     pub(super) fn append(&mut self, behind: Run) {
         if let Some(sink) = &self.sink {
             let more = Accounting::of(&behind);
@@ -89,22 +89,22 @@ impl Held {
         }
     }
 
-    /// True if `behind` may be put behind it.
+    /// Returns true if `behind` may be appended.
     pub(super) fn goes_on_with(&self, layout: &Layout, pool: &Pool, behind: &Run) -> bool {
         self.run.as_ref().is_some_and(|run| run.goes_on_with(layout, pool, behind))
     }
 
-    /// Bytes of its rows.
+    /// Returns the bytes of the rows.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that the run takes.
     pub(super) fn resident_bytes(&self) -> usize {
         self.resident
     }
 
-    /// The run, which is held no more.
+    /// Takes the run and reports its removal.
     pub(super) fn take(mut self) -> Option<Run> {
         self.run.take()
     }

@@ -1,4 +1,5 @@
-//! The ladder: runs by size, merged many at a time, so that few are there and no row is merged often.
+//! The ladder: runs in tiers by size, called rungs. A full rung is merged at once, so runs stay few
+//! and each row is merged seldom.
 //!
 //! ```text
 //! rung 0   [c] [c] [c] [c] ...   chunks            \  RUNG of them make one run,
@@ -6,10 +7,11 @@
 //! rung 2   [ 64 * 64 chunks ] ...                  /
 //! ```
 //!
-//! What is pushed in order makes one run, whatever its length: it is never merged with itself.
+//! Sorted input makes one run of any length, which is never merged with itself.
 //!
-//! Invariant: with memory to merge in, a rung has less than RUNG runs, and a rung follows from bytes,
-//! so the runs are logarithmic in the bytes; what cancels in a merge stays on a low rung.
+//! Invariant: if memory suffices for merging, a rung has fewer than RUNG runs. A rung follows from
+//! bytes, so the number of runs is logarithmic in the bytes. Output that shrank because rows
+//! cancelled stays on a low rung.
 
 use super::accounting::{Held, Sink};
 use crate::batch::merger;
@@ -19,10 +21,10 @@ use crate::merge::Run;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Runs that are merged at once: the k-way merge is about as fast for 64 runs as for 8.
+/// Runs merged at once: the k-way merge is about as fast for 64 runs as for 8.
 const RUNG: usize = 64;
 
-/// What runs are merged with.
+/// The context of a merge of runs.
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) layout: &'a Layout,
@@ -35,19 +37,19 @@ pub(super) struct Means<'a> {
 #[derive(Default)]
 pub(super) struct Ladder {
     rungs: Vec<Vec<Held>>,
-    /// The rung on which the run that was pushed last stands, as the last one.
+    /// The rung whose last run was pushed last.
     last: Option<usize>,
     resident: usize,
 }
 
 impl Ladder {
-    /// Bytes of memory that the runs take.
+    /// Returns the bytes of memory of the runs.
     pub(super) fn resident_bytes(&self) -> usize {
         self.resident
     }
 
-    /// Takes a run in, and merges rungs that are full, unless the runs and what comes out of the merge
-    /// would take more than `room` bytes of memory together: the caller spills them soon.
+    /// Adds a run and merges full rungs, unless runs and merge output together would exceed `room`
+    /// bytes of memory: the caller then spills the runs soon.
     pub(super) fn push(&mut self, means: Means<'_>, run: Run, room: usize) -> Result<()> {
         let mut next = self.behind_last(means, run);
         loop {
@@ -72,7 +74,8 @@ impl Ladder {
         }
     }
 
-    /// The run that was pushed last with `run` behind it, taken out, if the rows go on; else `run`.
+    /// Removes the last pushed run and appends `run` if the rows continue in order; otherwise
+    /// returns `run`.
     fn behind_last(&mut self, means: Means<'_>, run: Run) -> Held {
         let rung = self.last.take().and_then(|rung| self.rungs.get_mut(rung));
         if let Some(rung) = rung
@@ -86,7 +89,7 @@ impl Ladder {
         Held::new(run, means.sink)
     }
 
-    /// All runs; the ladder is empty.
+    /// Removes and returns all runs.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Held> {
         self.last = None;
         self.resident = 0;
@@ -94,8 +97,8 @@ impl Ladder {
     }
 }
 
-/// The rung of a run of so many bytes: a merge of full runs of one rung gives a run of the next, even if a part of
-/// it cancels.
+/// Returns the rung of a run of `bytes` bytes. Merging the full runs of one rung yields a run of
+/// the next, even if a part of the rows cancels.
 fn rung_of(pool: &Pool, bytes: usize) -> usize {
     let (mut rung, mut most) = (0, pool.chunk_bytes().saturating_mul(RUNG / 2));
     while bytes >= most && most < usize::MAX {

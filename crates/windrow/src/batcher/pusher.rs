@@ -1,4 +1,4 @@
-//! One thread's way in.
+//! The input of one thread.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::order::Layout;
 use crate::pool::Pool;
 use crate::rows::check_rows;
 
-/// One thread's way into a [`crate::Batcher`].
+/// The input of one thread to a [`crate::Batcher`].
 pub struct Pusher {
     chunker: Chunker,
     pile: Pile,
@@ -32,13 +32,12 @@ impl Pusher {
         self.chunker.pool()
     }
 
-    /// Takes the rows of `batch` in. `sequence` is the place in the whole input of its first row,
-    /// which decides between equals; those after it follow on.
+    /// Takes the rows of `batch`. `sequence` is the position of its first row in the whole input;
+    /// positions decide between equal rows, and later rows follow consecutively.
     ///
-    /// # Errors
-    /// As [`crate::Batcher::push`], and [`Error::InvalidOrder`] for a place beyond 64 bits. A record
-    /// batch that cannot be encoded is refused as a whole; after any other error rows are missing, and
-    /// the batcher does not finish.
+    /// # Errors As for [`crate::Batcher::push`], and [`Error::InvalidOrder`] for a position beyond
+    /// 64 bits. A record batch that cannot be encoded is refused as a whole; after any other error
+    /// rows are missing, and the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
         if sequence.checked_add(batch.num_rows() as u64).is_none() {
             let message = format!("the rows from {sequence} on have no place in an input");
@@ -51,10 +50,9 @@ impl Pusher {
         }
     }
 
-    /// Takes rows in that are encoded already.
+    /// Takes encoded rows.
     ///
-    /// # Errors
-    /// As [`crate::Batcher::push_rows`].
+    /// # Errors As for [`crate::Batcher::push_rows`].
     pub fn push_rows(&mut self, bytes: &[u8], ends: &[u32]) -> Result<()> {
         let layout = self.chunker.layout();
         check_rows(layout, bytes, ends)?;
@@ -72,10 +70,9 @@ impl Pusher {
         self.pile.shared().noting(pushed)
     }
 
-    /// Hands everything over to the batcher.
+    /// Hands all rows over to the batcher.
     ///
-    /// # Errors
-    /// As [`crate::Batcher::push`].
+    /// # Errors As for [`crate::Batcher::push`].
     pub fn flush(&mut self) -> Result<()> {
         let flushed = self.chunker.flush(&mut self.pile);
         self.pile.shared().noting(flushed)?;

@@ -1,4 +1,4 @@
-//! The order of the rows of one block.
+//! Sorts the rows of one block.
 //!
 //! ```text
 //! 1. pack   the bits that vary, above the row's index, in one word      (kernel::prefix)
@@ -6,7 +6,7 @@
 //! 3. mend   runs of equal prefixes, by comparing what follows them; note which rows are equal
 //! ```
 //!
-//! Stable: rows that are equal without their tails keep the order they came in.
+//! The sort is stable: rows that are equal without their tails keep their order.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::kernel::prefetch::Ahead;
 use crate::kernel::prefix::Plan;
 use crate::kernel::radix;
 
-/// Finds orders; holds the scratch memory for it.
+/// Sorts rows; owns the workspace.
 #[derive(Debug, Default)]
 pub(crate) struct Arranger {
     words: Vec<u64>,
@@ -23,14 +23,14 @@ pub(crate) struct Arranger {
     order: Vec<Place>,
 }
 
-/// A row in an order: its index, and whether it is equal to the row before it, tails aside.
+/// A row of a permutation: its index, and whether it equals the previous row, tails ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
 impl Place {
     const EQUAL: u32 = 1 << 31;
 
-    /// The row number `index`, unlike the one before it.
+    /// Returns row `index`, marked as different from the previous row.
     pub(crate) fn of(index: usize) -> Self {
         debug_assert!(index < Self::EQUAL as usize);
         Self(index as u32)
@@ -48,8 +48,8 @@ impl Place {
 }
 
 impl Arranger {
-    /// Places of the rows of `block` whose indexes are in `ranges`, which ascend, in ascending order;
-    /// the last `tail` bytes of each row do not count. Memory `ahead` is asked for on the way.
+    /// Returns the permutation that sorts the rows of `block` with indexes in `ranges`, which
+    /// ascend. Ignores the last `tail` bytes of each row. Prefetches memory `ahead`.
     #[inline]
     pub(crate) fn order<'a>(
         &mut self,
@@ -86,7 +86,7 @@ impl Arranger {
         &self.order
     }
 
-    /// Packs the words of all rows; false if the plan is not one for all of them.
+    /// Packs the words of all rows. Returns false if a row does not fit the plan.
     #[inline(always)]
     fn pack<'a>(
         &mut self,
@@ -103,7 +103,7 @@ impl Arranger {
     }
 }
 
-/// Sorts the places of equal prefixes by the rows from byte `start` on, and notes which are equal.
+/// Sorts rows with equal prefixes by their bytes from `start` on, and marks equal rows.
 fn mend<'a>(
     words: &[u64],
     order: &mut [Place],

@@ -1,4 +1,4 @@
-//! Rows of several views under one index, for what orders and gathers them.
+//! Rows of several views, addressed by one index, for sorting and gathering.
 //!
 //! ```text
 //! index   | part | row of the part |        listed rows have a part only
@@ -8,21 +8,21 @@ use std::ops::Range;
 
 use crate::kernel::copy::Table;
 
-/// Rows that are known by an index.
+/// Rows addressed by an index.
 pub(crate) trait Block<'a>: Copy {
-    /// The row of an index.
+    /// Returns the row at `index`.
     fn row(self, index: usize) -> &'a [u8];
 
-    /// The rows of successive indexes that there are.
+    /// Iterates over the rows at consecutive indexes.
     fn rows(self, indexes: Range<usize>) -> impl Iterator<Item = &'a [u8]>;
 
-    /// All of them for the kernels, if they have one length.
+    /// Returns all rows as a table for the kernels, if the rows have one length.
     fn table(&self) -> Option<Table<'_, 'a>> {
         None
     }
 }
 
-/// Rows that are listed.
+/// A list of rows.
 impl<'a> Block<'a> for &'a [&'a [u8]] {
     #[inline(always)]
     fn row(self, index: usize) -> &'a [u8] {
@@ -35,8 +35,8 @@ impl<'a> Block<'a> for &'a [&'a [u8]] {
     }
 }
 
-/// Rows that vary: the bytes of each part and where its rows start; the low `bits` of an index are the place
-/// in the part.
+/// Variable-length rows: the bytes of each part and the starts of its rows. The low `bits` of an
+/// index are the position in the part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'p, 'a> {
     pub(super) parts: &'p [(&'a [u8], &'a [u32])],

@@ -9,8 +9,8 @@
 //! sum          equal rows become one with the sum of their diffs, appended unless that is zero
 //! ```
 //!
-//! The rows of successive calls ascend, and rows that are equal under the sum rule come in one call:
-//! the caller's blocks are closed under equality.
+//! Rows of successive calls ascend. Under the sum rule, rows that are equal arrive in one call: the
+//! caller's blocks are closed under equality.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -31,35 +31,36 @@ use crate::pool::Pool;
 use crate::rows::decode::diff_of;
 use crate::rows::key_len;
 
-/// Rows of a negative multiplicity that are kept to be shown.
+/// Rows of negative multiplicity kept for the error message.
 const SHOWN: usize = 3;
 
-/// Copies of a row that are appended though a chunk is full.
+/// Copies of a row appended even if a chunk is full.
 const FEW: i64 = 16;
 
-/// What becomes of deletions and diffs at the end.
+/// How the last merge treats deletions and diffs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// They stay: the last change of each key, or the summed change of each row.
+    /// Keeps both: the last change of each key, or the summed change of each row.
     Log,
-    /// What is there: deleted keys are left out, a row with diff n comes n times with diff 1.
+    /// The current state: omits deleted keys, and writes n copies of a row with diff n, each with
+    /// diff 1.
     Snapshot,
-    /// What is there, each row once: its diff says how many times it is there.
+    /// The current state with each row once: its diff is its multiplicity.
     Counts,
 }
 
-/// What the rules did to the rows.
+/// What the rule found in the rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
-    /// Keys left out of a snapshot because their last change deletes them.
+    /// Keys omitted from a snapshot because their last change deletes them.
     pub(crate) deleted: u64,
-    /// Rows that a snapshot would hold less than zero times, and the first few of them.
+    /// Rows of negative multiplicity in a snapshot, and the first few of these rows.
     pub(crate) negative: u64,
     pub(crate) negative_rows: Vec<Vec<u8>>,
 }
 
 impl Findings {
-    /// Adds what was found in rows behind those.
+    /// Adds the findings of later rows.
     pub(crate) fn add(&mut self, mut behind: Self) {
         self.deleted += behind.deleted;
         self.negative += behind.negative;
@@ -68,9 +69,9 @@ impl Findings {
     }
 }
 
-/// Rows between equal ones that are not worth gathering.
+/// Least number of successive distinct rows for which bulk copying pays.
 const FEW_ALONE: usize = 4;
-/// Rows that are looked over before they are copied.
+/// Rows examined at once before copying.
 const STRETCH: usize = 256;
 
 /// Builds chunks from rows in order.
@@ -80,18 +81,18 @@ pub(crate) struct Builder {
     pub(super) finish: Finish,
     pub(super) output: Output,
     pub(super) wraps: Wraps,
-    /// Rows of a snapshot that are still to be appended, and how often: one that comes more often than
-    /// a chunk holds, and those behind it.
+    /// Rows of a snapshot still to be appended, each with its number of copies: a row with more
+    /// copies than a chunk holds, and the rows after it.
     copies: VecDeque<(Vec<u8>, i64)>,
-    /// The key of the row that came last, for the rules that keep one of each.
+    /// The key of the last row, for the rules that keep one row per key.
     key: Option<Vec<u8>>,
-    /// Its rows, under the rule that takes columns from several.
+    /// The rows of the current key, under [`Rule::LastKnown`].
     pub(super) group: Option<Box<Group>>,
     findings: Findings,
 }
 
 impl Builder {
-    /// A builder that notes sums which do not fit in `wraps`.
+    /// Returns a builder that records overflowing sums in `wraps`.
     pub(crate) fn new(layout: &Layout, pool: &Pool, finish: Finish, wraps: &Wraps) -> Self {
         Self {
             layout: layout.clone(),
@@ -105,28 +106,28 @@ impl Builder {
         }
     }
 
-    /// The layout of the rows.
+    /// Returns the layout of the rows.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The pool that chunks are made in.
+    /// Returns the pool of the chunks.
     pub(crate) fn pool(&self) -> &Pool {
         self.output.pool()
     }
 
-    /// The next chunk that is full.
+    /// Returns the next full chunk.
     pub(crate) fn take(&mut self) -> Option<Arc<Chunk>> {
         self.output.take()
     }
 
-    /// True if there is a chunk to [`Builder::take`].
+    /// Returns true if [`Builder::take`] has a chunk.
     pub(crate) fn is_full(&self) -> bool {
         self.output.is_full()
     }
 
-    /// Writes rows past the caches from here on: there are more of them than those hold, and nobody is
-    /// about to read them.
+    /// Writes rows past the caches from now on. For output larger than the caches and not read
+    /// soon.
     pub(crate) fn write_past_caches(&mut self) {
         self.output.write_past_caches();
     }
@@ -135,7 +136,7 @@ impl Builder {
         &self.findings
     }
 
-    /// Forgets the key that came last: what follows starts a run of its own.
+    /// Forgets the last key: the next row starts a new run.
     pub(crate) fn restart(&mut self) {
         self.key = None;
         if let Some(group) = &mut self.group {
@@ -143,12 +144,12 @@ impl Builder {
         }
     }
 
-    /// Ships what is not full yet.
+    /// Closes the current chunk.
     pub(crate) fn flush(&mut self) {
         self.output.flush();
     }
 
-    /// True if the rule leaves rows of one input as they are.
+    /// Returns true if the rule leaves the rows of one input unchanged.
     fn keeps_runs(&self) -> bool {
         match self.layout.rule() {
             Rule::Keep => true,
@@ -160,8 +161,8 @@ impl Builder {
         }
     }
 
-    /// Appends rows of `block` in the order of `order`. With `of_chunks` all come from chunks, so that no
-    /// diff is zero. Memory `ahead` is asked for on the way.
+    /// Appends rows of `block` in the order of `order`. With `of_chunks` all rows come from chunks,
+    /// so no diff is zero. Prefetches memory `ahead`.
     pub(crate) fn push<'a>(
         &mut self,
         block: impl Block<'a>,
@@ -183,8 +184,8 @@ impl Builder {
         }
     }
 
-    /// Orders the rows of `parts` and appends them. With `of_chunks` all come from chunks. Memory `ahead`
-    /// is asked for on the way.
+    /// Sorts the rows of `parts` and appends them. With `of_chunks` all rows come from chunks.
+    /// Prefetches memory `ahead`.
     pub(crate) fn push_unordered(
         &mut self,
         arranger: &mut Arranger,
@@ -209,7 +210,7 @@ impl Builder {
         }
     }
 
-    /// Appends rows of one chunk, in their order: the chunk itself, where that can be, which is true then.
+    /// Appends rows of one chunk in their order. Returns true if the chunk itself was passed on.
     pub(crate) fn push_run(&mut self, chunk: &Arc<Chunk>, mut range: Range<usize>) -> Result<bool> {
         let rows = chunk.rows();
         if range.is_empty() {
@@ -250,14 +251,14 @@ impl Builder {
         Ok(false)
     }
 
-    /// Appends a row behind all others that has been through the rule.
+    /// Appends a row after all others. The row has been through the rule.
     pub(crate) fn append(&mut self, row: &[u8]) -> Result<()> {
         self.output.append(row)
     }
 
     fn push_winners<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Result<()> {
         let tombstones = matches!(self.layout.tail(), Tail::Tombstone(_));
-        // The key of the row before, as a part of that row: only the last is copied.
+        // The key of the previous row, borrowed from that row: only the last key is copied.
         let mut before: Option<&[u8]> = None;
         for row in rows {
             let repeats = match before {
@@ -278,7 +279,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Appends the row of a key, unless it deletes that and only what is there is wanted.
+    /// Appends the row of a key, unless the row deletes its key and the output is a snapshot.
     #[inline]
     pub(super) fn append_winner(&mut self, is_tombstone: bool, row: &[u8]) -> Result<()> {
         if is_tombstone && self.finish != Finish::Log {
@@ -295,13 +296,13 @@ impl Builder {
         of_chunks: bool,
         ahead: &mut Ahead<'_>,
     ) -> Result<()> {
-        // The end of a row is not in the cache yet: it is not looked at for nothing.
+        // The end of a row is not in the cache yet, so it is read only if it can be zero.
         let not_zero = |row: &[u8]| of_chunks || diff_of(row) != 0;
         let mut at = 0;
         while at < order.len() {
             if self.finish == Finish::Log && !order[at].repeats() {
-                // Rows that meet no equal go as they are, many at a time. The one before an equal is not
-                // among them.
+                // Rows without an equal are copied in bulk. The row before a repeated one is
+                // excluded.
                 let stretch = &order[at..order.len().min(at + STRETCH + 1)];
                 let alone = stretch[1..].iter().position(|place| place.repeats());
                 let alone = alone.unwrap_or(stretch.len().min(STRETCH));
@@ -338,7 +339,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The sum of two diffs of `row`, modulo 2^64; notes it if it does not fit.
+    /// Returns the sum of two diffs of `row`, modulo 2^64, and records an overflow.
     pub(crate) fn add(&self, row: &[u8], sum: i64, diff: i64) -> i64 {
         let (sum, overflow) = sum.overflowing_add(diff);
         if overflow {
@@ -348,7 +349,7 @@ impl Builder {
         sum
     }
 
-    /// Fails if rows are to be counted that have no one number.
+    /// Fails if the output counts rows but a row has no single diff.
     fn check_finish(&self) -> Result<()> {
         if self.finish == Finish::Log || self.layout.tail().is_one_sum() {
             return Ok(());
@@ -387,13 +388,13 @@ impl Builder {
 
     fn append_copy(&mut self, row: &[u8]) -> Result<()> {
         self.output.append(row)?;
-        // Of equal rows, which one is shown here follows from the chunks: their diffs must not.
+        // Which of several equal rows is written depends on the chunks; the diff must not.
         self.output.set_diff(1);
         Ok(())
     }
 
-    /// Appends rows that wait, until a chunk is full. Called before anything else is pushed, so that
-    /// many copies of a row take the memory of a few chunks.
+    /// Appends copies that are due until a chunk is full. Callers call `resume` before they push
+    /// more rows, so many copies of a row take the memory of a few chunks.
     pub(crate) fn resume(&mut self) -> Result<()> {
         while !self.output.is_full() {
             let Some((row, left)) = self.copies.pop_front() else { break };

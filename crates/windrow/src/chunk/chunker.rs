@@ -1,11 +1,11 @@
-//! Record batches to runs of chunks: rows are staged until there are enough of them, then ordered and shipped.
+//! Record batches to runs of chunks: rows collect in write buffers, then are sorted and shipped.
 //!
 //! ```text
 //! push --prepared--> staged  | row | row | row |  --full, in order already--> run of one chunk
 //!        ^                   | row | row | row |  --enough: order, rule-----> run of some chunks
 //!      pending: small ones wait
 //! ```
-//! With a limit to memory one buffer is enough.
+//! With a memory limit, one full buffer is enough for a run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,23 +25,23 @@ use crate::order::Layout;
 use crate::pool::Pool;
 use crate::rows::{Encoder, Prepared};
 
-/// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
+/// Most rows in the write buffers: their indexes and sort words fit into the cache.
 const MOST_ROWS: usize = 1 << 16;
 /// Turns record batches into runs of chunks; accumulates across calls.
 #[derive(Debug)]
 pub(crate) struct Chunker {
     desk: Box<Desk>,
     pending: Pending,
-    /// Buffers that are full, and the one that is being filled.
+    /// The full buffers, then the buffer that is being filled.
     staged: Vec<Staged>,
-    /// Rows of all of them.
+    /// Rows in all buffers.
     rows: usize,
     builder: Builder,
 }
 
-/// Who takes the runs of a chunker.
+/// The receiver of a chunker's runs.
 pub(crate) trait Runs {
-    /// Is called when rows are staged, or wait to be.
+    /// Called when rows are written to a buffer or start to wait.
     fn open(&mut self, pool: &Pool);
 
     /// Takes the chunks of a run.
@@ -51,13 +51,14 @@ pub(crate) trait Runs {
 /// Why a record batch was not pushed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It is not for this layout: no row of it was taken.
+    /// The batch does not match the layout; no row was taken.
     Refused(Error),
-    /// Rows are missing, its own or others.
+    /// Rows of this batch or of others are lost.
     Lost(Error),
 }
 
-/// What a chunker works with. The pool keeps it for the next one, whose layout is mostly the same.
+/// The workspace of a chunker. The pool keeps it for the next chunker, which mostly has the same
+/// layout.
 #[derive(Debug, Default)]
 struct Desk {
     encoder: Option<Encoder>,
@@ -73,7 +74,7 @@ impl Desk {
         desk
     }
 
-    /// The encoder of `layout`.
+    /// Returns the encoder of `layout`.
     fn encoder(&mut self, layout: &Layout) -> &Encoder {
         self.encoder.get_or_insert_with(|| Encoder::new(layout))
     }
@@ -87,7 +88,7 @@ impl Drop for Chunker {
 }
 
 impl Chunker {
-    /// A chunker that notes sums which do not fit in `wraps`.
+    /// Returns a chunker that records overflowing sums in `wraps`.
     pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps) -> Self {
         Self {
             desk: Desk::of(layout, pool),
@@ -98,18 +99,18 @@ impl Chunker {
         }
     }
 
-    /// The layout of the rows.
+    /// Returns the layout of the rows.
     pub(crate) fn layout(&self) -> &Layout {
         self.builder.layout()
     }
 
-    /// The pool that chunks are made in.
+    /// Returns the pool of the chunks.
     pub(crate) fn pool(&self) -> &Pool {
         self.builder.pool()
     }
 
-    /// Takes the rows of `batch` in, the first of which is number `sequence` of the input. What is finished is handed to
-    /// `runs` on the way, so that no more piles up than fits.
+    /// Takes the rows of `batch`; its first row has position `sequence` in the input. Hands
+    /// finished runs to `runs` on the way, to stay within memory.
     pub(crate) fn push(
         &mut self,
         batch: &RecordBatch,
@@ -133,7 +134,7 @@ impl Chunker {
         self.stage(&prepared, runs).map_err(Failure::Lost)
     }
 
-    /// Takes rows in that are encoded already, and are rows of the layout.
+    /// Takes encoded rows of the layout.
     pub(crate) fn push_rows(&mut self, rows: View<'_>, runs: &mut impl Runs) -> Result<()> {
         self.push_pending(runs)?;
         let len = |row: usize| rows.start(row + 1) - rows.start(row);
@@ -142,7 +143,7 @@ impl Chunker {
         })
     }
 
-    /// Stages the record batches that wait.
+    /// Encodes the waiting record batches.
     fn push_pending(&mut self, runs: &mut impl Runs) -> Result<()> {
         if let Some((batch, sequence)) = self.pending.take()? {
             let prepared = self.desk.encoder(self.builder.layout()).prepare(&batch, sequence)?;
@@ -151,7 +152,7 @@ impl Chunker {
         Ok(())
     }
 
-    /// Stages rows of record batches.
+    /// Encodes rows into write buffers.
     fn stage(&mut self, rows: &Prepared, runs: &mut impl Runs) -> Result<()> {
         let encoder = self.desk.encoder.take().unwrap_or_else(|| Encoder::new(self.layout()));
         let len = |row| rows.row_len(row);
@@ -162,7 +163,8 @@ impl Chunker {
         staged
     }
 
-    /// Stages `count` rows, of `len` bytes each, of which `write` writes as many of a range as there is room for.
+    /// Writes `count` rows to buffers. `len` returns the bytes of a row; `write` writes as many
+    /// rows of a range as fit.
     fn stage_each(
         &mut self,
         count: usize,
@@ -189,14 +191,15 @@ impl Chunker {
         Ok(())
     }
 
-    /// Orders and ships what is staged and what waits.
+    /// Sorts and ships all rows, including waiting record batches.
     pub(crate) fn flush(&mut self, runs: &mut impl Runs) -> Result<()> {
         self.push_pending(runs)?;
         self.close(runs)?;
         self.ship(runs)
     }
 
-    /// Nothing is added to the last buffer any more: it is a chunk, or is ordered with the others.
+    /// Closes the last buffer: makes a chunk of rows in order, or leaves the rows to be sorted with
+    /// the rows of earlier buffers.
     fn close(&mut self, runs: &mut impl Runs) -> Result<()> {
         let Some(last) = self.staged.pop_if(|last| last.look(self.builder.layout())) else {
             let bytes: usize = self.staged.iter().map(|staged| staged.buffer.len()).sum();
@@ -212,7 +215,7 @@ impl Chunker {
         }
     }
 
-    /// Orders what is staged.
+    /// Sorts and ships the rows of all buffers.
     fn ship(&mut self, runs: &mut impl Runs) -> Result<()> {
         if self.staged.is_empty() {
             return Ok(());

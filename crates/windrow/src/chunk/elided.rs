@@ -1,4 +1,4 @@
-//! Pages of rows of one length, without the bytes in which no two rows differ.
+//! Pages of fixed-length rows without the byte positions in which no two rows differ.
 //!
 //! ```text
 //! rows    00 00 07 | 00 01 | 00 09 | 01       row 0      of 3 (u64, u64) at one time: 32 bytes, of which
@@ -8,21 +8,22 @@
 //! image   07 01 | 08 01 | 09 02 | 00 00 00 00 00 00 00 09 01 | 24 00
 //!         what differs, row by row      row 0, zeros there      a bit a byte, set if it differs, from the lowest on
 //! ```
-//! Keys that repeat, a time and a diff that a whole page has, and the leading bytes of small numbers take no space. An
-//! image is in a store, or on its way; in memory rows have all of their key and value, since whoever reads them wants a
-//! slice of both.
+//! Repeated keys, a time and a diff common to the page, and leading bytes of small numbers take no
+//! space. Images exist only in a store or on the way to it. In memory, rows have their whole key
+//! and value, since readers need a slice of both.
 //!
-//! Invariant: an image is smaller than its rows, so that a length tells which of the two there is; what it is expanded to
-//! are the rows that it was made of, or it is an error.
+//! Invariant: an image is shorter than its rows, so readers recognize an image by its length. An
+//! image expands to its original rows, or expanding fails.
 
 use std::ops::Range;
 
-/// Of the rows, at least one byte in so many is to go: else they are stored as they are.
+/// The saving must be at least one `LEAST_GAIN`th of the rows; otherwise rows are stored unchanged.
 const LEAST_GAIN: usize = 8;
-/// Rows longer than this are stored as they are: they differ in too many places.
+/// Longer rows are stored unchanged: they differ in too many positions.
 const LONGEST: usize = 256;
 
-/// The image of rows of `stride` bytes with `end` behind each, if it is smaller by an eighth.
+/// Returns the image of rows of `stride` bytes, each with `end` appended, if it is smaller by an
+/// eighth.
 pub(super) fn elided(rows: &[u8], stride: usize, end: &[u8]) -> Option<Vec<u8>> {
     let whole = stride + end.len();
     if stride == 0 || whole > LONGEST || rows.len() <= stride {
@@ -36,7 +37,7 @@ pub(super) fn elided(rows: &[u8], stride: usize, end: &[u8]) -> Option<Vec<u8>> 
     let kept: usize = differing.iter().filter(|&&byte| byte != 0).count();
     let count = rows.len() / stride;
     let len = count * kept + head_bytes(whole);
-    // An image is told from rows by its length.
+    // Readers recognize an image by its length.
     if len + (count * whole / LEAST_GAIN).max(1) > count * whole {
         return None;
     }
@@ -57,8 +58,8 @@ pub(super) fn elided(rows: &[u8], stride: usize, end: &[u8]) -> Option<Vec<u8>> 
     Some(image)
 }
 
-/// Expands the image in the first `len` bytes of `buffer` to `used` bytes of rows of `stride` bytes. False, and the buffer
-/// has anything, if that is not what it is an image of.
+/// Expands the image in the first `len` bytes of `buffer` to `used` bytes of rows of `stride`
+/// bytes. Returns false, with arbitrary bytes in the buffer, if it is not an image of such rows.
 pub(super) fn expand(buffer: &mut [u8], len: usize, used: usize, stride: usize) -> bool {
     let head = head_bytes(stride);
     if stride == 0 || !used.is_multiple_of(stride) || len < head || len.max(used) > buffer.len() {
@@ -75,7 +76,7 @@ pub(super) fn expand(buffer: &mut [u8], len: usize, used: usize, stride: usize) 
         return false;
     }
     let gaps = gaps(&spans, stride);
-    // Backwards, each row from the right: what is read stands before what is written.
+    // Backwards, each row from the right: reads stay before writes.
     for row in (0..count).rev() {
         let mut from = (row + 1) * kept;
         for span in spans.iter().rev() {
@@ -89,7 +90,7 @@ pub(super) fn expand(buffer: &mut [u8], len: usize, used: usize, stride: usize) 
     true
 }
 
-/// Bytes that an image of rows of `stride` bytes has behind what differs in them.
+/// Returns the bytes of an image after the differing bytes of its rows.
 pub(super) fn head_bytes(stride: usize) -> usize {
     stride + mask_bytes(stride)
 }
@@ -98,7 +99,7 @@ fn mask_bytes(stride: usize) -> usize {
     stride.div_ceil(8)
 }
 
-/// The stretches of bytes that are set in `mask`.
+/// Returns the byte ranges that are set in `mask`.
 fn spans(mask: &[u8], stride: usize) -> Vec<Range<usize>> {
     let is_set = |at: &usize| mask[at / 8] >> (at % 8) & 1 == 1;
     let mut spans: Vec<Range<usize>> = Vec::new();
@@ -111,7 +112,7 @@ fn spans(mask: &[u8], stride: usize) -> Vec<Range<usize>> {
     spans
 }
 
-/// The stretches between them.
+/// Returns the gaps between `spans`.
 fn gaps(spans: &[Range<usize>], stride: usize) -> Vec<Range<usize>> {
     let starts = std::iter::once(0).chain(spans.iter().map(|span| span.end));
     let ends = spans.iter().map(|span| span.start).chain([stride]);
@@ -135,14 +136,14 @@ mod tests {
         let image = elided(&rows.concat(), 8, &[]).unwrap();
         let expected = [&[7, 1, 8, 1, 9, 2, 9, 3][..], &[0, 0, 0, 0, 0, 0, 9, 1], &[0b0001_0100]];
         assert_eq!(image, expected.concat());
-        // The same rows, whose end stands by itself.
+        // The same rows with a separate end.
         let short = rows.map(|row| [row[0], row[1], row[2], row[3], row[4], row[5]]);
         assert_eq!(elided(&short.concat(), 6, &[9, 1]).unwrap(), expected.concat());
     }
 
     #[test]
     fn numbers_and_edges_take_what_differs() {
-        // A thousand of each, big-endian, at one time.
+        // A thousand rows of each, big-endian, at one time.
         let numbers: Vec<u8> =
             (0..1000u64).flat_map(|n| [n, n * 7919, 5, 1].map(u64::to_be_bytes).concat()).collect();
         let edges: Vec<u8> = (0..1000u32)

@@ -1,13 +1,13 @@
-//! Filters: which keys a chunk may have, told without its rows.
+//! Filters: which keys a chunk may have, without reading its rows.
 //!
 //! ```text
 //! hash of the key   | block, by its upper half | 8 bits, by its lower half |
 //! filter            | 8 words | 8 words | 8 words | ...       a bit of each word of one block, half a cache line
 //! ```
-//! A split block Bloom filter, as that of the Parquet format: ten bits a key, of a hundred keys that are not there it takes
-//! about one for one that may be.
+//! A split block Bloom filter with the block layout and factors of the Parquet format, ten bits per
+//! key. Of a hundred absent keys, about one passes.
 //!
-//! Invariant: a key of the chunk passes.
+//! Invariant: every key of the chunk passes.
 
 use super::view::View;
 use crate::kernel::partition::hash::fold;
@@ -18,12 +18,13 @@ use crate::pool::{Lease, Pool};
 use crate::rows::key_len;
 
 const BITS_PER_KEY: usize = 10;
-/// Words of a block, each with a bit of every key in it.
+/// Words of a block; each key sets one bit in each word.
 const WORDS: usize = 8;
 const BLOCK_BITS: usize = WORDS * u32::BITS as usize;
-/// Chunks of fewer rows have no filter: to look for a key in them takes as long as to ask it.
+/// Chunks of fewer rows have no filter: a search takes as long as a filter check.
 const LEAST_ROWS: usize = 32;
-/// Odd numbers, one for each word: the product's upper five bits choose the bit (those of the Parquet format).
+/// Odd numbers, one per word: the top five bits of the product select the bit (factors of the
+/// Parquet format).
 const FACTORS: [u32; WORDS] = [
     0x47b6_137b,
     0x4497_4d91,
@@ -45,7 +46,7 @@ impl KeyHash {
         Self(fold(word(key), SALTS[1]))
     }
 
-    /// The block of so many that has the bits of the key.
+    /// Returns the block of the key, of `blocks` many.
     #[inline(always)]
     fn block(self, blocks: usize) -> usize {
         (((self.0 >> 32) * blocks as u64) >> 32) as usize
@@ -57,7 +58,7 @@ impl KeyHash {
     }
 }
 
-/// Which keys there may be.
+/// The keys that a chunk may have.
 #[derive(Debug)]
 pub(crate) struct Filter {
     blocks: Box<[[u32; WORDS]]>,
@@ -65,7 +66,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// The filter of `rows`; none if there are too few of them.
+    /// Returns the filter of `rows`, or `None` if there are too few rows.
     pub(super) fn of(layout: &Layout, pool: &Pool, rows: View<'_>) -> Option<Self> {
         if rows.len() < LEAST_ROWS {
             return None;
@@ -90,13 +91,13 @@ impl Filter {
         Some(Self { _lease: budget.lease(size_of_val(&*blocks)), blocks })
     }
 
-    /// Asks for the memory that says whether the key is there.
+    /// Prefetches the block of the key.
     #[inline]
     pub(crate) fn prefetch(&self, hash: KeyHash) {
         prefetch_value(&self.blocks[hash.block(self.blocks.len())]);
     }
 
-    /// False if the key is not there.
+    /// Returns false if the key is absent.
     #[inline]
     pub(crate) fn may_have(&self, hash: KeyHash) -> bool {
         let block = &self.blocks[hash.block(self.blocks.len())];

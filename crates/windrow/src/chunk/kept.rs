@@ -1,13 +1,13 @@
-//! Chunks as batches keep them: without the times and diffs, where all rows have the same.
+//! Chunks as batches keep them: times and diffs are stored once if they are the same in all rows.
 //!
 //! ```text
 //! whole    | a 1 | t +1 | a 2 | t +1 | b 1 | t +1 |       what is merged and decoded
 //! short    | a 1 | a 2 | b 1 |     t +1                   read by cursors as it is, and made whole for all others
 //! ```
-//! Most of an index is old: the times of its rows were moved up to one, and each is there once. Of rows of two numbers that
-//! is half.
+//! Most of an index is old: compaction advanced the times of its rows to one time, and each diff is
+//! one. For rows of two numbers, this saves half.
 //!
-//! Invariant: made whole, the rows are those that it was made of.
+//! Invariant: expanded, the rows equal the original rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::error::Result;
 use crate::kernel::prefetch::prefetch_value;
 use crate::order::Layout;
 
-/// A chunk of fewer rows stays as it is: there is little to save.
+/// Chunks of fewer rows stay whole: there is little to save.
 const LEAST_ROWS: usize = 4;
-/// Of the bytes of its rows, at least one in so many is to go.
+/// The saving must be at least one `LEAST_GAIN`th of the row bytes.
 const LEAST_GAIN: usize = 8;
 
-/// Sorted rows in memory, to be read many times. Cheap to clone: clones share them.
+/// Sorted rows in memory, to be read many times. Cheap to clone: clones share the rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// The rows, whole or short.
@@ -34,10 +34,10 @@ pub(crate) struct Kept {
     short: Option<Arc<Short>>,
 }
 
-/// What is known of short rows beside them.
+/// The parts of shortened rows that the chunk lacks.
 #[derive(Debug)]
 struct Short {
-    /// The time and the diffs of all.
+    /// The common time and diffs.
     end: Box<[u8]>,
     /// The first row and the last, whole.
     ends: [Box<[u8]>; 2],
@@ -50,8 +50,9 @@ impl From<Arc<Chunk>> for Kept {
 }
 
 impl Kept {
-    /// The rows of `chunk`, whose times and diffs take the last `behind` bytes, short if these are the same in all and there
-    /// is memory that nobody else asks for. Costs a comparison a row up to the first that differs, or a copy.
+    /// Returns the rows of `chunk` shortened, if the last `behind` bytes (times and diffs) of all
+    /// rows agree and the budget has memory to spare. Costs one comparison per row up to the first
+    /// that differs, or a copy.
     pub(crate) fn shortened(chunk: Arc<Chunk>, behind: usize) -> Self {
         let rows = chunk.rows();
         if rows.len() < LEAST_ROWS
@@ -67,19 +68,20 @@ impl Kept {
         Self { rows: Arc::new(short), short: Some(Arc::new(Short { end, ends })) }
     }
 
-    /// The rows; short ones without times and diffs.
+    /// Returns the rows; shortened rows lack times and diffs.
     #[inline(always)]
     pub(crate) fn rows(&self) -> View<'_> {
         self.rows.rows()
     }
 
-    /// What short rows end with.
+    /// Returns the common end of shortened rows.
     #[inline(always)]
     pub(crate) fn end(&self) -> Option<&[u8]> {
         self.short.as_ref().map(|short| &short.end[..])
     }
 
-    /// A row of [`Kept::rows`], whose time and diffs take `behind` bytes: its key and value, then its time and diffs.
+    /// Splits a row of [`Kept::rows`] into key and value, and time and diffs, which take `behind`
+    /// bytes.
     #[inline(always)]
     pub(crate) fn split<'a>(&'a self, row: &'a [u8], behind: usize) -> (&'a [u8], &'a [u8]) {
         match self.end() {
@@ -88,10 +90,9 @@ impl Kept {
         }
     }
 
-    /// The chunk that it was made of: itself, if it is whole.
+    /// Returns the whole chunk: the original, or an expanded copy.
     ///
-    /// # Errors
-    /// That there is no memory.
+    /// # Errors Fails if there is no memory for the copy.
     pub(crate) fn whole(&self) -> Result<Arc<Chunk>> {
         match &self.short {
             None => Ok(Arc::clone(&self.rows)),
@@ -99,7 +100,7 @@ impl Kept {
         }
     }
 
-    /// The chunk in as much memory as it needs, if nobody shares it and that is much less than it has.
+    /// Moves an unshared chunk into an exactly sized buffer, if its buffer is much larger.
     pub(crate) fn trim(&mut self) {
         if self.short.is_none()
             && let Some(own) = Arc::get_mut(&mut self.rows)
@@ -108,7 +109,7 @@ impl Kept {
         }
     }
 
-    /// Writes the starts of whole rows behind them, if nobody shares the chunk.
+    /// Writes the starts of whole rows after the rows, if the chunk is not shared.
     pub(super) fn write_starts(&mut self) {
         if self.short.is_none()
             && let Some(own) = Arc::get_mut(&mut self.rows)
@@ -117,7 +118,7 @@ impl Kept {
         }
     }
 
-    /// The first row and the last, whole.
+    /// Returns the first row and the last, whole.
     pub(crate) fn ends(&self) -> [&[u8]; 2] {
         match &self.short {
             None => [self.rows().row(0), self.rows().last()],
@@ -125,27 +126,27 @@ impl Kept {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Bytes that the rows take when they are whole.
+    /// Returns the bytes of the whole rows.
     pub(crate) fn bytes(&self) -> usize {
         self.rows.bytes() + self.len() * self.end().map_or(0, <[u8]>::len)
     }
 
-    /// Bytes of memory that it holds.
+    /// Returns the bytes of memory that the rows hold.
     pub(crate) fn leased_bytes(&self) -> usize {
         self.rows.leased_bytes()
     }
 
-    /// The length that all rows have when they are whole, if it is one.
+    /// Returns the length of the whole rows, if all have the same.
     pub(super) fn stride(&self) -> Option<usize> {
         Some(self.rows.stride()? + self.end().map_or(0, <[u8]>::len))
     }
 
-    /// The least and the greatest time code of the rows, whose times take `width` bytes.
+    /// Returns the least and the greatest time code of the rows, whose times take `width` bytes.
     pub(crate) fn times(&self, layout: &Layout, width: usize) -> TimeCodes {
         match self.end() {
             None => self.rows.times(layout, width),
@@ -153,38 +154,39 @@ impl Kept {
         }
     }
 
-    /// The times, if they were found already.
+    /// Returns the times if they were computed before.
     pub(super) fn known_times(&self) -> Option<TimeCodes> {
         self.rows.known_times()
     }
 
-    /// Has a filter made of the keys, unless there is one or the rows are few.
+    /// Makes a filter of the keys, unless the chunk has a filter or too few rows.
     pub(crate) fn make_filter(&self, layout: &Layout) {
         self.rows.make_filter(layout);
     }
 
-    /// The filter, if it was made.
+    /// Returns the filter, if one was made.
     pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
         self.rows.filter()
     }
 
-    /// True if somebody else has them too.
+    /// Returns true if the rows have other owners.
     pub(super) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.rows) > 1
     }
 
-    /// True if more is leased than the budget has.
+    /// Returns true if leases exceed the budget.
     pub(crate) fn is_beyond_limit(&self) -> bool {
         self.rows.is_beyond_limit()
     }
 
-    /// The bytes that a store keeps of an index: the rows without what all have, or as they are.
+    /// Returns the image of an index page without the bytes common to all rows; `None` if this
+    /// saves too little.
     pub(super) fn elided(&self) -> Option<Vec<u8>> {
         elided(self.rows().bytes, self.rows.stride()?, self.end().unwrap_or_default())
     }
 
-    /// The bytes that a store keeps of whole rows. It takes no memory of the pool: a thread that makes some by writing must
-    /// not wait for it.
+    /// Returns the image of whole rows. Allocates no memory of the pool: a thread that frees memory
+    /// by writing must not wait for memory.
     pub(super) fn image(&self) -> Cow<'_, [u8]> {
         match &self.short {
             None => self.rows.image(),
@@ -192,18 +194,18 @@ impl Kept {
         }
     }
 
-    /// Asks for the memory of what a merge looks at first.
+    /// Prefetches what a merge reads first.
     pub(crate) fn prefetch(&self) {
         self.rows.prefetch();
     }
 
-    /// Asks for the memory of what is known of the rows, which says where they are.
+    /// Prefetches the [`Chunk`] itself, which points to the rows.
     pub(crate) fn prefetch_itself(&self) {
         prefetch_value(&*self.rows);
     }
 }
 
-/// True if the last `behind` bytes of all rows are the same.
+/// Returns true if the last `behind` bytes of all rows agree.
 fn end_alike(rows: View<'_>, behind: usize) -> bool {
     let last = rows.last();
     let end = &last[last.len() - behind..];
@@ -219,7 +221,7 @@ mod tests {
 
     const BEHIND: usize = 5;
 
-    /// A chunk of rows whose bodies have these bytes, and which end with this one many times.
+    /// Makes a chunk of rows with these bodies, each followed by its byte `BEHIND` times.
     fn chunk_of(rows: &[(Vec<u8>, u8)], fixed: bool) -> Arc<Chunk> {
         let pool = Pool::tiny(4 << 10);
         let (mut bytes, mut starts) = (Vec::new(), vec![0u32]);

@@ -1,4 +1,4 @@
-//! Rows of one key under `last_known`: those that matter, and the row that they come to.
+//! Rows of one key under `last_known`: the needed rows, and the folded row.
 //!
 //! ```text
 //! newest first    a  b  c  d            kept: a row that knows a column which none before it does
@@ -9,10 +9,10 @@
 //!   2             v  -  -  -
 //! read            -  x  z  -
 //! ```
-//! Rows that come later in other chunks may stand between these, so none takes over values of another before all are
-//! there: that is when they are read. Until then rows are dropped, and never changed.
+//! Rows of other chunks may sort between the rows of a key, so folding waits until all rows of the
+//! key are present, at the final read. Until then, rows are dropped but never changed.
 //!
-//! Invariant: which rows are kept of some does not depend on which of them were dropped before for what others know.
+//! Invariant: dropping a row early never affects the choice of the remaining rows.
 
 use std::ops::Range;
 
@@ -22,24 +22,24 @@ use crate::error::Result;
 use crate::order::{Layout, Rule};
 use crate::rows::{Payload, key_len};
 
-/// The rows so far of the key that came last.
+/// The rows of the current key so far.
 #[derive(Debug)]
 pub(super) struct Group {
     layout: Layout,
     payload: Payload,
-    /// Rows of a key become one here, since no others come in between.
+    /// The rows of a key fold into one row, since no more rows can sort between them.
     folds: bool,
     key: Option<Vec<u8>>,
-    /// Which columns are known.
+    /// The columns with known values, as a bit mask.
     known: Vec<u8>,
-    /// Nothing behind the rows so far matters.
+    /// No later row of the key is needed.
     is_closed: bool,
-    /// What the rows come to, if that is made here and another may fill it; else nothing.
+    /// The folded row while older rows may still fill it, else empty.
     row: Vec<u8>,
     scratch: Vec<u8>,
 }
 
-/// What a row is to those of its key that came before.
+/// What a row adds to the earlier rows of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     First,
@@ -49,7 +49,7 @@ enum Role {
 }
 
 impl Group {
-    /// The group of a builder, if its rule takes columns from several rows.
+    /// Returns the group of a builder under [`Rule::LastKnown`].
     pub(super) fn of(layout: &Layout) -> Option<Box<Self>> {
         (layout.rule() == Rule::LastKnown).then(|| {
             Box::new(Self {
@@ -69,7 +69,7 @@ impl Group {
         self.folds
     }
 
-    /// Forgets the key that came last.
+    /// Forgets the current key.
     pub(super) fn restart(&mut self) {
         self.key = None;
     }
@@ -78,7 +78,7 @@ impl Group {
         self.key.as_ref().is_some_and(|key| row.starts_with(key))
     }
 
-    /// Counts a row in.
+    /// Adds a row and returns its role.
     fn add(&mut self, row: &[u8]) -> Role {
         let is_first = !self.has(row);
         if !is_first && self.is_closed {
@@ -106,7 +106,7 @@ impl Group {
         role
     }
 
-    /// Fills what the rows come to with an older one.
+    /// Fills unknown columns of the folded row from an older row.
     fn fill(&mut self, older: &[u8]) {
         self.payload.fill(&self.row, older, &mut self.scratch);
         std::mem::swap(&mut self.row, &mut self.scratch);
@@ -114,14 +114,15 @@ impl Group {
 }
 
 impl Builder {
-    /// Has one row come out for each key: all rows are here, and whoever reads the chunks wants what they come to.
+    /// Folds the rows of each key into one from now on: all rows are present, and readers of the
+    /// chunks need the folded rows.
     pub(crate) fn fold_keys(&mut self) {
         if let Some(group) = &mut self.group {
             group.folds = true;
         }
     }
 
-    /// Appends those of `rows` that matter, or what they come to.
+    /// Appends the needed rows of `rows`, or the folded rows.
     pub(super) fn push_known<'a>(
         &mut self,
         mut rows: impl Iterator<Item = &'a [u8]>,
@@ -152,17 +153,17 @@ impl Builder {
         }
     }
 
-    /// Appends what the rows of the key that came last come to.
+    /// Appends the folded row of the current key.
     fn end(&mut self, group: &mut Group) -> Result<()> {
         if !group.row.is_empty() {
-            // A row that deletes its key waits for none.
+            // A tombstone is appended at once, so the row here is not one.
             self.append_winner(false, &group.row)?;
             group.row.clear();
         }
         Ok(())
     }
 
-    /// Appends what waits for rows that do not come.
+    /// Appends the pending folded row.
     pub(crate) fn end_key(&mut self) -> Result<()> {
         let Some(mut group) = self.group.take() else { return Ok(()) };
         let ended = self.end(&mut group);
@@ -170,8 +171,8 @@ impl Builder {
         ended
     }
 
-    /// Counts in rows of one run, which are to be appended as they are; those at the start that have the key which came
-    /// last are appended here, as far as they matter. What is left.
+    /// Notes the rows of one run, which the caller appends unchanged. Appends needed rows at the
+    /// start with the current key. Returns the remaining range.
     pub(super) fn start_known_run(
         &mut self,
         rows: View<'_>,
@@ -193,7 +194,7 @@ impl Builder {
         pushed.map(|()| range)
     }
 
-    /// Those of `rows`, which are all there are of a key so far, that matter.
+    /// Returns the needed rows of `rows`, which are all rows of a key so far.
     pub(crate) fn needed<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
         let Some(group) = &mut self.group else { return Vec::new() };
         group.restart();

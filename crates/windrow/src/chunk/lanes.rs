@@ -1,4 +1,4 @@
-//! Diffs that no kernel adds up: those of several lanes, and those that are folded.
+//! Diffs that no kernel adds up: several lanes, and folded diffs.
 //!
 //! ```text
 //! rows in order   | a | 1 | 2 |  | a | 3 | -2 |  | b | 1 | 0 |  | b | -1 | 0 |       -->   | a | 4 | 0 |
@@ -12,14 +12,15 @@ use crate::error::Result;
 use crate::kernel::prefetch::Ahead;
 
 impl Builder {
-    /// Adds the diffs of a row to `sum`, whose body is `body`; notes what does not fit.
+    /// Adds the diffs of a row with body `body` to `sum`, and records overflows.
     pub(crate) fn add_diffs(&self, body: &[u8], sum: &mut [u8], diff: &[u8]) {
         self.layout
             .tail()
             .add(sum, diff, |lane, times| self.wraps.note(self.pool(), body, lane, times));
     }
 
-    /// Appends rows of `block` in the order of `order`, equal ones as one with what their diffs come to.
+    /// Appends rows of `block` in the order of `order`. Equal rows become one row with the sum of
+    /// their diffs.
     pub(super) fn push_lanes<'a>(
         &mut self,
         block: impl Block<'a>,

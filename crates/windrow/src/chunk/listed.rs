@@ -1,12 +1,12 @@
-//! Where the rows of a chunk start, if their lengths differ, in memory that goes when the chunk does.
+//! Row starts of a chunk of variable-length rows, in memory freed with the chunk.
 //!
 //! ```text
 //! few, or no limit   | 0 | o1 | ... | used |              the allocator's, which has it at hand
 //! many               | 0 | o1 | ... | used | to a page |  a mapping of its own
 //! ```
-//! Of short rows the starts are a tenth. Chunks come and go in any order and have different numbers of rows, so the
-//! allocator keeps more than is leased: holes that other lists do not fit into, in the heap of each thread that has
-//! merged, written or read one.
+//! With short rows, the starts are a tenth of a chunk. Chunks are freed in any order and have
+//! different numbers of rows. The allocator would keep more memory than is leased: holes too small
+//! for the next lists, in the heap of each thread.
 
 use std::ops::Deref;
 
@@ -16,10 +16,10 @@ use bytes::Bytes;
 use super::resident::OFFSET_BYTES;
 use crate::pool::{Lease, Pool};
 
-/// With a limit, lists of so many bytes and more are mappings: a page is little beside them.
+/// With a limit, lists of at least so many bytes are mappings, which waste at most a page each.
 const LEAST_MAPPED: usize = 16 << 10;
 
-/// Starts of rows, of which the last is the end; leased.
+/// Starts of rows; the last entry is the end. Leased.
 #[derive(Debug)]
 pub(super) enum Listed {
     Allocated(Vec<u32>, Lease),
@@ -27,7 +27,8 @@ pub(super) enum Listed {
 }
 
 impl Listed {
-    /// What `starts` has. Of what is copied a zero is left, and the memory for the next rows; else nothing is.
+    /// Takes the entries of `starts`. If the entries were copied into a mapping, `starts` keeps a
+    /// zero and its capacity for the next rows; otherwise `starts` becomes empty.
     pub(super) fn take(pool: &Pool, starts: &mut Vec<u32>) -> Self {
         if let Some(mapped) = Self::mapped(pool, starts.len(), |bytes| {
             for (place, start) in bytes.chunks_exact_mut(OFFSET_BYTES).zip(&*starts) {
@@ -40,7 +41,7 @@ impl Listed {
         Self::allocated(pool, std::mem::take(starts))
     }
 
-    /// The starts of rows that end at `ends`, as a store keeps them.
+    /// Reads the starts of rows from `ends`, the row ends of an image in the store.
     pub(super) fn read(pool: &Pool, ends: &[u8]) -> Self {
         let ends = ends.as_chunks::<OFFSET_BYTES>().0;
         let mapped = Self::mapped(pool, ends.len() + 1, |bytes| {
@@ -57,13 +58,14 @@ impl Listed {
         })
     }
 
-    /// So many starts in a mapping, which is all zeros where `fill` leaves it, if they are to have one.
+    /// Maps memory for `count` starts and calls `fill`, which may leave zeros. Returns `None` if
+    /// the list is to be allocated instead.
     fn mapped(pool: &Pool, count: usize, fill: impl FnOnce(&mut [u8])) -> Option<Self> {
         let len = count * OFFSET_BYTES;
         if !pool.budget().is_limited() || len < LEAST_MAPPED {
             return None;
         }
-        // Where the system has no more mappings, the allocator may have memory.
+        // The allocator may still have memory when the system has no more mappings.
         let mut buffer = pool.page_buffer(len).ok()?;
         fill(&mut buffer[..len]);
         let leased = buffer.len();
@@ -71,7 +73,7 @@ impl Listed {
     }
 
     fn allocated(pool: &Pool, mut starts: Vec<u32>) -> Self {
-        // Without a limit they are recycled as they are.
+        // Without a limit, lists are recycled with their capacity.
         if pool.budget().is_limited() {
             starts.shrink_to_fit();
         }
@@ -79,7 +81,7 @@ impl Listed {
         Self::Allocated(starts, lease)
     }
 
-    /// Bytes of memory that they take.
+    /// Returns the bytes of memory of the list.
     pub(super) fn leased_bytes(&self) -> usize {
         match self {
             Self::Allocated(_, lease) => lease.bytes(),
@@ -87,7 +89,7 @@ impl Listed {
         }
     }
 
-    /// Moves them into as much memory as they take.
+    /// Moves the starts into an exactly sized allocation.
     pub(super) fn trim(&mut self, pool: &Pool) {
         let exact = self.to_vec();
         let lease = pool.budget().lease(exact.capacity() * OFFSET_BYTES);
@@ -96,7 +98,7 @@ impl Listed {
         }
     }
 
-    /// Leaves the memory to other rows, if it is the allocator's.
+    /// Recycles the memory if it was allocated rather than mapped.
     pub(super) fn recycle(&mut self, pool: &Pool) {
         if let Self::Allocated(starts, _) = self {
             pool.recycle_starts(std::mem::take(starts));

@@ -1,4 +1,4 @@
-//! Rows of runs in order, merged into chunks by the kernels.
+//! Sorted runs, merged into chunks by the kernels.
 //!
 //! ```text
 //! push_merged    two views      --> as many rows as a chunk takes, or one of them has
@@ -14,11 +14,11 @@ use crate::kernel::merge::{Hints, Several, Wrapped, merge, merge_varying};
 use crate::order::Rule;
 use crate::pool::Pool;
 
-/// Rows shorter than this in what is compared have no word for the two-way kernel.
+/// Shorter row bodies have no comparison word for the two-way kernel.
 const SHORTEST_BODY: usize = 8;
 
 impl Builder {
-    /// True if [`Builder::push_several`] does what the rule asks.
+    /// Returns true if [`Builder::push_several`] implements the rule.
     pub(crate) fn merges_runs(&self) -> bool {
         match self.layout.rule() {
             Rule::Keep => true,
@@ -28,14 +28,14 @@ impl Builder {
         }
     }
 
-    /// True if [`Builder::push_merged`] does what the rule asks, for rows that are as long as these.
+    /// Returns true if [`Builder::push_merged`] implements the rule for rows of this layout.
     pub(crate) fn merges_two(&self) -> bool {
         let least = self.layout.tail().len() + SHORTEST_BODY;
         self.merges_runs() && self.layout.stride().is_none_or(|stride| stride >= least)
     }
 
-    /// Appends the merge of rows `a` and `b`, until one of them is used up or a chunk is full. Returns
-    /// the rows that were used of each.
+    /// Appends the merge of rows `a` and `b`, until one of them is used up or a chunk is full.
+    /// Returns the rows consumed of each.
     #[inline]
     pub(crate) fn push_merged(
         &mut self,
@@ -65,8 +65,9 @@ impl Builder {
         Ok(merged.map_or((0, 0), |merged| (merged.a, merged.b)))
     }
 
-    /// Appends the merge of `runs`, each of which has rows, in order, in its first view and in its second.
-    /// Where a row has an equal, that is among them. False if the kernel does not take them.
+    /// Appends the merge of `runs`. Each run has sorted rows in its first view, continued in its
+    /// second. Equal rows are all within `runs`. Returns false if the kernel does not support the
+    /// views.
     pub(crate) fn push_several(
         &mut self,
         runs: &[[View<'_>; 2]],
@@ -99,7 +100,7 @@ impl Builder {
         Ok(true)
     }
 
-    /// Appends rows behind all others, of which none is their equal.
+    /// Appends rows after all others. The rows have no equals.
     pub(crate) fn append_run(&mut self, rows: View<'_>, range: Range<usize>) -> Result<()> {
         self.output.append_run(rows, range)
     }
@@ -109,7 +110,7 @@ impl Builder {
     }
 }
 
-/// What `of` makes of both views of each run, if it takes all of them.
+/// Applies `of` to both views of each run; `None` if it fails for one of them.
 fn both<'a, T>(runs: &[[View<'a>; 2]], of: impl Fn(View<'a>) -> Option<T>) -> Option<Vec<[T; 2]>> {
     runs.iter().map(|[first, second]| Some([of(*first)?, of(*second)?])).collect()
 }

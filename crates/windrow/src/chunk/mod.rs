@@ -1,4 +1,4 @@
-//! Chunks: sorted rows, the unit that is merged, spilled and handed over.
+//! Chunks: sorted rows, the unit of merging, spilling and transfer.
 //!
 //! ```text
 //! record batches --> chunker --staged, ordered--> builder --> output --> chunks     (resident)
@@ -6,9 +6,10 @@
 //!                                                                        pages: wherever they are
 //! ```
 //!
-//! Invariant: a chunk is not empty; its rows ascend strictly under the layout, tails aside; under
-//! the rules that keep one row of a key, no two rows have the same key, of which `last_known` has those that matter; no row has diffs that are all zero; it holds
-//! at most the pool's chunk size, or one row.
+//! Invariants: a chunk has at least one row. Its rows ascend strictly under the layout, tails
+//! ignored. Under the rules of one row per key, no two rows share a key; under `last_known`, a key
+//! has only the rows that fold into its final row. No row has diffs that are all zero. A chunk
+//! holds at most the pool's chunk size, or one row.
 
 mod arrange;
 mod block;

@@ -1,4 +1,4 @@
-//! Rows appended one behind the other, cut into chunks.
+//! Appends rows one after the other and cuts them into chunks.
 //!
 //! ```text
 //! append, append_run, merged_into  -->  | row | row | row |  --full--> chunk, chunk, ...
@@ -6,9 +6,9 @@
 //! pass  whole chunks as they are  ---------------------------------------+
 //! ```
 //!
-//! Chunks come out graded: any three neighbours together hold more than a chunk may, but for a few. So
-//! a chunk is passed on as it is if it would not fit behind what is there, or is half full; of smaller
-//! ones the first few are, and the others are copied.
+//! The output is graded: any three neighbouring chunks together exceed the chunk size, but for a
+//! few. So a chunk is passed on unchanged if it does not fit after the rows in the buffer, or is
+//! half full. Of smaller chunks, the first few are passed on and the rest are copied.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,29 +26,29 @@ use crate::kernel::prefetch::{Ahead, prefetch_row};
 use crate::order::Layout;
 use crate::pool::{Buffer, Pool};
 
-/// Small chunks of a run that are passed on rather than copied: two batches of one chunk each, which is
-/// what a few thousand rows have, are merged without a copy where they do not overlap.
+/// Small chunks of a run that are passed on rather than copied: two batches of one chunk each, the
+/// size of a few thousand rows, merge without a copy if they do not overlap.
 pub(crate) const FEW_SMALL: usize = 2;
 
-/// Rows that are copied before more memory is asked for.
+/// Rows copied between prefetches.
 const SOME: usize = 16;
-/// Bytes copied for each line of memory ahead that is asked for.
+/// Bytes copied for each prefetched cache line.
 const LINE: usize = 64;
 
-/// Chunks that are made, and the one that is being made.
+/// Finished chunks, and the current one.
 #[derive(Debug)]
 pub(super) struct Output {
     pool: Pool,
     stride: Option<usize>,
     buffer: Option<Buffer>,
     used: usize,
-    /// Where rows start, and where the last one ends; nothing if they have one length.
+    /// Row starts, then the end of the last row; empty if rows have one length.
     starts: Vec<u32>,
-    /// Chunks in the order in which they were made; there is mostly one at a time.
+    /// Finished chunks in order; mostly one at a time.
     done: SmallVec<[Arc<Chunk>; 1]>,
-    /// Small chunks that were passed on so far.
+    /// Small chunks passed on so far.
     small: usize,
-    /// Rows are written past the caches.
+    /// Whether rows are written past the caches.
     past_caches: bool,
 }
 
@@ -70,28 +70,28 @@ impl Output {
         &self.pool
     }
 
-    /// Writes rows past the caches from here on: there are more of them than those hold, and nobody is
-    /// about to read them.
+    /// Writes rows past the caches from now on. For output larger than the caches and not read
+    /// soon.
     pub(super) fn write_past_caches(&mut self) {
         self.past_caches = true;
     }
 
-    /// The next chunk that is full.
+    /// Returns the next full chunk.
     pub(super) fn take(&mut self) -> Option<Arc<Chunk>> {
         if self.done.is_empty() { None } else { Some(self.done.remove(0)) }
     }
 
-    /// True if there is a chunk to take.
+    /// Returns true if [`Output::take`] has a chunk.
     pub(super) fn is_full(&self) -> bool {
         !self.done.is_empty()
     }
 
-    /// Bytes that rows may still take in the buffer that is being filled.
+    /// Returns the free bytes of the current buffer.
     fn room(&self) -> usize {
         self.buffer.as_ref().map_or(0, |buffer| buffer.len() - self.used)
     }
 
-    /// Bytes that the starts of the rows take, and of `more`.
+    /// Returns the bytes of the row starts, with `more` further rows.
     fn start_bytes(&self, more: usize) -> usize {
         if self.stride.is_some() { 0 } else { (self.starts.len() - 1 + more) * OFFSET_BYTES }
     }
@@ -111,8 +111,8 @@ impl Output {
         Ok(())
     }
 
-    /// Appends rows of `block` in the order of `order`, up to the first for which `keep` is false;
-    /// returns how many. Memory `ahead` is asked for on the way.
+    /// Appends rows of `block` in the order of `order`, up to the first for which `keep` is false.
+    /// Returns their number. Prefetches memory `ahead`.
     #[inline]
     pub(super) fn append_while<'a>(
         &mut self,
@@ -125,7 +125,7 @@ impl Output {
             return self.append_varying(block, order, keep, ahead);
         };
         let stride = table.stride;
-        // Lines that are written in part cost more past the caches.
+        // Partially written lines cost more past the caches.
         let past = self.past_caches && order.len() >= SOME;
         let mut done = 0;
         while done < order.len() {
@@ -146,7 +146,7 @@ impl Output {
         Ok(done)
     }
 
-    /// As [`Output::append_while`], for rows that vary.
+    /// Does the same as [`Output::append_while`] for variable-length rows.
     fn append_varying<'a>(
         &mut self,
         block: impl Block<'a>,
@@ -171,7 +171,7 @@ impl Output {
         Ok(order.len())
     }
 
-    /// Appends some rows that vary; returns their bytes.
+    /// Appends some variable-length rows and returns their bytes.
     fn append_rows(&mut self, rows: &[&[u8]]) -> Result<usize> {
         let bytes = rows.iter().map(|row| row.len()).sum::<usize>();
         let fits = bytes + self.start_bytes(rows.len()) <= self.room();
@@ -187,13 +187,13 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Gives the row that was appended last another diff.
+    /// Replaces the diff of the last row.
     #[inline(always)]
     pub(super) fn set_diff(&mut self, diff: i64) {
         self.set_tail(&diff.to_le_bytes());
     }
 
-    /// Gives the row that was appended last another tail.
+    /// Replaces the tail of the last row.
     #[inline(always)]
     pub(super) fn set_tail(&mut self, tail: &[u8]) {
         let used = self.used;
@@ -202,7 +202,7 @@ impl Output {
         }
     }
 
-    /// Appends `range` of `rows` as they stand.
+    /// Appends `range` of `rows` in order.
     pub(super) fn append_run(&mut self, rows: View<'_>, mut range: Range<usize>) -> Result<()> {
         while !range.is_empty() {
             let mut fit = rows.fitting(range.clone(), self.room());
@@ -230,8 +230,8 @@ impl Output {
         Ok(())
     }
 
-    /// Lets `write` put rows of one length into the room that is left, at least `rows` of them; it
-    /// returns how many it wrote, and something for the caller.
+    /// Lets `write` fill the free bytes with fixed-length rows; there is space for at least `rows`
+    /// rows. `write` returns the number of rows and a result for the caller.
     pub(super) fn merged_into<R>(
         &mut self,
         stride: usize,
@@ -249,7 +249,7 @@ impl Output {
         Ok(Some(result))
     }
 
-    /// Lets `write` put rows that vary behind those that are there, with room for `len` bytes more.
+    /// Lets `write` append variable-length rows, with at least `len` bytes free.
     pub(super) fn varying_into<R>(
         &mut self,
         len: usize,
@@ -266,7 +266,7 @@ impl Output {
         Ok(Some(result))
     }
 
-    /// True if `chunk` is to be passed on as it is rather than copied, as it then has to be.
+    /// Returns true if the caller must [`Output::pass`] `chunk` on instead of copying it.
     pub(super) fn passes(&mut self, chunk: &Chunk) -> bool {
         let starts = if self.stride.is_some() { 0 } else { chunk.len() * OFFSET_BYTES };
         let graded = if self.used == 0 {
@@ -279,13 +279,13 @@ impl Output {
         graded || few
     }
 
-    /// Takes a chunk as it is, behind everything appended so far.
+    /// Appends a whole chunk without a copy.
     pub(super) fn pass(&mut self, chunk: Arc<Chunk>) {
         self.flush();
         self.done.push(chunk);
     }
 
-    /// Ships what is not full yet.
+    /// Closes the current chunk.
     pub(super) fn flush(&mut self) {
         let Some(buffer) = self.buffer.take() else { return };
         let used = std::mem::take(&mut self.used);

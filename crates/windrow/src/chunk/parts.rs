@@ -5,9 +5,11 @@
 //! words     fig              ham                    in which the first rows of parts differ, in memory
 //! read    | rows of part 0 | h |                    with the first row of the next one, which ends the last key
 //! ```
-//! A look-up of one key reads one part, of 4 KiB where a page has 64. All parts have as many rows, but for the last one.
+//! A look-up of one key reads one part: 4 KiB of a page of 64 KiB. All parts but the last have the
+//! same number of rows.
 //!
-//! Invariant: the words of first rows ascend; the rows of a part are those of the page, or it is an error.
+//! Invariant: the words of the first rows ascend. A part has the rows of its page, or reading it
+//! fails.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,18 +21,18 @@ use super::sought::{Sought, word_at};
 use crate::error::{Error, Result};
 use crate::pool::{Extent, Lease, Pool};
 
-/// The smallest chunks have so many parts; none has more bytes than what a disk reads at once.
+/// The smallest chunks have so many parts. A part has at most the bytes of one disk read.
 const PARTS: usize = 16;
 const MOST_BYTES: usize = 4 << 10;
 
-/// Rows of a page that stand together.
+/// Consecutive rows of a page.
 #[derive(Debug)]
 pub(crate) struct PartRows {
-    /// Those of the part, and the one behind it.
+    /// The rows of the part, then the first row of the next part.
     pub(crate) rows: Kept,
-    /// Which row of the page the first of them is.
+    /// Index of the first row in the page.
     pub(crate) first: usize,
-    /// Which part it is.
+    /// Number of the part.
     pub(crate) number: usize,
 }
 
@@ -39,18 +41,18 @@ pub(crate) struct PartRows {
 pub(super) enum Whereabouts {
     Nowhere,
     Part(usize),
-    /// Rows of several parts have the word that tells them apart.
+    /// A part starts with the word of the key, so words do not decide.
     Unknown,
 }
 
-/// Where in the image of a page the parts are.
+/// The positions of the parts in the image of a page.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// Bytes that all rows begin with.
+    /// The prefix of all rows.
     shared: Box<[u8]>,
-    /// Of the first row of each part, what is behind that.
+    /// The word after `shared` of the first row of each part.
     words: Box<[u64]>,
-    /// Rows of a part.
+    /// Rows per part.
     each: usize,
     /// Rows of the page.
     rows: usize,
@@ -58,18 +60,19 @@ pub(super) struct Parts {
     _lease: Lease,
 }
 
-/// How rows stand in an image.
+/// How an image stores rows.
 #[derive(Debug)]
 enum Form {
-    /// Of rows of `stride` bytes those `kept`, in which they differ; the others are in the head, unless all are kept.
+    /// Rows of `stride` bytes, reduced to the `kept` differing bytes. `head` holds the common
+    /// bytes; it is empty if all bytes are kept.
     Every { stride: usize, kept: usize, head: Box<[u8]> },
-    /// As they are: where the first row of each part starts, and the end of all.
+    /// Rows as they are: the start of the first row of each part, and the end of all rows.
     At(Box<[u32]>),
 }
 
 impl Parts {
-    /// The parts of `chunk`, whose `image` was written to a store; `ends` are its first row and its last. None if there is
-    /// only one.
+    /// Returns the parts of `chunk`, whose `image` is in the store; `ends` are its first and last
+    /// row. Returns `None` for a single part.
     pub(super) fn of(pool: &Pool, chunk: &Kept, ends: [&[u8]; 2], image: &[u8]) -> Option<Self> {
         let (rows, used) = (chunk.len(), chunk.bytes());
         let (form_of, kept_bytes) = match chunk.stride() {
@@ -108,7 +111,7 @@ impl Parts {
         Some(Self { shared: first[..shared].into(), words, each, rows, form, _lease })
     }
 
-    /// Where the first row of the page with `key` is.
+    /// Returns the part that has the first row with `key`, if the key is in the page.
     pub(super) fn find(&self, key: &[u8]) -> Whereabouts {
         if self.shared.starts_with(key) {
             return Whereabouts::Part(0);
@@ -129,12 +132,12 @@ impl Parts {
         }
     }
 
-    /// The rows of a part and the one behind it.
+    /// Returns the rows of a part and the row after it.
     fn range(&self, part: usize) -> Range<usize> {
         part * self.each..((part + 1) * self.each + 1).min(self.rows)
     }
 
-    /// The bytes of the image in which that is.
+    /// Returns the bytes of these rows in the image.
     pub(super) fn bytes(&self, part: usize) -> Range<usize> {
         match &self.form {
             Form::Every { kept, .. } => {
@@ -145,14 +148,14 @@ impl Parts {
         }
     }
 
-    /// The bytes of the image that say where the rows end, if they vary.
+    /// Returns the bytes of the row ends in the image, if rows vary.
     pub(super) fn ends(&self, part: usize) -> Option<Range<usize>> {
         let Form::At(starts) = &self.form else { return None };
         let (used, Range { start, end }) = (*starts.last()? as usize, self.range(part));
         Some(used + start * OFFSET_BYTES..used + end * OFFSET_BYTES)
     }
 
-    /// Reads a part from the `extent` that has the image.
+    /// Reads a part from the `extent` of the image.
     pub(super) fn read(&self, pool: &Pool, extent: &Extent, part: usize) -> Result<PartRows> {
         let rows = self.range(part);
         let chunk = match &self.form {
@@ -194,13 +197,13 @@ impl Parts {
     }
 }
 
-/// Where the row before number `row` ends, as `ends` has it.
+/// Returns the end of the row before row `row`, read from `ends`.
 fn end_before(ends: &[u8], row: usize) -> u32 {
     let Some(before) = row.checked_sub(1) else { return 0 };
     ends.as_chunks::<OFFSET_BYTES>().0.get(before).map_or(0, |&end| u32::from_le_bytes(end))
 }
 
-/// An error of what was read from a store.
+/// Returns the error for bytes read from a store.
 pub(super) fn corrupt(message: &str) -> Error {
     Error::Corrupt { place: "spilled chunk".into(), message: message.into() }
 }
@@ -214,7 +217,7 @@ mod tests {
     use super::*;
     use crate::pool::{Codec, SpillTo};
 
-    /// A chunk of `rows`, which ascend.
+    /// Makes a chunk of `rows`, which ascend.
     fn chunk_of(pool: &Pool, rows: &[Vec<u8>], fixed: bool) -> Kept {
         let bytes = rows.concat();
         let buffer = pool.small_buffer(&bytes);
@@ -244,7 +247,7 @@ mod tests {
                     if fixed {
                         row.resize(12, 1);
                     }
-                    // A time and a diff, which all have.
+                    // A time and a diff, common to all rows.
                     [&shared[..], &row, &[7; 16]].concat()
                 })
                 .collect();

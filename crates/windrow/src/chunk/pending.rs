@@ -1,12 +1,12 @@
-//! Small record batches, put together before they are encoded.
+//! Small record batches, concatenated before encoding.
 //!
 //! ```text
 //! push  [16 rows] [16 rows] [16 rows] ...  -->  [ some thousand rows ]  --> encoder
 //! ```
 //!
-//! To resolve the columns of a record batch takes as long as to encode hundreds of rows, to copy them
-//! hardly anything. Only plain columns without nulls wait here: whatever could be refused is refused
-//! when it is pushed.
+//! Resolving the columns of a record batch takes as long as encoding hundreds of rows; copying its
+//! rows costs hardly anything. Only plain columns without nulls wait here, so invalid values are
+//! refused at once.
 
 use std::sync::Arc;
 
@@ -17,25 +17,26 @@ use arrow_select::concat::concat_batches;
 use crate::error::Result;
 use crate::order::Layout;
 
-/// Longer record batches do not wait.
+/// Longer record batches are encoded at once.
 const MOST_ROWS: usize = 512;
-/// Rows that are encoded at once: their columns stay in the second-level cache.
+/// Rows encoded together: their columns stay in the second-level cache.
 const ROWS: usize = 4096;
-/// Bytes that all columns together hold on to at the most; these are outside of the budget.
+/// Most bytes held by all waiting columns. The budget does not count these bytes.
 const BYTES: usize = 256 << 10;
 
-/// Record batches that wait, one behind the other in the input.
+/// Waiting record batches, consecutive in the input.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     batches: Vec<RecordBatch>,
     rows: usize,
     bytes: usize,
-    /// The place in the input of the first row.
+    /// Position of the first row in the input.
     sequence: u64,
 }
 
 impl Pending {
-    /// Takes `batch` in, whose first row has place `sequence`, if that is worth while and there is room.
+    /// Takes `batch`, whose first row has position `sequence`, if concatenation pays and there is
+    /// capacity. Returns true if the batch was taken.
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`].
@@ -74,10 +75,10 @@ impl Pending {
         Ok(true)
     }
 
-    /// All that waits as one record batch, and the place of its first row.
+    /// Returns all waiting rows as one record batch, and the position of the first row.
     ///
     /// # Errors
-    /// [`crate::Error::Arrow`], if they do not go together.
+    /// [`crate::Error::Arrow`], if the batches cannot be concatenated.
     pub(super) fn take(&mut self) -> Result<Option<(RecordBatch, u64)>> {
         let batches = std::mem::take(&mut self.batches);
         (self.rows, self.bytes) = (0, 0);
@@ -90,7 +91,7 @@ impl Pending {
     }
 }
 
-/// True if copying a column of this type is no more than copying its bytes.
+/// Returns true if copying a column of this type is only copying its bytes.
 fn plain(data_type: &DataType) -> bool {
     use DataType::{Binary, FixedSizeBinary, LargeBinary, LargeUtf8, Utf8};
     data_type.is_primitive()

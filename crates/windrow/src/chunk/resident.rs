@@ -20,16 +20,16 @@ use crate::kernel::prefetch::prefetch_all;
 use crate::order::Layout;
 use crate::pool::{Buffer, Pool};
 
-/// Bytes that the start of a row takes when a chunk is spilled.
+/// Bytes of a row start in a spilled chunk.
 pub(crate) const OFFSET_BYTES: usize = 4;
-/// Bytes at the start of a chunk, or of its last row, that a merge reads before its own prefetches
+/// Bytes at the start of a chunk, and of its last row, that a merge reads before its own prefetches
 /// are ahead of it.
 const FIRST_LOOK: usize = 2 << 10;
-/// A chunk is moved into memory of its own size if it fills less than one part in so many of what it is in, and
-/// takes no more than these bytes, which glibc has at hand.
+/// A chunk moves into a buffer of its own size if it fills less than one `TRIM_BELOW`th of its
+/// buffer and takes at most `MOST_TRIMMED` bytes, a size that glibc allocates quickly.
 const TRIM_BELOW: usize = 4;
 const MOST_TRIMMED: usize = 64 << 10;
-/// Bytes of a row, on average, beside which a copy of its start is nothing.
+/// Average bytes of a row from which on copies of the row starts are negligible.
 const LONG_ROW: usize = 1 << 10;
 
 /// Where the rows of a chunk start.
@@ -43,23 +43,23 @@ enum Places {
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pool: Pool,
-    /// Taken when the chunk drops, to be recycled.
+    /// Taken by `drop`, to be recycled.
     buffer: Option<Buffer>,
-    /// Bytes before the rows, if they have one length: rows that were let go.
+    /// Bytes of released rows before the first row; 0 unless rows have one length.
     gone: usize,
     /// Bytes of the rows.
     used: usize,
     places: Places,
-    /// Whether the starts stand behind the rows, too.
+    /// Whether the buffer also holds the starts, after the rows.
     written: bool,
-    /// Found when first asked for.
+    /// Times, computed on first use.
     times: OnceLock<TimeCodes>,
-    /// Which keys there are, once somebody had it made.
+    /// The filter of the keys, if one was made.
     filter: OnceLock<Arc<Filter>>,
 }
 
 impl Chunk {
-    /// A chunk of rows of `stride` bytes, in the first `used` bytes of `buffer`.
+    /// Makes a chunk of rows of `stride` bytes, in the first `used` bytes of `buffer`.
     pub(super) fn strided(pool: &Pool, buffer: Buffer, used: usize, stride: usize) -> Self {
         debug_assert!(used > 0 && used.is_multiple_of(stride), "whole rows, at least one");
         let places = Places::Every(stride);
@@ -69,12 +69,13 @@ impl Chunk {
         Self { pool, buffer, gone: 0, used, places, written: false, times, filter }
     }
 
-    /// A chunk of rows that start at `starts`, the last of which is the end, as [`Listed::take`] has them.
+    /// Makes a chunk of variable-length rows. `starts` has the start of each row and the end; see
+    /// [`Listed::take`].
     pub(super) fn varying(pool: &Pool, buffer: Buffer, starts: &mut Vec<u32>) -> Self {
         Self::listed(pool, buffer, Listed::take(pool, starts))
     }
 
-    /// The same, of starts that are kept already.
+    /// Makes a chunk of variable-length rows with stored starts.
     pub(super) fn listed(pool: &Pool, buffer: Buffer, starts: Listed) -> Self {
         debug_assert!(starts.len() > 1, "a chunk is not empty");
         let used = *starts.last().unwrap_or(&0) as usize;
@@ -88,7 +89,8 @@ impl Chunk {
         chunk
     }
 
-    /// True if more is leased than the budget has: all that could leave has left, and this chunk is one of those held.
+    /// Returns true if leases exceed the budget: all evictable memory has left, and this chunk is
+    /// part of the pinned rest.
     pub(crate) fn is_beyond_limit(&self) -> bool {
         self.pool.budget().used() > self.pool.budget().limit()
     }
@@ -102,12 +104,12 @@ impl Chunk {
         View { bytes, starts }
     }
 
-    /// The bytes from the first row on, so many.
+    /// Returns the bytes from the first row on, up to `end`.
     fn bytes_up_to(&self, end: usize) -> &[u8] {
         self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.gone..][..end])
     }
 
-    /// Lets the first `rows` go, if rows have one length: their memory stays with the chunk.
+    /// Releases the first `rows` rows if rows have one length. Their memory stays with the chunk.
     pub(crate) fn let_go(&mut self, rows: usize) -> bool {
         let Some(stride) = self.stride() else { return false };
         let bytes = rows * stride;
@@ -117,8 +119,8 @@ impl Chunk {
         true
     }
 
-    /// Moves the rows into as much memory as they take, if they have less than a quarter of what they are in: batches of
-    /// a few rows can be many.
+    /// Moves the rows into an exactly sized buffer if they fill less than a quarter of their
+    /// buffer: batches of a few rows can be many.
     pub(crate) fn trim(&mut self) {
         let starts = match &self.places {
             Places::Every(_) => 0,
@@ -141,8 +143,8 @@ impl Chunk {
         }
     }
 
-    /// The rows without their last `behind` bytes, of which each has more or all have some before them, in as much memory
-    /// as they take; none if nobody has that to spare.
+    /// Copies the rows, each shortened by `behind` bytes, into an exactly sized buffer. Returns
+    /// `None` if no byte is left or the budget has no memory to spare.
     pub(super) fn without_ends(&self, behind: usize) -> Option<Self> {
         let rows = self.rows();
         let used = self.used - rows.len() * behind;
@@ -169,7 +171,7 @@ impl Chunk {
         Some(short.with_times(self.known_times()).with_filter(self.filter()))
     }
 
-    /// The rows with `end` behind each: undoes [`Chunk::without_ends`].
+    /// Copies the rows with `end` appended to each: reverses [`Chunk::without_ends`].
     pub(super) fn with_ends(&self, end: &[u8]) -> Result<Self> {
         let used = self.used + self.len() * end.len();
         let mut starts = self.starts_with_ends(end);
@@ -182,7 +184,7 @@ impl Chunk {
         Ok(whole.with_times(self.known_times()).with_filter(self.filter()))
     }
 
-    /// As [`Chunk::image`], with `end` behind each row.
+    /// Returns [`Chunk::image`] with `end` appended to each row.
     pub(super) fn image_with_ends(&self, end: &[u8]) -> Vec<u8> {
         let used = self.used + self.len() * end.len();
         let starts = self.starts_with_ends(end);
@@ -204,29 +206,29 @@ impl Chunk {
         }
     }
 
-    /// Where rows with `end` behind each start; nothing if they have one length.
+    /// Returns the row starts with `end` appended to each row; empty if rows have one length.
     fn starts_with_ends(&self, end: &[u8]) -> Vec<u32> {
         self.copied_starts(|row, start| start + row * end.len())
     }
 
-    /// The starts, each as `moved` has it.
+    /// Returns the starts, each mapped by `moved`.
     fn copied_starts(&self, moved: impl Fn(usize, usize) -> usize) -> Vec<u32> {
         let Places::At(starts) = &self.places else { return Vec::new() };
         let moved = |(row, &start): (usize, &u32)| moved(row, start as usize) as u32;
         starts.iter().enumerate().map(moved).collect()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows().len()
     }
 
-    /// Bytes that the rows take.
+    /// Returns the bytes of the rows.
     pub(crate) fn bytes(&self) -> usize {
         self.used
     }
 
-    /// Bytes of memory that the chunk holds.
+    /// Returns the bytes of memory that the chunk holds.
     pub(crate) fn leased_bytes(&self) -> usize {
         let starts = match &self.places {
             Places::Every(_) => 0,
@@ -235,7 +237,7 @@ impl Chunk {
         self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + starts
     }
 
-    /// Prefetches what a merge looks at first: the first rows, and the last one.
+    /// Prefetches what a merge reads first: the first rows and the last one.
     pub(crate) fn prefetch(&self) {
         let rows = self.rows();
         for bytes in [rows.bytes, rows.last()] {
@@ -243,7 +245,7 @@ impl Chunk {
         }
     }
 
-    /// The least and the greatest time code of the rows, whose times take `width` bytes.
+    /// Returns the least and the greatest time code of the rows, whose times take `width` bytes.
     pub(crate) fn times(&self, layout: &Layout, width: usize) -> TimeCodes {
         *self.times.get_or_init(|| {
             let (rows, tail) = (self.rows(), layout.tail().len());
@@ -252,12 +254,12 @@ impl Chunk {
         })
     }
 
-    /// The times, if they were found already.
+    /// Returns the times if they were computed before.
     pub(super) fn known_times(&self) -> Option<TimeCodes> {
         self.times.get().copied()
     }
 
-    /// The same with times that are known.
+    /// Sets known times.
     pub(super) fn with_times(self, times: Option<TimeCodes>) -> Self {
         if let Some(times) = times {
             let _first = self.times.set(times);
@@ -265,7 +267,7 @@ impl Chunk {
         self
     }
 
-    /// Has a filter made of the keys, unless there is one or the rows are few.
+    /// Makes a filter of the keys, unless the chunk has a filter or too few rows.
     pub(crate) fn make_filter(&self, layout: &Layout) {
         if self.filter.get().is_none()
             && let Some(filter) = Filter::of(layout, &self.pool, self.rows())
@@ -274,12 +276,12 @@ impl Chunk {
         }
     }
 
-    /// The filter, if it was made.
+    /// Returns the filter, if one was made.
     pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
         self.filter.get()
     }
 
-    /// The same with a filter that was made before.
+    /// Sets a filter that was made before.
     pub(super) fn with_filter(self, filter: Option<&Arc<Filter>>) -> Self {
         if let Some(filter) = filter {
             let _first = self.filter.set(Arc::clone(filter));
@@ -287,7 +289,7 @@ impl Chunk {
         self
     }
 
-    /// The length that all rows have, if it is one.
+    /// Returns the length of the rows, if all have the same.
     pub(super) fn stride(&self) -> Option<usize> {
         match self.places {
             Places::Every(stride) => Some(stride),
@@ -295,7 +297,7 @@ impl Chunk {
         }
     }
 
-    /// Writes the starts behind the rows, so that all the chunk is stands in one place.
+    /// Writes the starts after the rows, so the whole image is contiguous.
     pub(super) fn write_starts(&mut self) {
         let (Places::At(starts), Some(buffer)) = (&self.places, &mut self.buffer) else { return };
         let end = self.used + (starts.len() - 1) * OFFSET_BYTES;
@@ -305,7 +307,7 @@ impl Chunk {
         }
     }
 
-    /// The bytes that a store keeps: the rows, and where they end if their lengths differ.
+    /// Returns the bytes for the store: the rows, and their ends if lengths differ.
     pub(super) fn image(&self) -> Cow<'_, [u8]> {
         let rows = self.rows().bytes;
         let Places::At(starts) = &self.places else { return Cow::Borrowed(rows) };

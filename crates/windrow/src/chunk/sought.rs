@@ -1,21 +1,21 @@
-//! A key that is looked up among sorted rows, by the word in which they differ first.
+//! A probe key among sorted rows, compared by the first word in which the rows differ.
 //!
 //! ```text
 //! shared by all rows   | word: 8 bytes   | the rest
 //! row                  | http://e        | xample.org/pear ...          the words decide, mostly
 //! key                  | http://e        | xample.org/plum              where they are equal, all bytes do
 //! ```
-//! A word is a number that compares as its bytes do, with zeros behind the end of what is shorter. Rows are found by a
-//! guess where the word stands between others, and by steps from there that double: as few as two rows are read where
-//! keys are spread evenly, and twice a binary search's at the worst.
+//! A word is a big-endian number, so it compares as its bytes do; shorter rows are padded with
+//! zeros. A search interpolates the word's position, then moves in doubling steps (galloping).
+//! Evenly spread keys cost as few as two row reads; the worst case costs twice a binary search.
 //!
-//! Invariant: of two rows, the one with the smaller word comes first.
+//! Invariant: a row with a smaller word sorts first.
 
 use std::ops::Range;
 
 use super::view::View;
 
-/// The eight bytes of `bytes` from `at` on, as a number; zeros are behind their end.
+/// Returns the eight bytes of `bytes` from `at` on as a number, padded with zeros.
 #[inline(always)]
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -31,27 +31,27 @@ fn padded(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// A key as it is looked for among rows that share their first bytes.
+/// A probe key among rows with a common prefix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sought<'a> {
     key: &'a [u8],
-    /// Where words stand.
+    /// Offset of the word in a row.
     at: usize,
     /// The least word of a row with the key.
     low: u64,
-    /// The greatest.
+    /// The greatest word of a row with the key.
     high: u64,
-    /// Equal words do not tell equal keys.
+    /// Whether rows with equal words may have different keys.
     inexact: bool,
 }
 
 impl<'a> Sought<'a> {
-    /// `key` among rows that begin with `shared`.
+    /// Prepares `key` for rows that start with `shared`.
     #[inline(always)]
     pub(crate) fn new(key: &'a [u8], shared: &[u8]) -> Self {
         let at = shared.len();
         if at > 0 && !key.starts_with(shared) {
-            // It stands before all rows, or behind them.
+            // The key sorts before or after all rows.
             let low = if key < shared { 0 } else { u64::MAX };
             return Self { key, at, low, high: u64::MAX, inexact: true };
         }
@@ -61,30 +61,30 @@ impl<'a> Sought<'a> {
         Self { key, at, low, high, inexact: key.len() > at + 8 }
     }
 
-    /// What is looked for.
+    /// Returns the key.
     pub(crate) fn key(&self) -> &'a [u8] {
         self.key
     }
 
-    /// The least word of a row with the key.
+    /// Returns the least word of a row with the key.
     #[inline(always)]
     pub(crate) fn word(&self) -> u64 {
         self.low
     }
 
-    /// True if rows with this word stand behind all with the key.
+    /// Returns true if rows with this word sort after all rows with the key.
     #[inline(always)]
     pub(crate) fn ends_before(&self, word: u64) -> bool {
         word > self.high
     }
 
-    /// True if the rows with equal words have to be compared in full.
+    /// Returns true if rows with equal words need a full comparison.
     #[inline(always)]
     pub(crate) fn is_inexact(&self) -> bool {
         self.inexact
     }
 
-    /// True if `row`, which has `word`, stands before all with the key.
+    /// Returns true if `row`, which has `word`, sorts before all rows with the key.
     #[inline(always)]
     pub(crate) fn is_behind<'r>(&self, word: u64, row: impl FnOnce() -> &'r [u8]) -> bool {
         word < self.low || self.inexact && word == self.low && row() < self.key
@@ -95,7 +95,7 @@ impl<'a> Sought<'a> {
         self.is_behind(rows.word(index, self.at), || rows.row(index))
     }
 
-    /// True if row `index` has the key.
+    /// Returns true if row `index` has the key.
     #[inline(always)]
     pub(crate) fn is(&self, rows: View<'_>, index: usize) -> bool {
         let word = rows.word(index, self.at);
@@ -104,8 +104,8 @@ impl<'a> Sought<'a> {
             && (!self.inexact || rows.row(index).starts_with(self.key))
     }
 
-    /// A place near which the key is, told by the row at `guess`, if the words of `rows` ascend evenly from `first` to
-    /// `last`.
+    /// Interpolates the key's position from the row at `guess`, if the words of `rows` ascend
+    /// evenly from `first` to `last`.
     #[inline]
     pub(crate) fn closer(&self, rows: View<'_>, guess: usize, [first, last]: [u64; 2]) -> usize {
         let (word, greatest) = (rows.word(guess, self.at), rows.len() - 1);
@@ -117,8 +117,8 @@ impl<'a> Sought<'a> {
         }
     }
 
-    /// The first of `rows` that does not stand before the key, looked for from `guess` on, both ways; their number if all
-    /// do.
+    /// Returns the first of `rows` that does not sort before the key, or the number of rows.
+    /// Searches both ways from `guess`.
     #[inline]
     pub(crate) fn find(&self, rows: View<'_>, guess: usize) -> usize {
         let below = |index| self.is_behind_row(rows, index);
@@ -133,7 +133,7 @@ impl<'a> Sought<'a> {
         self.bisect(rows, (high + 1).saturating_sub(step)..high)
     }
 
-    /// As [`Sought::find`], where all rows before `from` stand before the key.
+    /// Does the same as [`Sought::find`] if all rows before `from` sort before the key.
     #[inline]
     pub(crate) fn find_ahead(&self, rows: View<'_>, from: usize) -> usize {
         let (len, mut low, mut step) = (rows.len(), from, 1);
@@ -145,7 +145,7 @@ impl<'a> Sought<'a> {
         self.bisect(rows, low..(low + step - 1).min(len))
     }
 
-    /// The first row of `range` that does not stand before the key; its end if all do.
+    /// Returns the first row of `range` that does not sort before the key, or the end.
     #[inline]
     fn bisect(&self, rows: View<'_>, range: Range<usize>) -> usize {
         let Range { start: mut low, end: mut high } = range;
@@ -160,7 +160,8 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// Where a word stands among `count` rows whose words ascend evenly from `first` to `last`.
+/// Interpolates the position of a word among `count` rows whose words ascend evenly from `first` to
+/// `last`.
 #[inline(always)]
 pub(crate) fn between(word: u64, [first, last]: [u64; 2], count: usize) -> usize {
     if word <= first {

@@ -1,4 +1,4 @@
-//! A buffer that is being filled: rows in the order in which they came.
+//! A write buffer: encoded rows in the order of arrival.
 //!
 //! ```text
 //! buffer   | row | row | row | row | row |      room |
@@ -15,7 +15,7 @@ use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
 use crate::rows::{Encoder, Prepared, key_len};
 
-/// Bytes of rows that are looked at together whether they are in order, while the first-level cache holds them.
+/// Bytes of rows whose order is checked together, while the first-level cache holds them.
 const LOOK_BYTES: usize = 8 << 10;
 
 #[derive(Debug)]
@@ -23,17 +23,16 @@ pub(super) struct Staged {
     pub(super) buffer: Buffer,
     pub(super) used: usize,
     pub(super) rows: usize,
-    /// Where rows start, and where the last one ends; nothing if they have one length.
+    /// Row starts, then the end of the last row; empty if rows have one length.
     pub(super) starts: Vec<u32>,
-    /// The first so many rows are in order, and the rule would leave them as they are; nothing if those behind
-    /// are not.
+    /// Number of leading rows in order and unaffected by the rule; `None` after a row out of order.
     ordered: Option<usize>,
-    /// Bytes of the rows that were looked at for that.
+    /// Bytes of rows whose order was checked.
     looked: usize,
 }
 
 impl Staged {
-    /// An empty one, with room for a row of `len` bytes at the least.
+    /// Returns an empty buffer with capacity for at least a row of `len` bytes.
     pub(super) fn new(layout: &Layout, pool: &Pool, len: usize) -> Result<Self> {
         let buffer = pool.buffer(len)?;
         let starts = if layout.stride().is_some() { Vec::new() } else { pool.starts() };
@@ -45,7 +44,7 @@ impl Staged {
         View { bytes: &self.buffer[..self.used], starts }
     }
 
-    /// Writes as many of `rows` as there is room for; how many.
+    /// Encodes as many of `rows` as fit and returns their number.
     pub(super) fn write(
         &mut self,
         layout: &Layout,
@@ -74,7 +73,7 @@ impl Staged {
         fit
     }
 
-    /// Copies as many of `rows`, which are rows of `layout`, as there is room for; how many.
+    /// Copies as many of `rows`, which are rows of `layout`, as fit, and returns their number.
     pub(super) fn copy(&mut self, layout: &Layout, rows: View<'_>) -> usize {
         let (room, used) = (self.buffer.len(), self.used);
         let fit = match layout.stride() {
@@ -98,7 +97,7 @@ impl Staged {
         fit
     }
 
-    /// Counts rows that were written, up to byte `end`.
+    /// Counts `rows` written rows, which end at byte `end`.
     fn add(&mut self, layout: &Layout, rows: usize, end: usize) {
         (self.used, self.rows) = (end, self.rows + rows);
         if self.used - self.looked >= LOOK_BYTES {
@@ -106,7 +105,7 @@ impl Staged {
         }
     }
 
-    /// Looks at the rows behind those that are known to be in order: true if they go on so.
+    /// Checks the order of rows added since the last check. Returns true if all rows are in order.
     pub(super) fn look(&mut self, layout: &Layout) -> bool {
         if let Some(known) = self.ordered
             && known < self.rows
@@ -118,7 +117,7 @@ impl Staged {
         self.ordered.is_some()
     }
 
-    /// The rows as they are, which are in order, as a chunk; nothing if there are none.
+    /// Turns the rows, which are in order, into a chunk; `None` if there are none.
     pub(super) fn into_chunk(mut self, layout: &Layout, pool: &Pool) -> Option<Chunk> {
         if self.rows == 0 {
             self.recycle(pool);
@@ -136,7 +135,7 @@ impl Staged {
     }
 }
 
-/// True if every row sorts before the next one, tails aside, and, with `diffs`, none has a diff of zero.
+/// Returns true if the rows ascend strictly, tails ignored, and, with `diffs`, no diff is zero.
 fn ascend(rows: View<'_>, tail: usize, diffs: bool) -> bool {
     let all = 0..rows.len();
     match rows.strided(all.clone(), tail) {
@@ -145,8 +144,8 @@ fn ascend(rows: View<'_>, tail: usize, diffs: bool) -> bool {
     }
 }
 
-/// True if rows are in order and the rule would leave them as they are. Rows in no order are found
-/// out by the first few.
+/// Returns true if rows are in order and unaffected by the rule. The first few rows expose unsorted
+/// input.
 fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
     let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
     if sums && !layout.tail().is_one_sum() {

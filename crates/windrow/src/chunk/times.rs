@@ -8,7 +8,7 @@ use crate::order::Layout;
 use crate::order::code::OrderedCode;
 use crate::time::{MOST_TIME_BYTES, Time};
 
-/// The code of a time, with zeros behind it.
+/// The code of a time, padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TimeCode([u8; MOST_TIME_BYTES]);
 
@@ -19,7 +19,7 @@ impl TimeCode {
         Self(bytes)
     }
 
-    /// The time, of a layout whose times are `T`.
+    /// Decodes the time of a layout whose times are `T`.
     pub(crate) fn time<T: Time>(&self) -> T {
         T::decode(&self.0[..T::WIDTH])
     }
@@ -28,7 +28,7 @@ impl TimeCode {
 /// The least and the greatest time code of some rows.
 pub(crate) type TimeCodes = [TimeCode; 2];
 
-/// Those of rows whose times take `width` bytes, of which there are some.
+/// Returns the least and the greatest of `codes`, each of `width` bytes. `codes` is not empty.
 pub(super) fn time_codes<'a>(width: usize, codes: impl Iterator<Item = &'a [u8]>) -> TimeCodes {
     if width > size_of::<u64>() {
         let (mut least, mut greatest): (Option<&[u8]>, &[u8]) = (None, &[]);
@@ -46,7 +46,7 @@ pub(super) fn time_codes<'a>(width: usize, codes: impl Iterator<Item = &'a [u8]>
     [least, greatest].map(|code| TimeCode::of(&code.to_be_bytes()[size_of::<u64>() - width..]))
 }
 
-/// Bytes of the time of a row; 0 if it has none.
+/// Returns the bytes of a row's time; 0 if rows have no time.
 pub(crate) fn time_width(layout: &Layout) -> usize {
     let data_type = |column| layout.schema().field(column).data_type();
     layout
@@ -55,19 +55,19 @@ pub(crate) fn time_width(layout: &Layout) -> usize {
         .map_or(0, OrderedCode::width)
 }
 
-/// Bytes behind the value of a row: of its time and its diffs.
+/// Returns the bytes after the value of a row: its time and its diffs.
 pub(crate) fn end_width(layout: &Layout) -> usize {
     time_width(layout) + layout.tail().len()
 }
 
-/// The time of a row, which takes `width` bytes before the last `tail` ones.
+/// Returns the time of a row: `width` bytes before the last `tail` bytes.
 #[inline(always)]
 pub(crate) fn time_of(row: &[u8], width: usize, tail: usize) -> &[u8] {
     let end = row.len() - tail;
     &row[end - width..end]
 }
 
-/// Up to eight bytes as a number that has their order.
+/// Returns up to eight bytes as a number of the same order.
 #[inline(always)]
 fn number_of(bytes: &[u8]) -> u64 {
     if let Ok(bytes) = bytes.try_into() {

@@ -1,4 +1,4 @@
-//! Rows of one layout, a view into a buffer.
+//! A view of rows of one layout in a buffer.
 //!
 //! ```text
 //! stride   | row 0 | row 1 | row 2 |          row i starts at i * stride
@@ -13,13 +13,13 @@ use crate::kernel::merge::{Strided, Varying};
 /// Where rows start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Starts<'a> {
-    /// Every so many bytes.
+    /// Fixed-length rows of so many bytes.
     Every(usize),
-    /// At these bytes; one entry more than rows.
+    /// Start positions in bytes, and the end: one entry more than rows.
     At(&'a [u32]),
 }
 
-/// Rows, one behind the other.
+/// Consecutive rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub(crate) bytes: &'a [u8],
@@ -34,7 +34,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Where row `index` starts; the end of the rows, if it is their number.
+    /// Returns the start of row `index`, or the end of all rows if `index` is their number.
     #[inline(always)]
     pub(crate) fn start(&self, index: usize) -> usize {
         match self.starts {
@@ -48,13 +48,13 @@ impl<'a> View<'a> {
         &self.bytes[self.start(index)..self.start(index + 1)]
     }
 
-    /// The eight bytes of row `index` from `at` on, as a number; zeros are behind its end.
+    /// Returns the eight bytes of row `index` from `at` on as a number, padded with zeros.
     #[inline(always)]
     pub(crate) fn word(&self, index: usize, at: usize) -> u64 {
         word_at(self.row(index), at)
     }
 
-    /// The last row. There is one.
+    /// Returns the last row. The view must not be empty.
     #[inline(always)]
     pub(crate) fn last(&self) -> &'a [u8] {
         let end = self.bytes.len();
@@ -64,12 +64,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The rows of `range`, as they stand.
+    /// Returns the bytes of the rows of `range`.
     pub(crate) fn span(&self, range: Range<usize>) -> &'a [u8] {
         &self.bytes[self.start(range.start)..self.start(range.end)]
     }
 
-    /// The rows of `range`, as rows of their own.
+    /// Returns the view of the rows of `range`.
     pub(crate) fn part(&self, range: Range<usize>) -> Self {
         match self.starts {
             Starts::Every(_) => Self { bytes: self.span(range), starts: self.starts },
@@ -79,7 +79,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The first row of `range` for which `below` is false, which it stays; the end if there is none.
+    /// Returns the first row of `range` for which `below` is false, by binary search; the end if
+    /// there is none.
     pub(crate) fn partition_point(
         &self,
         range: Range<usize>,
@@ -97,7 +98,7 @@ impl<'a> View<'a> {
         low
     }
 
-    /// How many rows of `range`, from its start, take at most `bytes`.
+    /// Returns how many rows from the start of `range` fit into `bytes`.
     pub(crate) fn fitting(&self, range: Range<usize>, bytes: usize) -> usize {
         match self.starts {
             Starts::Every(stride) => (bytes / stride).min(range.len()),
@@ -109,7 +110,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The rows of `range` for the kernels of rows of one length, if that is what they are.
+    /// Returns the rows of `range` for the kernels of fixed-length rows; `None` if rows vary.
     pub(crate) fn strided(&self, range: Range<usize>, tail: usize) -> Option<Strided<'a>> {
         match self.starts {
             Starts::Every(stride) => {
@@ -119,7 +120,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The bytes and where rows start in them, if that is written down.
+    /// Returns the bytes and the row starts, if rows vary.
     pub(crate) fn listed(&self) -> Option<(&'a [u8], &'a [u32])> {
         match self.starts {
             Starts::Every(_) => None,
@@ -127,7 +128,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The rows of `range` for the merge of rows that vary, if that is what they are.
+    /// Returns the rows of `range` for the merge of variable-length rows; `None` if rows have one
+    /// length.
     pub(crate) fn varying(&self, range: Range<usize>, tail: usize) -> Option<Varying<'a>> {
         match self.starts {
             Starts::Every(_) => None,

@@ -1,15 +1,15 @@
-//! Sums that did not fit, until all of their parts have met.
+//! Overflow carries of sums, kept until all diffs of a row have met.
 //!
-//! Whether the diffs of a row add up to more than 64 bits hold must not depend on which of them meet
-//! first. So a sum that does not fit wraps, as a sum modulo 2^64 does, which is the same in any order;
-//! and it is noted here, for the row, how many times 2^64 are missing:
+//! Whether the diffs of a row exceed 64 bits must not depend on the order of merges. So an
+//! overflowing sum wraps modulo 2^64, with the same result in any order, and `Wraps` counts for the
+//! row how many times 2^64 are missing:
 //!
 //! ```text
 //! all diffs of the row  =  the diff that is stored (0 if there is none)  +  2^64 * noted
 //! ```
 //!
-//! When everything has been merged, a row with a note is one whose sum does not fit. Nearly always
-//! there is no note at all.
+//! After the last merge, the sum of a row with a note does not fit. Most inputs cause no notes at
+//! all.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +21,10 @@ use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::pool::{Lease, Pool};
 
-/// What a note takes beside the bytes of its row, about.
+/// Approximate bytes of a note beside the bytes of its row.
 const NOTE_BYTES: usize = 96;
 
-/// Notes of sums that wrapped. Cheap to clone; all clones are the same.
+/// Overflow notes. Cheap to clone; all clones share the notes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wraps {
     inner: Arc<Inner>,
@@ -32,14 +32,14 @@ pub(crate) struct Wraps {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// True once there was a note: what every sum looks at first.
+    /// True after the first note; every sum checks this flag first.
     any: AtomicBool,
     notes: Mutex<BTreeMap<Vec<u8>, Note>>,
 }
 
 #[derive(Debug)]
 struct Note {
-    /// Of each lane, up to the last one that is not zero.
+    /// Overflow carries of each lane, up to the highest lane noted.
     wraps: SmallVec<[i64; 1]>,
     _lease: Lease,
 }
@@ -49,7 +49,8 @@ impl Wraps {
         self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a sum of the row `body` (without its diffs), in a lane, is `wraps` times 2^64 more than stored.
+    /// Records that a sum of the row `body` (without its diffs), in a lane, is `wraps` times 2^64
+    /// more than stored.
     #[cold]
     pub(crate) fn note(&self, pool: &Pool, body: &[u8], lane: usize, wraps: i64) {
         self.inner.any.store(true, Ordering::Release);
@@ -73,17 +74,17 @@ impl Wraps {
         }
     }
 
-    /// True if there may be notes.
+    /// Returns true if there may be notes.
     pub(crate) fn any(&self) -> bool {
         self.inner.any.load(Ordering::Acquire)
     }
 
-    /// True if the sum of the row `body` is not what is stored.
+    /// Returns true if the stored sum of the row `body` is not its true sum.
     pub(crate) fn has(&self, body: &[u8]) -> bool {
         self.any() && self.notes().contains_key(body)
     }
 
-    /// Takes the notes of `other` in.
+    /// Adds the notes of `other`.
     pub(crate) fn absorb(&self, pool: &Pool, other: &Self) {
         if !other.any() || Arc::ptr_eq(&self.inner, &other.inner) {
             return;
@@ -95,7 +96,7 @@ impl Wraps {
         }
     }
 
-    /// Takes the notes of rows out for which `wanted` is true.
+    /// Removes and returns the notes of rows for which `wanted` is true.
     pub(crate) fn split(&self, pool: &Pool, wanted: impl Fn(&[u8]) -> bool) -> Self {
         let out = Self::default();
         if self.any() {
@@ -117,7 +118,7 @@ impl Wraps {
         }
     }
 
-    /// Changes rows in place, as `change` does with each.
+    /// Returns the notes of the rows after `change`.
     pub(crate) fn map(&self, pool: &Pool, change: impl Fn(&mut [u8])) -> Self {
         let out = Self::default();
         if self.any() {
@@ -130,7 +131,7 @@ impl Wraps {
         out
     }
 
-    /// Fails for the least row whose sum does not fit, everything having been merged.
+    /// Fails for the first row whose sum does not fit. Valid after everything is merged.
     pub(crate) fn check(&self, layout: &Layout) -> Result<()> {
         if self.any()
             && let Some(body) = self.notes().keys().next()
@@ -141,12 +142,12 @@ impl Wraps {
     }
 }
 
-/// The error for the row `body`, which is without its diff.
+/// Returns the error for the row `body`, given without its diff.
 pub(crate) fn overflow(layout: &Layout, body: &[u8]) -> Error {
     Error::DiffOverflow { row: describe(layout, &[body, &vec![0; layout.tail().len()]].concat()) }
 }
 
-/// The columns of a row as text, for messages.
+/// Formats the columns of a row for messages.
 pub(crate) fn describe(layout: &Layout, row: &[u8]) -> String {
     let decoded = crate::rows::Decoder::of_all(layout).and_then(|d| d.decode(&[row]));
     match decoded {

@@ -1,19 +1,21 @@
-//! All changes of a key, batch after batch.
+//! All changes of a key, batch by batch.
 //!
 //! ```text
 //! batch  | a 1 | a 2 | c 1 |        changes of a    1, 2 of this batch,
 //! batch  | a 2 | c 1 | d 5 |                        then 2 of that one
 //! ```
-//! To go from value to value asks all batches at each of them. Who takes the whole key has its rows in one pass.
+//! Moving from value to value consults all batches at each step. `map_changes` passes over the rows
+//! of a key once.
 
 use super::{Cursor, time_and_diff};
 use crate::error::Result;
 use crate::time::{Diff, Time};
 
 impl<T: Time> Cursor<T> {
-    /// Calls `change` with the value, the time and the diff of every change of the key, batch by batch; those of a batch
-    /// ascend by value, then by the code of the time. Without a time column the time is [`Time::least`]. The cursor is
-    /// behind the last value then. Costs one comparison a change.
+    /// Calls `change` with the value, the time and the diff of every change of the key: batch by
+    /// batch, sorted by value and then by time code within a batch. Without a time column the time
+    /// is [`Time::least`]. The cursor is then after the last value. Costs one comparison per
+    /// change.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -39,8 +41,7 @@ impl<T: Time> Cursor<T> {
     /// # Ok::<(), windrow::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// As [`Cursor::map_diffs`].
+    /// # Errors As for [`Cursor::map_diffs`].
     pub fn map_changes<D: Diff>(&mut self, change: impl FnMut(&[u8], T, D)) -> Result<()> {
         self.check_lanes::<D>()?;
         self.with_value.clear();

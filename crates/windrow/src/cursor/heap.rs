@@ -1,4 +1,4 @@
-//! Which of any number of readers stand first.
+//! A binary heap of readers, the least row on top.
 //!
 //! ```text
 //!        a 1            no reader stands before the one above it, so those with the least key
@@ -7,22 +7,23 @@
 //!   /  \
 //! d 5  (end)
 //! ```
-//! Invariant: every reader is in the heap once, and does not stand before the one above it; those at their end are
-//! behind all others. It holds again after readers were moved when [`Heap::go_on`] or [`Heap::build`] has been called.
+//! Invariant: every reader is in the heap once and does not sort before its parent; readers at
+//! their end sort last. After readers move, [`Heap::go_on`] or [`Heap::build`] restores the
+//! invariant.
 
 use super::reader::Reader;
 
-/// Readers by their rows, the least on top.
+/// A heap of readers by their rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heap {
-    /// Positions of readers.
+    /// Indexes of readers.
     nodes: Vec<usize>,
-    /// The nodes at the top that have the least key.
+    /// Nodes with the least key, at the top.
     top: Vec<usize>,
 }
 
 impl Heap {
-    /// Builds it anew. Costs about two comparisons a reader.
+    /// Rebuilds the heap. Costs about two comparisons per reader.
     pub(super) fn build(&mut self, readers: &[Reader]) {
         self.nodes.clear();
         self.nodes.extend(0..readers.len());
@@ -31,13 +32,13 @@ impl Heap {
         }
     }
 
-    /// The least row.
+    /// Returns the least row.
     pub(super) fn least<'a>(&self, readers: &'a [Reader]) -> Option<&'a [u8]> {
         readers[*self.nodes.first()?].row()
     }
 
-    /// The readers whose rows start with `key`, which is that of the least row. The next call of [`Heap::go_on`] is about
-    /// these.
+    /// Returns the readers whose rows start with `key`, the key of the least row. The next
+    /// [`Heap::go_on`] repositions these readers.
     pub(super) fn starting_with(
         &mut self,
         key: &[u8],
@@ -58,9 +59,9 @@ impl Heap {
         top.iter().map(|&node| nodes[node])
     }
 
-    /// Moves the readers to their places that had the least key, and have gone on since.
+    /// Repositions the readers of the last [`Heap::starting_with`] after their moves.
     pub(super) fn go_on(&mut self, readers: &[Reader]) {
-        // Nodes were found from the top down.
+        // Nodes were collected from the top down.
         let top = std::mem::take(&mut self.top);
         top.iter().rev().for_each(|&node| self.sift(node, readers));
         self.top = top;

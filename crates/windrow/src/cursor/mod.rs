@@ -1,4 +1,4 @@
-//! Cursors: the rows of settled batches by key, value and time, wherever their chunks are.
+//! Cursors: the changes of batches by key, value and time, wherever the chunks are.
 //!
 //! ```text
 //! batch  | a 1 | a 2 | c 1 |             key   a        c     d
@@ -6,12 +6,13 @@
 //!                                        times of (a, 2): those of both batches
 //! row = key | value | time | diff
 //! ```
-//! Keys and values are bytes that compare as the columns do. A cursor holds one chunk of each batch at a time, which it
-//! reads when it gets there and lets go of when it leaves: a scan of any length takes no more memory than that. Of a key
-//! that is looked up in a store it reads a part of the chunk.
+//! Keys and values are bytes that compare as the columns do. A cursor holds one chunk of each batch
+//! at a time: moves read chunks on arrival and release them afterwards, so a scan of any length
+//! takes constant memory. A look-up in a store reads only part of a chunk.
 //!
-//! Invariant: of the readers, those with the current key stand at the current value, or at the first one behind it;
-//! all others stand at a greater key or at their end, unless the cursor is scattered: then they stand anywhere.
+//! Invariant: readers with the current key are at the current value or at the next value after it.
+//! All other readers are at a greater key or at their end, unless the cursor is scattered: then
+//! their positions are arbitrary.
 
 mod changes;
 mod heap;
@@ -32,10 +33,10 @@ use probe::Hash;
 use reader::{Place, Reader};
 pub use taken::TakenRows;
 
-/// Goes through the changes of some batches, or looks keys up in them.
+/// Iterates over the changes of batches, or looks up keys in them.
 ///
-/// Moves can fail: a chunk that has left memory is read back. After an error the cursor is at no key; seek or rewind
-/// it to go on.
+/// Moves can fail, since a spilled chunk must be read back. After an error the cursor has no key;
+/// seek or rewind to continue.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -74,27 +75,29 @@ pub struct Cursor<T = u64> {
     time_width: usize,
     readers: Vec<Reader>,
     heap: Heap,
-    /// The key, and the value behind it.
+    /// The key, then the value.
     body: Vec<u8>,
     key_len: usize,
-    /// The readers with the key, and where they have its first value.
+    /// Readers with the key, each with the position of the key's first value.
     with_key: Vec<(usize, Place)>,
-    /// Those of them with the value.
+    /// Readers with the value.
     with_value: Vec<usize>,
-    /// Readers without the key may stand anywhere: it was looked up, and not gone to.
+    /// Whether readers without the key have arbitrary positions, because the key was looked up.
     scattered: bool,
-    /// What is looked for, or shown.
+    /// Probe key, or row to return.
     wanted: Vec<u8>,
     times: PhantomData<T>,
 }
 
 impl<T: Time> Cursor<T> {
-    /// At the first key of `batches`, all of which are of one layout, with diffs. They stay as they are; their chunks
-    /// live as long as the cursor. Costs a look at every chunk, of which none is read but the first of each batch.
+    /// Returns a cursor at the first key of `batches`, which share one layout with diffs. The
+    /// cursor keeps their chunks alive. Reads the metadata of every chunk, and the first chunk of
+    /// each batch.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if there is no batch, or one that is not settled (see [`Batch::settle`]), or if the
-    /// layout has no diffs; [`Error::SchemaMismatch`] if they are of several layouts; what reading a chunk reports.
+    /// [`Error::InvalidOrder`] if there is no batch, if a batch has several runs (see
+    /// [`Batch::settle`]), or if the layout has no diffs; [`Error::SchemaMismatch`] if layouts
+    /// differ; errors of reading a chunk.
     pub fn new<'a>(batches: impl IntoIterator<Item = &'a Batch<T>>) -> Result<Self>
     where
         T: 'a,
@@ -106,7 +109,7 @@ impl<T: Time> Cursor<T> {
         Self::of(&layout, batches)
     }
 
-    /// As [`Cursor::new`], of any number of batches of `layout`.
+    /// Does the same as [`Cursor::new`] for any number of batches of `layout`.
     pub(crate) fn of<'a>(
         layout: &Layout,
         batches: impl Iterator<Item = &'a Batch<T>>,
@@ -119,11 +122,10 @@ impl<T: Time> Cursor<T> {
         Ok(cursor)
     }
 
-    /// As [`Cursor::new`], of any number of batches of `layout`, at no key, having read nothing: for
-    /// [`Cursor::find_key`] and [`Cursor::probe`].
+    /// Returns a cursor without a key on any number of batches of `layout`, without reading chunks:
+    /// for [`Cursor::find_key`] and [`Cursor::probe`].
     ///
-    /// # Errors
-    /// As [`Cursor::new`], but that there may be no batch.
+    /// # Errors As for [`Cursor::new`], except that `batches` may be empty.
     pub fn idle<'a>(
         layout: &Layout,
         batches: impl IntoIterator<Item = &'a Batch<T>>,
@@ -157,33 +159,33 @@ impl<T: Time> Cursor<T> {
         })
     }
 
-    /// The layout of the rows.
+    /// Returns the layout of the rows.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// True unless the cursor is behind the last key.
+    /// Returns true unless the cursor is after the last key.
     pub fn has_key(&self) -> bool {
         !self.with_key.is_empty()
     }
 
-    /// True unless the cursor is behind the last value of its key.
+    /// Returns true unless the cursor is after the last value of its key.
     pub fn has_value(&self) -> bool {
         !self.with_value.is_empty()
     }
 
-    /// The key; none behind the last one.
+    /// Returns the key, or `None` after the last one.
     pub fn key(&self) -> Option<&[u8]> {
         self.has_key().then(|| &self.body[..self.key_len])
     }
 
-    /// The value; none behind the last one of the key.
+    /// Returns the value, or `None` after the last one of the key.
     pub fn value(&self) -> Option<&[u8]> {
         self.has_value().then(|| &self.body[self.key_len..])
     }
 
-    /// A row with the key and the value, the first one of those with its least time in a batch; for
-    /// [`Decoder::decode_rows`](crate::Decoder::decode_rows). Costs a copy of it.
+    /// Returns a row with the key and the value, the first such row of one batch, with its least
+    /// time there; for [`Decoder::decode_rows`](crate::Decoder::decode_rows). Copies the row.
     pub fn row(&mut self) -> Option<&[u8]> {
         let Self { readers, with_value, wanted, .. } = self;
         let reader = &readers[*with_value.first()?];
@@ -193,10 +195,10 @@ impl<T: Time> Cursor<T> {
         Some(wanted)
     }
 
-    /// Goes to the next key.
+    /// Moves to the next key.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn step_key(&mut self) -> Result<()> {
         let key = &self.body[..self.key_len];
         let with_key = std::mem::take(&mut self.with_key);
@@ -219,11 +221,11 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
-    /// Goes to the first key that is not less than `key`, forwards or backwards. The bytes may be a key, or its
-    /// first columns alone.
+    /// Moves to the first key that is not less than `key`, forwards or backwards. `key` may be a
+    /// prefix of the key columns.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn seek_key(&mut self, key: &[u8]) -> Result<()> {
         self.with_key.clear();
         self.with_value.clear();
@@ -234,12 +236,12 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
-    /// Goes to `key`, all of its columns; if it is not there, false, and the cursor is at no key. Where batches have
-    /// [filters](Batch::filtered), as those in a [`Spine`](crate::Spine) have, that a key is not there is nearly
-    /// always found out without a look at their rows.
+    /// Moves to `key`, which has all key columns. Returns false if the key is absent; the cursor
+    /// then has no key. If batches have [filters](Batch::filtered), as in a
+    /// [`Spine`](crate::Spine), most absent keys are detected without reading rows.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn find_key(&mut self, key: &[u8]) -> Result<bool> {
         self.leave_keys();
         let mut hash = Hash::default();
@@ -257,14 +259,14 @@ impl<T: Time> Cursor<T> {
         Ok(self.take_found(key))
     }
 
-    /// Is at no key, and readers may stand anywhere from now on.
+    /// Leaves the key; readers may have arbitrary positions from now on.
     fn leave_keys(&mut self) {
         self.with_key.clear();
         self.with_value.clear();
         self.scattered = true;
     }
 
-    /// Is at `key`, which the readers have that are noted; false if there are none.
+    /// Moves to `key`, the key of the readers in `with_key`; false if there are no such readers.
     fn take_found(&mut self, key: &[u8]) -> bool {
         let Self { readers, body, with_key, with_value, .. } = self;
         if with_key.is_empty() {
@@ -273,7 +275,7 @@ impl<T: Time> Cursor<T> {
         body.clear();
         self.key_len = key.len();
         match &with_key[..] {
-            // Nearly always: it is at the first value that there is.
+            // The common case: the reader is at the first value.
             &[(at, _)] => {
                 body.extend_from_slice(readers[at].body());
                 with_value.push(at);
@@ -286,10 +288,10 @@ impl<T: Time> Cursor<T> {
         true
     }
 
-    /// Goes to the first key.
+    /// Moves to the first key.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn rewind_keys(&mut self) -> Result<()> {
         self.with_key.clear();
         self.with_value.clear();
@@ -298,10 +300,10 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
-    /// Goes to the next value of the key; behind the last one there is none.
+    /// Moves to the next value of the key, or after the last one.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn step_value(&mut self) -> Result<()> {
         let Self { readers, body, with_value, .. } = self;
         for at in std::mem::take(with_value) {
@@ -311,10 +313,10 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
-    /// Goes to the first value of the key that is not less than `value`, forwards or backwards.
+    /// Moves to the first value of the key that is not less than `value`, forwards or backwards.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn seek_value(&mut self, value: &[u8]) -> Result<()> {
         self.with_value.clear();
         self.wanted.clear();
@@ -328,10 +330,10 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
-    /// Goes to the first value of the key.
+    /// Moves to the first value of the key.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn rewind_values(&mut self) -> Result<()> {
         self.with_value.clear();
         for &(at, place) in &self.with_key {
@@ -341,26 +343,27 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
-    /// Calls `change` with the time and the diff of every change of the key and the value, batch by batch, and
-    /// ascending by their code within each. Without a time column the time is [`Time::least`]. The cursor stays where
-    /// it is.
+    /// Calls `change` with the time and the diff of every change of the key and the value: batch by
+    /// batch, in the order of the time codes within a batch. Without a time column the time is
+    /// [`Time::least`]. The cursor does not move.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if the order has several diffs; what reading a chunk reports.
+    /// [`Error::InvalidOrder`] if the order has several diffs; errors of reading a chunk.
     pub fn map_times(&mut self, change: impl FnMut(T, i64)) -> Result<()> {
         self.map_diffs(change)
     }
 
-    /// As [`Cursor::map_times`], of diffs of any number of lanes.
+    /// Does the same as [`Cursor::map_times`] for diffs of any number of lanes.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if the order has more or fewer diffs than `D` has lanes; what reading a chunk reports.
+    /// [`Error::InvalidOrder`] if the order's number of diffs is not the number of lanes of `D`;
+    /// errors of reading a chunk.
     pub fn map_diffs<D: Diff>(&mut self, mut change: impl FnMut(T, D)) -> Result<()> {
         self.check_lanes::<D>()?;
         self.visit_times(|time, diff| change(time, D::decode(diff)))
     }
 
-    /// An error unless diffs are read as what they are.
+    /// Fails unless `D` has as many lanes as the layout.
     fn check_lanes<D: Diff>(&self) -> Result<()> {
         let lanes = self.layout.tail().lanes();
         if lanes == D::LANES {
@@ -370,7 +373,8 @@ impl<T: Time> Cursor<T> {
         Err(Error::InvalidOrder(message))
     }
 
-    /// Calls `change` with the time and the lanes of the diff of every change of the key and the value.
+    /// Calls `change` with the time and the lanes of the diff of every change of the key and the
+    /// value.
     fn visit_times(&mut self, change: impl FnMut(T, &[u8])) -> Result<()> {
         let mapped = self.try_visit(change);
         if mapped.is_err() {
@@ -400,12 +404,13 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
-    /// Looks up many keys, which [`RowEncoder::of_keys`](crate::RowEncoder::of_keys) has made, and calls `found` with
-    /// the number of each that is there; the cursor is at its first value then, and may be moved. Keys that
-    /// ascend are found in one pass, from each to the next; others are found as well. See [`Cursor::find_key`].
+    /// Looks up many keys, encoded by [`RowEncoder::of_keys`](crate::RowEncoder::of_keys), and
+    /// calls `found` with the number of each key that is present. The cursor is then at the key's
+    /// first value, and `found` may move it. Ascending keys are found in one pass; any other order
+    /// works, too. See [`Cursor::find_key`].
     ///
     /// # Errors
-    /// What reading a chunk reports, and whatever `found` does.
+    /// Errors of reading a chunk and of `found`.
     pub fn probe(
         &mut self,
         keys: &Rows,
@@ -414,14 +419,14 @@ impl<T: Time> Cursor<T> {
         self.probe_each(keys.iter(), found)
     }
 
-    /// Takes the least key, all readers having been moved.
+    /// Rebuilds the heap after all readers moved, and moves to the least key.
     fn gather(&mut self) {
         self.scattered = false;
         self.heap.build(&self.readers);
         self.take_key();
     }
 
-    /// Takes the least key that a reader stands at.
+    /// Moves to the least key of all readers.
     fn take_key(&mut self) {
         let Self { layout, readers, heap, body, with_key, .. } = self;
         with_key.clear();
@@ -437,7 +442,7 @@ impl<T: Time> Cursor<T> {
         self.find_value();
     }
 
-    /// Takes the least value that a reader with the key stands at.
+    /// Moves to the least value of the readers with the key.
     fn find_value(&mut self) {
         let Self { readers, body, with_key, with_value, .. } = self;
         body.truncate(self.key_len);
@@ -458,7 +463,7 @@ impl<T: Time> Cursor<T> {
     }
 }
 
-/// What a row ends with: its time, of so many bytes, and its diffs.
+/// Splits the end of a row into its time, of `width` bytes, and its diffs.
 #[inline(always)]
 fn time_and_diff<T: Time>(end: &[u8], width: usize) -> (T, &[u8]) {
     let (time, diff) = end.split_at(width);

@@ -1,4 +1,4 @@
-//! Look-ups of many keys: a block of them in one reader, then in the next.
+//! Batched look-ups: a block of keys in one reader, then in the next.
 //!
 //! ```text
 //! keys      k0 k1 k2 k3 ...               1. the chunk of each, by the fences; its filter is asked for
@@ -6,10 +6,10 @@
 //! reader 1  -- at -- --                      or, where the keys are close together, the rows one after the other
 //! reader 2  -- -- -- near                 3. a key after the other: the readers that may have it, and what they show
 //! ```
-//! What memory says about one key is waited for while the next ones are looked at, and the rows of a run are gone
-//! through once where all of them are asked for.
+//! Prefetches overlap the cache misses of many keys. If nearly all rows of a run are requested, one
+//! pass finds all keys.
 //!
-//! Invariant: a reader whose spot is absent does not have the key.
+//! Invariant: a reader whose hint is `Absent` does not have the key.
 
 use super::Cursor;
 use super::reader::{Place, Reader};
@@ -19,20 +19,20 @@ use crate::kernel::prefetch::prefetch_row;
 use crate::merge::Fences;
 use crate::time::Time;
 
-/// Keys that are looked up together: more loads than a CPU has under way at once, few enough for what is known of them to
-/// stay in the first-level cache.
+/// Keys per block: more loads than a CPU has in flight, few enough for the block's state to stay in
+/// the first-level cache.
 const BLOCK: usize = 64;
 
-/// Rows a key, on average, up to which they are gone through one by one: with more of them the filter is asked first.
+/// Mean rows per key up to which rows are scanned; with more rows, the filter is checked first.
 const DENSE: usize = 6;
 
-/// Rows of a chunk up to which they are looked at at once: all of them are in the first-level cache.
+/// Rows of a chunk that is searched at once: a chunk of fewer rows is in the first-level cache.
 const FEW: usize = 64;
 
 /// No chunk.
 const NOWHERE: usize = usize::MAX;
 
-/// The hash of a key, made when it is first asked for.
+/// The hash of a key, computed on first use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hash(Option<KeyHash>);
 
@@ -43,30 +43,30 @@ impl Hash {
     }
 }
 
-/// Where a reader may have a key.
+/// A lookup hint: where a reader may have a key.
 #[derive(Clone, Copy, Debug)]
 enum Spot {
-    /// Nowhere.
+    /// The key is absent.
     Absent,
-    /// Its first row is this one.
+    /// The key's first row.
     At(Place),
-    /// It is not known better than by the look-up of a single key.
+    /// An interpolated position, to be refined.
     Near(Place),
-    /// The run has no fences.
+    /// The run has no fence pointers.
     Unknown,
 }
 
-/// Keys that are looked up together, and what is known of them.
+/// A block of keys and their look-up state.
 struct Block<'k> {
     keys: Vec<&'k [u8]>,
-    /// Each is greater than the one before it.
+    /// Whether the keys ascend strictly.
     ascend: bool,
     hashes: Vec<Hash>,
     /// By reader, then by key.
     spots: Vec<Spot>,
-    /// By key: a bit for every reader that may have it, 64 to a number.
+    /// By key: one bit per reader that may have the key, 64 to a word.
     may_have: Vec<u64>,
-    /// Numbers a key has in `may_have`.
+    /// Words per key in `may_have`.
     words: usize,
 }
 
@@ -97,7 +97,7 @@ impl<'k> Block<'k> {
         !self.keys.is_empty()
     }
 
-    /// Finds out where reader `at` may have the keys.
+    /// Computes the hints of reader `at`.
     fn locate(&mut self, at: usize, reader: &Reader) {
         let Self { keys, ascend, hashes, spots, may_have, words } = self;
         let spots = &mut spots[at * BLOCK..][..keys.len()];
@@ -112,7 +112,7 @@ impl<'k> Block<'k> {
     }
 }
 
-/// Where `reader`, whose run has `fences`, may have each of `keys`.
+/// Computes the hints of `reader` for `keys`; `fences` are those of its run.
 fn locate(
     reader: &Reader,
     fences: &Fences,
@@ -121,7 +121,7 @@ fn locate(
     spots: &mut [Spot],
 ) {
     spots.fill(Spot::Absent);
-    // Of keys that are not looked for among rows at once.
+    // Chunks of the keys that are not searched at once.
     let mut chunks = [NOWHERE; BLOCK];
     let mut start = 0;
     while start < keys.len() {
@@ -149,14 +149,14 @@ fn locate(
     scatter(reader, fences, (keys, &chunks), hashes, spots);
 }
 
-/// True if there are about as many keys as rows between the first of them and the last.
+/// Returns true if the keys are about as many as the rows between the first and the last key.
 fn are_dense(fences: &Fences, chunk: usize, keys: &[&[u8]]) -> bool {
     let [Some(first), Some(last)] = [keys.first(), keys.last()] else { return false };
     let [first, last] = [first, last].map(|key| fences.guess(chunk, &fences.sought(key)));
     last >= first && last - first <= keys.len() * DENSE
 }
 
-/// Looks keys that ascend up in the rows of a chunk, each from where the one before it is.
+/// Searches the rows of a chunk for ascending keys, each from the position of the previous key.
 fn walk(rows: View<'_>, fences: &Fences, chunk: usize, keys: &[&[u8]], spots: &mut [Spot]) {
     let Some(first) = keys.first().map(|key| fences.sought(key)) else { return };
     let mut row = first.find(rows, fences.guess(chunk, &first));
@@ -175,7 +175,7 @@ fn walk(rows: View<'_>, fences: &Fences, chunk: usize, keys: &[&[u8]], spots: &m
     }
 }
 
-/// Asks the filters of the chunks of keys, and guesses at the rows of those that may be there.
+/// Checks the chunks' filters, and interpolates the rows of keys that may be present.
 fn scatter(
     reader: &Reader,
     fences: &Fences,
@@ -221,7 +221,7 @@ fn scatter(
 }
 
 impl<T: Time> Cursor<T> {
-    /// Looks `keys` up, and calls `found` as [`Cursor::probe`] does.
+    /// Looks up `keys` and calls `found` as [`Cursor::probe`] does.
     pub(crate) fn probe_each<'k>(
         &mut self,
         keys: impl Iterator<Item = &'k [u8]>,
@@ -243,7 +243,7 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
-    /// Goes to a key of `block`; false if it is not there.
+    /// Moves to a key of `block`; false if it is absent.
     fn show(&mut self, block: &Block<'_>, number: usize) -> Result<bool> {
         let key = block.keys[number];
         self.leave_keys();
@@ -254,7 +254,7 @@ impl<T: Time> Cursor<T> {
         gone.map(|()| self.take_found(key))
     }
 
-    /// Moves the readers that have a key of `block` to it, and notes them.
+    /// Moves the readers with a key of `block` to the key and collects them in `with_key`.
     fn go_to_spots(&mut self, block: &Block<'_>, number: usize) -> Result<()> {
         let (key, mut hash) = (block.keys[number], block.hashes[number]);
         let words = &block.may_have[number * block.words..][..block.words];

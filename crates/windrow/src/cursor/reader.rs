@@ -1,4 +1,4 @@
-//! One run, and a place in it.
+//! A position in one run.
 //!
 //! ```text
 //! run   | chunk | chunk | chunk | ...      their first and last rows stay in memory, wherever they are
@@ -6,8 +6,9 @@
 //!                  |-|                     or, where a key was looked up in a store, a part of it
 //! ```
 //!
-//! Invariant: there is a row at the place, and its chunk is held, or a part that has it; or the place is behind the last
-//! row. A reader that did not find a key may be at neither: it is moved before it is read.
+//! Invariant: there is a row at the position, and its chunk or a part with the row is held; or the
+//! position is after the last row. Only a reader without the probe key may violate this until its
+//! next move.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,20 +19,20 @@ use crate::error::Result;
 use crate::merge::FencedRun;
 use crate::order::Layout;
 
-/// Where a row stands in its run.
+/// The position of a row in its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) chunk: usize,
     pub(super) row: usize,
 }
 
-/// Rows of a chunk, all of them or a part.
+/// The rows of a chunk, or of a part of it.
 #[derive(Clone, Debug)]
 struct Held {
     rows: Kept,
-    /// Which row of the chunk the first of them is.
+    /// Index of the first held row in the chunk.
     first: usize,
-    /// The part that they are.
+    /// Number of the part, if the rows are one.
     part: Option<usize>,
 }
 
@@ -40,56 +41,57 @@ impl Held {
         Self { rows, first: 0, part: None }
     }
 
-    /// True if the first row of all with `key` is among them, or none is.
+    /// Returns true if the held rows decide on `key`: its first row is among them, or the key is
+    /// absent.
     fn is_around(&self, key: &[u8]) -> bool {
         let rows = self.rows.rows();
         rows.row(0) < key && rows.last() >= key
     }
 
-    /// True if a row of the chunk is among them.
+    /// Returns true if row `row` of the chunk is held.
     #[inline]
     fn has(&self, row: usize) -> bool {
         self.part.is_none() || (self.first..self.first + self.rows.len()).contains(&row)
     }
 }
 
-/// A run that is read from anywhere.
+/// Reads a run from any position.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     run: Arc<FencedRun>,
     place: Place,
     held: Option<Held>,
-    /// Bytes of the time and the diffs behind a row.
+    /// Bytes of a row's time and diffs.
     behind: usize,
 }
 
 impl Reader {
-    /// Nowhere in `run`, whose rows are of `layout` and of which nothing is read.
+    /// Returns a reader without a position in `run`, whose rows are of `layout`. Reads no chunk.
     pub(super) fn new(layout: &Layout, run: Arc<FencedRun>) -> Self {
         run.make_fences(layout);
         Self { run, place: Place::default(), held: None, behind: end_width(layout) }
     }
 
-    /// The row at the place, with or without its time and diffs; none behind the last one.
+    /// Returns the current row, with or without its time and diffs; `None` after the last row.
     #[inline]
     pub(super) fn row(&self) -> Option<&[u8]> {
         let held = self.held.as_ref()?;
         Some(held.rows.rows().row(self.place.row - held.first))
     }
 
-    /// A row of the chunk that is held: its key and value, then its time and diffs.
+    /// Splits a row of the held chunk into key and value, and time and diffs.
     #[inline(always)]
     fn split<'a>(&'a self, row: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         self.held.as_ref().map_or((row, &[]), |held| held.rows.split(row, self.behind))
     }
 
-    /// The key and the value at the place; nothing behind the last row.
+    /// Returns the current key and value; empty after the last row.
     #[inline]
     pub(super) fn body(&self) -> &[u8] {
         self.row().map_or(&[], |row| self.split(row).0)
     }
 
-    /// The time and the diffs at the place; nothing behind the last row.
+    /// Returns the current time and diffs; empty after the last row.
     #[inline]
     pub(super) fn end(&self) -> &[u8] {
         self.row().map_or(&[], |row| self.split(row).1)
@@ -103,14 +105,15 @@ impl Reader {
         &self.run
     }
 
-    /// The rows that are held, all with their times and diffs or all without, and which of them is at the place.
+    /// Returns the held rows, all with or all without time and diffs, and the index of the current
+    /// row.
     #[inline]
     fn here(&self) -> Option<(View<'_>, usize)> {
         let held = self.held.as_ref()?;
         Some((held.rows.rows(), self.place.row - held.first))
     }
 
-    /// The rows of a chunk, if they are in memory to stay, or held.
+    /// Returns the rows of a chunk that is held or pinned in memory.
     #[inline]
     pub(super) fn rows_at_hand(&self, chunk: usize) -> Option<View<'_>> {
         match &self.held {
@@ -121,7 +124,7 @@ impl Reader {
         }
     }
 
-    /// Goes to a place that there is, or behind the last row.
+    /// Moves to a valid position, or after the last row.
     pub(super) fn go_to(&mut self, place: Place) -> Result<()> {
         let is_held = |held: &Held| place.chunk == self.place.chunk && held.has(place.row);
         if !self.held.as_ref().is_some_and(is_held) {
@@ -134,7 +137,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Has all of the chunk at the place.
+    /// Replaces a held part by the whole chunk.
     fn hold_whole(&mut self) -> Result<()> {
         if self.held.as_ref().is_some_and(|held| held.part.is_some()) {
             self.held = None;
@@ -143,7 +146,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Where the rows go on behind those that are held.
+    /// Returns the position after the held rows.
     fn behind_held(&self) -> Place {
         let Place { chunk, row } = self.place;
         let end = self.held.as_ref().map_or(row, |held| held.first + held.rows.len());
@@ -153,7 +156,7 @@ impl Reader {
         }
     }
 
-    /// Goes to the next row.
+    /// Moves to the next row.
     pub(super) fn step(&mut self) -> Result<()> {
         let Some((rows, row)) = self.here() else { return Ok(()) };
         if row + 1 < rows.len() {
@@ -163,9 +166,10 @@ impl Reader {
         self.go_to(self.behind_held())
     }
 
-    /// Goes to the first row of all for which `below`, true for the rows up to some one, is false. Costs a few
-    /// comparisons if that is the place or close behind it, else as many as the number of rows has binary digits; one
-    /// chunk is read at the most, but for those with a last row that is not kept.
+    /// Moves to the first row of the run for which `below` is false; `below` must be true for a
+    /// prefix of the rows only. Costs a few comparisons if the position is close, otherwise a
+    /// binary search. Reads at most one chunk, apart from chunks whose last row is too long to stay
+    /// in memory.
     pub(super) fn seek(&mut self, below: impl Fn(&[u8]) -> bool) -> Result<()> {
         self.hold_whole()?;
         let Some((rows, _)) = self.here() else { return self.seek_chunk(0, below) };
@@ -184,13 +188,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Goes on to the first row for which `below` is false, from the place on.
+    /// Moves forward to the first row for which `below` is false.
     pub(super) fn skip(&mut self, below: impl Fn(&[u8]) -> bool) -> Result<()> {
         let Some((rows, row)) = self.here() else { return Ok(()) };
         if !below(rows.row(row)) {
             return Ok(());
         }
-        // It is the next one, mostly; the last one is far away.
+        // The next row is the common case; far targets are rare.
         if row + 1 < rows.len() && !below(rows.row(row + 1)) {
             self.place.row += 1;
             return Ok(());
@@ -198,8 +202,8 @@ impl Reader {
         self.seek(below)
     }
 
-    /// Goes to the first row with `key`, of which `hash` is the hash; false if there is none, and then it may be anywhere.
-    /// A key that is not there is nearly always told from what is in memory of the chunks.
+    /// Moves to the first row with `key`, whose hash is `hash`. Returns false if the key is absent;
+    /// the position is then arbitrary. Most absent keys are detected from the metadata in memory.
     pub(super) fn find(&mut self, key: &[u8], hash: &mut Hash) -> Result<bool> {
         let Some(fences) = self.run.fences() else { return self.find_unfenced(key) };
         let sought = fences.sought(key);
@@ -217,7 +221,8 @@ impl Reader {
         self.find_near(Place { chunk, row }, &sought, words)
     }
 
-    /// Goes to the first row with the key, which is near `place` or not at all, in a chunk whose ends have these words.
+    /// Moves to the first row with the key, if the key is in the chunk of `place`; `words` are the
+    /// words of the chunk's ends.
     pub(super) fn find_near(
         &mut self,
         Place { chunk, row: guess }: Place,
@@ -243,8 +248,8 @@ impl Reader {
         Ok(found)
     }
 
-    /// Holds the chunk, or the part of it that has the first row which does not stand before the key; false if that is known
-    /// not to have it.
+    /// Holds the chunk, or the part with the first row that does not sort before the key. Returns
+    /// false if the chunk cannot have the key.
     #[inline]
     fn hold_for(&mut self, chunk: usize, sought: &Sought<'_>) -> Result<bool> {
         if self.place.chunk == chunk
@@ -259,7 +264,7 @@ impl Reader {
         }
     }
 
-    /// The same, of a chunk that is not in memory to stay, and of which a part is held at the most.
+    /// Does the same as [`Reader::hold_for`] for a chunk that is not pinned in memory.
     #[cold]
     fn hold_of_page(&mut self, chunk: usize, key: &[u8]) -> Result<bool> {
         let held = self.held.as_ref().filter(|_| self.place.chunk == chunk);
@@ -277,15 +282,15 @@ impl Reader {
         Ok(true)
     }
 
-    /// As [`Reader::find_near`], in a run that has fences.
+    /// Does the same as [`Reader::find_near`] for a run with fence pointers.
     pub(super) fn find_near_guess(&mut self, place: Place, key: &[u8]) -> Result<bool> {
         let Some(fences) = self.run.fences() else { return self.find_unfenced(key) };
         let (sought, words) = (fences.sought(key), fences.words(place.chunk));
         self.find_near(place, &sought, words)
     }
 
-    /// Calls `each` with the times and diffs of the rows from the place on that start with `body`, as that at the place does;
-    /// where there may be more of them, if that is beyond what is held.
+    /// Calls `each` with the time and diffs of every held row with prefix `body`, starting at the
+    /// current row. Returns the next position if more such rows may follow.
     #[inline]
     pub(super) fn each_in_held(&self, body: &[u8], mut each: impl FnMut(&[u8])) -> Option<Place> {
         let (rows, mut at) = self.here()?;
@@ -303,7 +308,7 @@ impl Reader {
                 };
                 return (!ends).then_some(next);
             }
-            // The ends of values that follow each other differ, mostly.
+            // Consecutive values mostly differ in their last bytes.
             let row = rows.row(at);
             if body.len() >= size_of::<u64>() && word_at(row, last) != end || !row.starts_with(body)
             {
@@ -312,11 +317,11 @@ impl Reader {
         }
     }
 
-    /// Calls `each` with the key and value and the time and diffs of the rows from the place on that start with `key`, and
-    /// goes behind them.
+    /// Calls `each` with the body and the end of every row with prefix `key`, starting at the
+    /// current row, and moves after these rows.
     pub(super) fn pass(&mut self, key: &[u8], mut each: impl FnMut(&[u8], &[u8])) -> Result<()> {
         const WORD: usize = size_of::<u64>();
-        // What a row's first word says of its key: all, if that is short.
+        // The first word of a row decides on short keys.
         let word = word_at(key, 0);
         let mask = match key.len() {
             0 => 0,
@@ -344,14 +349,15 @@ impl Reader {
         Ok(())
     }
 
-    /// Where many readers hold more than the budget has, one that does not find its key lets go of its chunk.
+    /// Releases the chunk of a reader that did not find its key, if many readers hold more than the
+    /// budget.
     fn let_go(&mut self) {
         if self.held.as_ref().is_some_and(|held| held.rows.is_beyond_limit()) {
             self.held = None;
         }
     }
 
-    /// As [`Reader::find`], in a run with rows so long that it has no fences.
+    /// Does the same as [`Reader::find`] for a run whose rows are too long for fence pointers.
     #[cold]
     fn find_unfenced(&mut self, key: &[u8]) -> Result<bool> {
         self.seek(|row| row < key)?;
@@ -362,7 +368,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// As [`Reader::seek`], in the chunks from `first` on.
+    /// Does the same as [`Reader::seek`] for the chunks from `first` on.
     fn seek_chunk(&mut self, first: usize, below: impl Fn(&[u8]) -> bool) -> Result<()> {
         let chunk = self.chunk_of(first, &below)?;
         self.go_to(Place { chunk, row: 0 })?;
@@ -373,7 +379,8 @@ impl Reader {
         Ok(())
     }
 
-    /// The first chunk from `first` on whose last row is not `below`; their number if there is none.
+    /// Returns the first chunk from `first` on whose last row is not `below`, or the number of
+    /// chunks.
     fn chunk_of(&self, first: usize, below: impl Fn(&[u8]) -> bool) -> Result<usize> {
         let (mut low, mut high) = (first, self.run.chunks());
         while low < high {
@@ -392,8 +399,8 @@ impl Reader {
     }
 }
 
-/// The first row of `range`, which starts with one that is `below`, for which that is false: found in as many
-/// comparisons as twice the distance has binary digits.
+/// Returns the first row of `range` that is not `below`, by galloping; the row at the start is
+/// `below`. The number of comparisons is logarithmic in the distance.
 fn gallop(rows: View<'_>, range: Range<usize>, below: impl Fn(&[u8]) -> bool) -> usize {
     let (mut low, mut step) = (range.start, 1);
     while low + step < range.end && below(rows.row(low + step)) {

@@ -1,4 +1,4 @@
-//! Rows that cursors point at, taken one by one, decoded many at a time.
+//! Copies of rows at cursors, taken one by one and decoded many at a time.
 //!
 //! ```text
 //! changes of (a, 1)   time 0 +1, time 2 -1         at time 1   a | 1 | 1 | +1
@@ -14,55 +14,54 @@ use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::time::Time;
 
-/// Rows as bytes, one behind the other; see [`Cursor::take_rows`].
+/// Encoded rows, one after the other; see [`Cursor::take_rows`].
 #[derive(Clone, Debug, Default)]
 pub struct TakenRows {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// By lane, of a sum that is being made: how often 2^64 is missing.
+    /// By lane: overflow carries of the current sum.
     wraps: Vec<i64>,
 }
 
-/// Bytes of rows that are handed on together: far below what offsets reach.
+/// Most bytes of rows per piece: far below the range of the offsets.
 const MOST_BYTES: usize = 1 << 30;
 
 impl TakenRows {
-    /// None.
+    /// Returns an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True if there are none.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes that the rows take.
+    /// Returns the bytes of the rows.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// All rows, in the order in which they were taken.
+    /// Iterates over the rows in the order of taking.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
     }
 
-    /// The columns of `decoder` of all rows.
+    /// Decodes the columns of `decoder` of all rows.
     ///
-    /// # Errors
-    /// As [`Decoder::decode`].
+    /// # Errors As for [`Decoder::decode`].
     pub fn decode(&self, decoder: &mut Decoder) -> Result<RecordBatch> {
         decoder.decode_rows(self.iter())
     }
 
-    /// Makes of the rows, which are of `layout`, what takes them out at `time`: they have that time, and their diffs
-    /// negated.
+    /// Turns the rows, which are of `layout`, into retractions at `time`: sets their time and
+    /// negates their diffs.
     pub(crate) fn retract<T: Time>(&mut self, layout: &Layout, time: T) {
         let tail = layout.tail().len();
         for &end in &self.ends {
@@ -75,7 +74,7 @@ impl TakenRows {
         }
     }
 
-    /// The rows, some of them at a time: their bytes, and where each ends in these.
+    /// Iterates over the rows in pieces: the bytes of a piece and the ends of its rows.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (&[u8], Vec<u32>)> {
         let (mut first, mut start) = (0, 0);
         std::iter::from_fn(move || {
@@ -88,7 +87,7 @@ impl TakenRows {
         })
     }
 
-    /// Forgets the rows, and keeps their memory.
+    /// Removes the rows and keeps their memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -96,9 +95,10 @@ impl TakenRows {
 }
 
 impl<T: Time> Cursor<T> {
-    /// Takes the rows of the key, from the value on at which the cursor is, as they were at `time`: of each value one row
-    /// with the sum of its diffs up to then, which has `time` in the time column; none where that is zero. The cursor is
-    /// behind the last value then. What is taken is in memory whatever the budget.
+    /// Takes the rows of the key, from the current value on, as of `time`: one row per value with
+    /// the sum of its diffs up to `time`, unless the sum is zero, and with `time` in the time
+    /// column. The cursor is then after the last value. The copies stay in memory, whatever the
+    /// budget.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -128,8 +128,8 @@ impl<T: Time> Cursor<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DiffOverflow`] if a sum does not fit; what reading a chunk reports. The rows that were taken before are
-    /// still there.
+    /// [`Error::DiffOverflow`] if a sum overflows; errors of reading a chunk. Rows taken before the
+    /// error remain.
     pub fn take_rows(&mut self, time: T, taken: &mut TakenRows) -> Result<()> {
         let (tail, width) = (self.layout.tail().len(), self.time_width);
         while self.has_value() {

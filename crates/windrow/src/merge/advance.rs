@@ -1,7 +1,8 @@
-//! Moving times up to a frontier.
+//! Advancing times to a frontier.
 //!
-//! Readers that look only at times at or beyond `since` cannot tell a time from the one it is advanced
-//! to. Rows that differ in time alone stand together; their times are advanced, sorted and added up:
+//! Readers of times at or beyond `since` cannot distinguish a time from its advanced time. Rows
+//! that differ only in time are adjacent; their times are advanced and sorted, and diffs at equal
+//! times are added up:
 //!
 //! ```text
 //! row  time diff        since 3         row  time diff
@@ -22,7 +23,7 @@ use crate::order::{Layout, Tail};
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 
-/// Chunks of one run in, with their times advanced out: in order, added up.
+/// Takes the chunks of one run, and yields rows with advanced times, sorted and consolidated.
 pub(crate) struct Advance<T> {
     layout: Layout,
     pool: Pool,
@@ -35,15 +36,15 @@ pub(crate) struct Advance<T> {
     group: Group<T>,
 }
 
-/// Rows that differ in time and diffs alone.
+/// Rows that differ only in time and diffs.
 struct Group<T> {
-    /// What they have in common.
+    /// The common bytes: key and value.
     data: Vec<u8>,
-    /// The time of each, and its place in `diffs`.
+    /// The times, each with the position of its diffs in `diffs`.
     times: Vec<(T, usize)>,
-    /// Their tails, one behind the other.
+    /// The tails of the rows.
     diffs: Vec<u8>,
-    /// How many of them were left when they were last added up.
+    /// Number of times after the last consolidation.
     sorted: usize,
 }
 
@@ -53,8 +54,8 @@ impl<T: Time> Group<T> {
         self.diffs.extend_from_slice(diff);
     }
 
-    /// Brings the times into order, each once, with one diff. Calls `wrapped` with the time and the lane of
-    /// each sum that does not fit.
+    /// Sorts the times and merges equal ones. Calls `wrapped` with the time and the lane of each
+    /// overflowing sum.
     fn add_up(&mut self, tail: &Tail, mut wrapped: impl FnMut(&[u8], T, usize, i64)) {
         let Self { data, times, diffs, sorted } = self;
         let len = tail.len();
@@ -85,7 +86,7 @@ impl<T: Time> Group<T> {
 }
 
 impl<T: Time> Advance<T> {
-    /// An advance to `since`, of rows whose times are `T`; with an empty one no row is left.
+    /// Returns an advance to `since` of rows whose times are `T`. An empty `since` drops all rows.
     pub(crate) fn new(layout: &Layout, pool: &Pool, since: &Antichain<T>) -> Self {
         let wraps = Wraps::default();
         Self {
@@ -100,18 +101,18 @@ impl<T: Time> Advance<T> {
         }
     }
 
-    /// The same, and what comes out is kept, with filters or not.
+    /// Keeps the output as an index does, with filters if `filtered`.
     pub(crate) fn keeping(mut self, filtered: bool) -> Self {
         self.out = self.out.keeping(&self.layout, filtered);
         self
     }
 
-    /// What came out so far; none if sums in it do not fit.
+    /// Returns the output so far, or `None` if one of its sums overflowed.
     pub(crate) fn out(&self) -> Option<&Run> {
         (!self.wraps.any()).then_some(&self.out)
     }
 
-    /// The whole run, and the notes of sums that do not fit: those of `wraps`, and what came to them.
+    /// Returns the whole run and its overflow notes: those of `wraps` and new ones.
     pub(crate) fn finish(mut self, wraps: &Wraps) -> Result<(Run, Wraps)> {
         self.end_group()?;
         self.builder.flush();
@@ -128,7 +129,7 @@ impl<T: Time> Advance<T> {
         Ok((self.out, self.wraps))
     }
 
-    /// Takes the next chunk in.
+    /// Takes the next chunk.
     pub(crate) fn push(&mut self, chunk: Arc<Chunk>) -> Result<()> {
         if self.since.is_empty() {
             return Ok(());
@@ -156,14 +157,14 @@ impl<T: Time> Advance<T> {
                 self.group.push(time, diff);
             }
             if self.group.times.len() > 2 * self.group.sorted + 1024 {
-                // A key of many changes takes as much memory as it has times in the end.
+                // The memory of a key with many changes stays proportional to its distinct times.
                 self.add_up();
             }
         }
         self.collect()
     }
 
-    /// Appends a row that differs from its neighbours in more than time and diffs, as most do.
+    /// Appends a row that differs from its neighbours in key or value, the common case.
     fn append_alone(&mut self, row: &[u8]) -> Result<()> {
         let code = row.len() - self.tail - T::WIDTH..row.len() - self.tail;
         let Some(time) = self.since.advance(T::decode(&row[code.clone()])) else { return Ok(()) };
@@ -175,7 +176,7 @@ impl<T: Time> Advance<T> {
         appended
     }
 
-    /// True if no time of `chunk` changes, and none of its rows is of the group before it.
+    /// Returns true if no time of `chunk` changes and its first row starts a new group.
     fn stays(&self, chunk: &Chunk) -> bool {
         let first = chunk.rows().row(0);
         T::TOTAL
@@ -183,7 +184,7 @@ impl<T: Time> Advance<T> {
             && first[..first.len() - T::WIDTH - self.tail] != self.group.data
     }
 
-    /// Brings the times of the group into order, each once.
+    /// Sorts and consolidates the times of the group.
     fn add_up(&mut self) {
         let Self { group, wraps, pool, layout, .. } = self;
         group.add_up(layout.tail(), |data, time, lane, times| {
@@ -194,7 +195,7 @@ impl<T: Time> Advance<T> {
         });
     }
 
-    /// Appends what the group comes down to.
+    /// Appends the consolidated group.
     fn end_group(&mut self) -> Result<()> {
         self.add_up();
         let Group { data: row, times, diffs, sorted } = &mut self.group;

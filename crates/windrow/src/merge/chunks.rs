@@ -1,20 +1,20 @@
-//! What yields the chunks of one run.
+//! The source of the chunks of one run.
 
 use std::sync::Arc;
 
 use crate::chunk::Chunk;
 use crate::error::Result;
 
-/// Where the chunks of one run come from, in order.
+/// Yields the chunks of one run in order.
 pub(crate) trait ChunkSource: Send {
-    /// The next chunk, or `None` at the end of the run.
+    /// Returns the next chunk, or `None` at the end of the run.
     fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>>;
 
-    /// The next chunk, if there is one in memory.
+    /// Returns the next chunk if it is in memory.
     fn next_resident(&mut self) -> Option<Arc<Chunk>> {
         None
     }
 
-    /// The next chunk is asked for soon.
+    /// Prefetches the next chunk.
     fn read_ahead(&self) {}
 }

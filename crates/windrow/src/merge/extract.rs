@@ -1,4 +1,4 @@
-//! Cutting a run by time.
+//! Splits a run by time.
 //!
 //! ```text
 //! run --> ship: times not at or beyond the frontier      keep: the others
@@ -16,7 +16,7 @@ use crate::order::Layout;
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 
-/// Rows of one run, on two sides of a frontier.
+/// Splits the rows of one run at a frontier.
 pub(crate) struct Extract<'a, T> {
     layout: &'a Layout,
     tail: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Extract<'a, T> {
     upper: &'a Antichain<T>,
     ship: Side,
     keep: Side,
-    /// The lower bounds of the times that are kept.
+    /// The lower bounds of the kept times.
     frontier: Antichain<T>,
 }
 
@@ -35,7 +35,7 @@ struct Side {
 
 impl Side {
     fn new(layout: &Layout, pool: &Pool) -> Self {
-        // No row meets an equal here: nothing is ever noted.
+        // No equal rows meet here, so no sum overflows.
         let builder = Builder::new(layout, pool, Finish::Log, &Wraps::default());
         Self { builder, run: Run::default() }
     }
@@ -47,7 +47,7 @@ impl Side {
         Ok(())
     }
 
-    /// Puts a page behind everything so far.
+    /// Appends a page.
     fn pass(&mut self, piece: Piece) -> Result<()> {
         self.builder.flush();
         self.collect()?;
@@ -63,7 +63,8 @@ impl Side {
 }
 
 impl<'a, T: Time> Extract<'a, T> {
-    /// An extraction of rows from `lower` on, cut at `upper`, whose times are `T` unless all are before it.
+    /// Returns an extraction of rows from `lower` on, split at `upper`. Times are `T`, unless all
+    /// rows lie before `upper`.
     pub(crate) fn new(
         layout: &'a Layout,
         pool: &'a Pool,
@@ -78,12 +79,12 @@ impl<'a, T: Time> Extract<'a, T> {
         T::decode(time_of(row, T::WIDTH, self.tail))
     }
 
-    /// Takes the next chunk in.
+    /// Takes the next chunk.
     pub(crate) fn push_chunk(&mut self, chunk: Arc<Chunk>) -> Result<()> {
         self.push(Piece::Resident(chunk.into()))
     }
 
-    /// Takes a whole run in; what of it is on one side as a whole is not read.
+    /// Takes a run. Pieces on one side as a whole are not read.
     pub(crate) fn push_run(&mut self, mut run: Run) -> Result<()> {
         while let Some(piece) = run.pop() {
             self.push(piece)?;
@@ -130,7 +131,7 @@ impl<'a, T: Time> Extract<'a, T> {
         self.keep.collect()
     }
 
-    /// Splits a chunk into stretches of rows that go to the same side.
+    /// Splits a chunk into ranges of rows on the same side.
     fn push_rows(&mut self, chunk: &Arc<Chunk>) -> Result<()> {
         let rows = chunk.rows();
         let mut start = 0;
@@ -168,7 +169,7 @@ impl<'a, T: Time> Extract<'a, T> {
         Err(late(self.layout, time, self.lower))
     }
 
-    /// What ships, what is kept, and the lower bounds of the times of what is kept.
+    /// Returns the shipped run, the kept run, and the lower bounds of the kept times.
     pub(crate) fn finish(self) -> Result<(Run, Run, Antichain<T>)> {
         let (ship, keep) = (self.ship.finish()?, self.keep.finish()?);
         Ok((ship, keep, self.frontier))

@@ -1,4 +1,4 @@
-//! Fences: where in a run a key may be, told by a few words that stand together.
+//! Fence pointers: a compact index of a run that finds the chunk of a key.
 //!
 //! ```text
 //! run      | ann ... eve | fay ... kim | lea ... zoe |        a chunk each, wherever they are
@@ -6,10 +6,10 @@
 //! lasts              eve           kim           zoe
 //! filters    ask me        ask me        -
 //! ```
-//! Made when a run gets its first cursor. A look-up searches `lasts` and asks one filter; it touches no chunk, and none of what the allocator
-//! has put anywhere, before the key may be there.
+//! Built for the first cursor on a run. A look-up searches `lasts` and checks one filter. It reads
+//! no chunk, and no scattered heap memory, unless the key may be present.
 //!
-//! Invariant: what fences exclude is not in the run.
+//! Invariant: a key excluded by the fence pointers is not in the run.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ use crate::chunk::{Filter, KeyHash, Sought, View, between, word_at};
 use crate::order::Layout;
 use crate::rows::key_len;
 
-/// A run that is settled, with its fences once somebody had them made.
+/// A compacted run, with its fence pointers once they are built.
 #[derive(Debug, Default)]
 pub(crate) struct FencedRun {
     run: Run,
@@ -31,13 +31,13 @@ impl FencedRun {
         Self { run, fences: OnceLock::new() }
     }
 
-    /// Has fences made. Costs a look at every chunk, once.
+    /// Builds the fence pointers. Reads the metadata of every chunk, once.
     pub(crate) fn make_fences(&self, layout: &Layout) {
         self.fences.get_or_init(|| Fences::of(layout, &self.run));
     }
 
-    /// The fences, if they were made; none where the first or the last row of a chunk is so long that it is not kept in
-    /// memory.
+    /// Returns the fence pointers if they were built. `None` also if the first or the last row of a
+    /// chunk is too long to stay in memory.
     #[inline(always)]
     pub(crate) fn fences(&self) -> Option<&Fences> {
         self.fences.get()?.as_ref()
@@ -53,10 +53,10 @@ impl Deref for FencedRun {
     }
 }
 
-/// What is known of the chunks of a run. There is one.
+/// Facts about the chunks of a run, which has at least one.
 #[derive(Debug)]
 pub(crate) struct Fences {
-    /// What all rows begin with; words are what is behind it.
+    /// The prefix of all rows; words follow it.
     shared: Box<[u8]>,
     firsts: Box<[u64]>,
     lasts: Box<[u64]>,
@@ -69,7 +69,7 @@ impl Fences {
         let [first, last] = run.ends()?;
         let key = key_len(layout, first);
         let shared = match layout.stride() {
-            // One word is the key, and all keys are as long.
+            // One word holds the whole key, and all keys have one length.
             Some(_) if key <= size_of::<u64>() => 0,
             _ => first.iter().zip(last).take_while(|(a, b)| a == b).count().min(key),
         };
@@ -84,13 +84,14 @@ impl Fences {
         })
     }
 
-    /// `key`, as it is looked for in the run.
+    /// Returns the probe key for `key` in the run.
     #[inline(always)]
     pub(crate) fn sought<'a>(&self, key: &'a [u8]) -> Sought<'a> {
         Sought::new(key, &self.shared)
     }
 
-    /// True if the first row of `run` that does not stand before the key is in this chunk, as its words tell.
+    /// Returns true if the words place the first row of the run that does not sort before the key
+    /// in this chunk.
     #[inline(always)]
     pub(crate) fn holds(&self, chunk: usize, sought: &Sought<'_>) -> bool {
         let word = sought.word();
@@ -98,12 +99,12 @@ impl Fences {
             && (chunk == 0 || self.lasts[chunk - 1] < word)
     }
 
-    /// The chunk with the first row of `run`, whose fences these are, that does not stand before the key; their number if
-    /// all do.
+    /// Returns the chunk with the first row of `run` that does not sort before the key, or the
+    /// number of chunks. The fence pointers must be those of `run`.
     #[inline]
     pub(crate) fn chunk_of(&self, run: &Run, sought: &Sought<'_>) -> usize {
         let (word, mut low, mut len) = (sought.word(), 0, self.lasts.len());
-        // A branch would be as hard to predict as the key.
+        // Branch-free: the comparison is as unpredictable as the key.
         while len > 1 {
             let half = len / 2;
             low += if self.lasts[low + half - 1] < word { half } else { 0 };
@@ -116,7 +117,8 @@ impl Fences {
         low
     }
 
-    /// As [`Fences::chunk_of`], where the last row of chunk `low` has the word of the key.
+    /// Does the same as [`Fences::chunk_of`] if the last row of chunk `low` has the word of the
+    /// key.
     #[cold]
     fn exact_chunk_of(&self, run: &Run, sought: &Sought<'_>, mut low: usize) -> usize {
         let word = sought.word();
@@ -132,19 +134,19 @@ impl Fences {
         low
     }
 
-    /// True if the rows of the chunk stand behind the key, as their words tell.
+    /// Returns true if the words show that all rows of the chunk sort after the key.
     #[inline(always)]
     pub(crate) fn begins_behind(&self, chunk: usize, sought: &Sought<'_>) -> bool {
         sought.ends_before(self.firsts[chunk])
     }
 
-    /// True if the chunk has a filter.
+    /// Returns true if the chunk has a filter.
     #[inline(always)]
     pub(crate) fn has_filter(&self, chunk: usize) -> bool {
         self.filters[chunk].is_some()
     }
 
-    /// Asks for the memory that says whether the chunk may have a key.
+    /// Prefetches the filter block of the key.
     #[inline(always)]
     pub(crate) fn prefetch(&self, chunk: usize, hash: KeyHash) {
         if let Some(filter) = &self.filters[chunk] {
@@ -152,31 +154,31 @@ impl Fences {
         }
     }
 
-    /// False if the chunk has no row with a key of this hash.
+    /// Returns false if the chunk has no row with a key of this hash.
     #[inline(always)]
     pub(crate) fn may_have(&self, chunk: usize, hash: KeyHash) -> bool {
         self.filters[chunk].as_ref().is_none_or(|filter| filter.may_have(hash))
     }
 
-    /// Number of rows of a chunk.
+    /// Returns the number of rows of a chunk.
     #[inline(always)]
     pub(crate) fn rows(&self, chunk: usize) -> usize {
         self.rows[chunk] as usize
     }
 
-    /// The words of the first row of a chunk and of the last.
+    /// Returns the words of the first and the last row of a chunk.
     #[inline(always)]
     pub(crate) fn words(&self, chunk: usize) -> [u64; 2] {
         [self.firsts[chunk], self.lasts[chunk]]
     }
 
-    /// The word of a row; the greatest behind the last one.
+    /// Returns the word of a row, or the greatest word after the last row.
     #[inline(always)]
     pub(crate) fn word_of(&self, rows: View<'_>, row: usize) -> u64 {
         if row < rows.len() { rows.word(row, self.shared.len()) } else { u64::MAX }
     }
 
-    /// The row of a chunk near which the key is, if its words ascend evenly.
+    /// Interpolates the position of the key in a chunk.
     #[inline(always)]
     pub(crate) fn guess(&self, chunk: usize, sought: &Sought<'_>) -> usize {
         between(sought.word(), self.words(chunk), self.rows(chunk))

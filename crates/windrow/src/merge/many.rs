@@ -1,4 +1,4 @@
-//! The k-way merge, a block at a time.
+//! The k-way merge, block by block.
 //!
 //! ```text
 //! windows      one chunk of each run, read from `at` on
@@ -10,9 +10,9 @@
 //!              have the rows fetched that the next block will probably have
 //! ```
 //!
-//! Ordering a block costs the same for 80 runs as for 300; a tree compares log k times a row, and has as
-//! many places to read from. `step` follows the size of the blocks, so that runs which hardly overlap do
-//! not fall into blocks of a few rows.
+//! Sorting a block costs the same for 80 runs as for 300; a loser tree makes log k comparisons per
+//! row and reads from as many places. `step` adapts to the block size, so runs that hardly overlap
+//! do not decay into blocks of a few rows.
 
 use std::ops::Range;
 
@@ -24,27 +24,27 @@ use crate::kernel::prefetch::{Ahead, prefetch_row};
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// How large a block should be. With a limit to memory it has not more bytes than a chunk, or what comes
-/// out of it would not fit the budget.
+/// Target size of a block. With a memory limit, a block has at most the bytes of a chunk; otherwise
+/// its output would exceed the budget.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     bytes: usize,
     rows: usize,
 }
 
-/// Of many runs: it is read twice, from the second-level cache.
+/// Many runs: the block is read twice, from the second-level cache.
 const OF_MANY: Size = Size { bytes: 768 << 10, rows: 16 << 10 };
-/// Of several: it is read once, and larger ones are searched for, and their bits chosen, less often.
+/// Several runs: the block is read once; larger blocks amortize searches and the choice of bits.
 const OF_SEVERAL: Size = Size { bytes: 16 << 20, rows: 512 << 10 };
-/// A block takes about this many rows of each run or more, to pay for searching its window.
+/// Least rows of each run in a block, about, to amortize the search of its window.
 const LEAST_STEP: usize = 16;
 
-/// Merges many windows, a block at a time.
+/// Merges many windows, block by block.
 pub(super) struct Blocks {
     tail: usize,
-    /// Bytes that a block may have.
+    /// Most bytes of a block.
     most_bytes: usize,
-    /// Whether the kernel for several runs serves the rule.
+    /// Whether the kernel for several runs supports the rule.
     several: bool,
     hints: Hints,
     step: usize,
@@ -53,7 +53,8 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new(layout: &Layout, pool: &Pool, builder: &Builder) -> Self {
-        // With a limit a block is no more than what is ordered at once. Rows that vary gain nothing by more.
+        // With a limit, a block has at most the bytes sorted at once. Larger blocks do not speed up
+        // variable-length rows.
         let is_large = layout.stride().is_some() && !pool.budget().is_limited();
         let stages = if is_large { 8 } else { 1 };
         Self {
@@ -66,13 +67,13 @@ impl Blocks {
         }
     }
 
-    /// How large a block of as many runs should be.
+    /// Returns the target size of a block of `runs` runs.
     fn size(&self, runs: usize) -> Size {
         let size = if self.several && runs <= MOST_SEVERAL { OF_SEVERAL } else { OF_MANY };
         Size { bytes: size.bytes.min(self.most_bytes), ..size }
     }
 
-    /// Merges one block of windows that all have rows left. Returns the rows that went in.
+    /// Merges one block of windows with remaining rows. Returns the consumed rows.
     pub(super) fn merge(&mut self, windows: &mut [Window], builder: &mut Builder) -> Result<usize> {
         let tail = self.tail;
         let body = |row: &'_ [u8]| row.len() - tail;
@@ -103,7 +104,7 @@ impl Blocks {
             }
             let least = least_step(block, bytes);
             if bytes > 2 * size.bytes && step > least {
-                // Runs that did not overlap so far, with a long step, do from here on.
+                // Runs that did not overlap so far now overlap, so the step is too long.
                 self.step = (step / 4).max(least);
                 continue;
             }
@@ -111,7 +112,7 @@ impl Blocks {
             let runs: Vec<[View<'_>; 2]> = runs.collect();
             let several = self.several && runs.len() <= MOST_SEVERAL;
             if !several || !builder.push_several(&runs, &mut self.hints)? {
-                // Rows that are too short for it are probably not the last ones.
+                // Rows too short for the kernel are probably not the last ones.
                 self.several &= !several;
                 self.push_ordered(windows, &ends, bytes, builder)?;
             }
@@ -123,7 +124,7 @@ impl Blocks {
         }
     }
 
-    /// Orders the rows of the windows up to `ends`, which have so many bytes, and passes them on.
+    /// Sorts the rows of the windows up to `ends`, `bytes` bytes in all, and appends them.
     fn push_ordered(
         &mut self,
         windows: &mut [Window],
@@ -134,13 +135,13 @@ impl Blocks {
         reach_on(windows, ends);
         let parts = ends.iter().flat_map(|&(index, end)| windows[index].parts(end));
         let parts: Vec<View<'_>> = parts.filter(|part| part.len() > 0).collect();
-        // Longer rows than a cache holds would only be in each other's way.
+        // Prefetching more bytes than a cache holds would evict the block itself.
         let fits = bytes <= 2 * OF_MANY.bytes;
         let next = if fits { expected(windows, ends) } else { Vec::new() };
         builder.push_unordered(&mut self.arranger, &parts, true, &mut Ahead::new(&next))
     }
 
-    /// Passes on what the window at `only` has below the heads of all others.
+    /// Appends the rows of window `only` below the heads of all others.
     fn copy_run(
         &mut self,
         windows: &mut [Window],
@@ -168,7 +169,7 @@ impl Blocks {
         Ok(run.len())
     }
 
-    /// Lengthens or shortens the step, so that blocks come out at the size they should have.
+    /// Adapts the step to the target size of blocks.
     fn adapt(&mut self, size: Size, rows: usize, bytes: usize) {
         if rows > size.rows || bytes > size.bytes {
             self.step = (self.step * 3 / 4).max(least_step(rows, bytes));
@@ -178,8 +179,9 @@ impl Blocks {
     }
 }
 
-/// The windows whose heads are `below`, and where the first row stands that is not, or is more than `step` rows
-/// away. What each search looks at next is asked for in all of them, so that they wait for memory together.
+/// Returns the windows whose heads are `below`, each with the first position not `below`, or `step`
+/// rows on. The binary searches of all windows advance together with prefetches, to overlap their
+/// cache misses.
 fn ends(windows: &[Window], step: usize, below: impl Fn(&[u8]) -> bool) -> Vec<(usize, usize)> {
     let heads = windows.iter().enumerate().filter(|(_, window)| below(window.head()));
     let behind = |(index, window): (usize, &Window)| (index, window.at + 1..window.ahead(step));
@@ -202,7 +204,7 @@ fn ends(windows: &[Window], step: usize, below: impl Fn(&[u8]) -> bool) -> Vec<(
     }
 }
 
-/// Looks for the chunks that the next block will probably reach into.
+/// Loads the chunks that the next block will probably need.
 fn reach_on(windows: &mut [Window], ends: &[(usize, usize)]) {
     for &(index, end) in ends {
         let window = &mut windows[index];
@@ -210,7 +212,8 @@ fn reach_on(windows: &mut [Window], ends: &[(usize, usize)]) {
     }
 }
 
-/// The bytes that the next block will probably have, where this one takes the windows up to `ends`.
+/// Returns the bytes that the next block will probably need, if this block consumes the windows up
+/// to `ends`.
 fn expected<'a>(windows: &'a [Window], ends: &[(usize, usize)]) -> Vec<&'a [u8]> {
     let mut ends = ends.iter().copied().peekable();
     let ranges = windows.iter().enumerate().flat_map(|(index, window)| {
@@ -220,15 +223,15 @@ fn expected<'a>(windows: &'a [Window], ends: &[(usize, usize)]) -> Vec<&'a [u8]>
     ranges.collect()
 }
 
-/// Rows of a window that a block probably has if the one before had `rows`.
+/// Returns the expected rows of a window in the next block, after `rows` in this one.
 fn likely(rows: usize) -> usize {
     rows * 5 / 4 + 4
 }
 
-/// The least step for rows of this mean length: searching a window is nothing beside copying a long
-/// row, and a few of each of many windows are more than the budget has.
+/// Returns the least step for rows of this mean length: copying a long row outweighs the search of
+/// its window, and a few long rows from each of many windows exceed the budget.
 fn least_step(rows: usize, bytes: usize) -> usize {
-    /// Bytes of a row that is long.
+    /// Bytes of a long row.
     const LONG: usize = 1 << 10;
     if bytes > rows * LONG { 1 } else { LEAST_STEP }
 }

@@ -6,8 +6,9 @@
 //!        more                         a block of them, in `many`: as they win, or ordered
 //! ```
 //!
-//! A step takes at most a chunk or a block of rows in, or brings at most a chunk out; between any two steps the merge can
-//! be left and taken up again. Fuel is charged for rows that go in, so that a merge whose rows all cancel pauses, too.
+//! A step consumes at most a chunk or a block of rows, or yields at most a chunk. The merge can
+//! pause between any two steps. Fuel is charged for consumed rows, so a merge pauses even if all
+//! its rows cancel.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,25 +22,25 @@ use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Chunks that are read ahead at a time.
+/// Chunks prefetched at once.
 const AHEAD: usize = 2;
 
 /// Merges runs into chunks.
 pub(crate) struct Merger {
     windows: Vec<Window>,
     tail: usize,
-    /// Whether the two-way kernel serves the rows and their rule.
+    /// Whether the two-way kernel supports the rows and their rule.
     two_way: bool,
     blocks: Blocks,
     builder: Builder,
-    /// A chunk was passed on by the last step: the next one may be, too.
+    /// Whether the last step passed a chunk on; the next step may pass one, too.
     passing: bool,
     flushed: bool,
 }
 
 impl Merger {
-    /// A merge of `sources`; what becomes of deletions and diffs is up to `finish`, and sums that do
-    /// not fit are noted in `wraps`.
+    /// Returns a merge of `sources`. `finish` decides on deletions and diffs; `wraps` records
+    /// overflowing sums.
     pub(crate) fn new(
         layout: &Layout,
         pool: &Pool,
@@ -50,7 +51,7 @@ impl Merger {
         Self::between(layout, pool, finish, wraps, sources, &Arc::default())
     }
 
-    /// The same, of the rows of `sources` that are between two.
+    /// Returns a merge of the rows of `sources` within the bounds `between`.
     pub(super) fn between(
         layout: &Layout,
         pool: &Pool,
@@ -73,24 +74,24 @@ impl Merger {
         }
     }
 
-    /// Has blocks that are ordered written past the caches: there are more rows than those hold, and nobody
-    /// is about to read them.
+    /// Writes sorted blocks past the caches. For output larger than the caches and not read soon.
     pub(crate) fn write_past_caches(&mut self) {
         self.builder.write_past_caches();
     }
 
-    /// Has one row come out for each key, where the rule takes columns from several rows: the merge is of all there are.
+    /// Folds the rows of each key into one row, under
+    /// [`Rule::LastKnown`](crate::order::Rule::LastKnown). The sources must have all rows.
     pub(crate) fn fold_keys(&mut self) {
         self.builder.fold_keys();
     }
 
-    /// The next chunk, or `None` when all runs are used up.
+    /// Returns the next chunk, or `None` at the end.
     pub(crate) fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
         self.next_within(&mut i64::MAX.clone())
     }
 
-    /// The next chunk, if there is one before the fuel is used up: one unit a row that goes in.
-    /// `None` with fuel left means that all runs are used up.
+    /// Returns the next chunk if the fuel suffices: one unit per consumed row. `None` with fuel
+    /// left means the end.
     pub(crate) fn next_within(&mut self, fuel: &mut i64) -> Result<Option<Arc<Chunk>>> {
         loop {
             if let Some(chunk) = self.builder.take() {
@@ -115,12 +116,12 @@ impl Merger {
         }
     }
 
-    /// What the rules did so far.
+    /// Returns the findings of the rule so far.
     pub(crate) fn findings(&self) -> &Findings {
         self.builder.findings()
     }
 
-    /// Goes on by one step; returns the rows that went in, at least one unless all are used up.
+    /// Runs one step. Returns the consumed rows; 0 means the end.
     fn step(&mut self) -> Result<usize> {
         let mut index = 0;
         let mut came = false;
@@ -145,7 +146,7 @@ impl Merger {
         }
     }
 
-    /// A step of two windows.
+    /// Runs a step of two windows.
     fn two(&mut self, passing: bool) -> Result<usize> {
         const EITHER: [(usize, usize); 2] = [(0, 1), (1, 0)];
         for (own, other) in EITHER {
@@ -154,7 +155,8 @@ impl Merger {
             }
         }
         for (own, other) in EITHER {
-            // Where a chunk goes between two rows, those in front of it make way.
+            // If a whole chunk fits between two rows of the other window, the rows before it are
+            // copied first.
             if passing
                 && let Some(rows) = self.windows[own].makes_way(&self.windows[other], self.tail)
             {
@@ -170,14 +172,14 @@ impl Merger {
         Ok(a_used + b_used)
     }
 
-    /// Passes on what is left of one window: the chunk itself, if that can be.
+    /// Passes on the rest of one window: the chunk itself if possible.
     fn pass(&mut self, index: usize) -> Result<usize> {
         let rows = self.windows[index].rest();
         self.passing = rows.start == 0;
         self.append(index, rows)
     }
 
-    /// Appends rows of a window as they stand, which it is done with; returns how many.
+    /// Appends rows of a window in order, consumes them and returns their number.
     fn append(&mut self, index: usize, rows: Range<usize>) -> Result<usize> {
         let window = &mut self.windows[index];
         window.at = rows.end;
@@ -187,8 +189,8 @@ impl Merger {
         Ok(rows.len())
     }
 
-    /// The window whose last row is the least is the next to be used up: the chunk behind it is read
-    /// ahead, and so on while memory lasts.
+    /// Prefetches chunks: the window with the least last row runs out first, so its next chunk is
+    /// read first. Repeats up to `AHEAD` times.
     fn read_ahead(&mut self) {
         let tail = self.tail;
         let body = |row: &'_ [u8]| row.len() - tail;

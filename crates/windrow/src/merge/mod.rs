@@ -1,4 +1,4 @@
-//! Merging: runs of chunks, each sorted, into one.
+//! Merging: sorted runs of chunks into one.
 //!
 //! ```text
 //! run 0   [chunk][chunk]...  \
@@ -6,7 +6,7 @@
 //! run 2   (spilled)(spilled) /
 //! ```
 //!
-//! What becomes of runs, the first that applies:
+//! The first matching strategy merges the runs:
 //!
 //! ```text
 //! none overlaps another                 chained: their chunks one behind the other, nothing is read     Run::chain
@@ -19,9 +19,9 @@
 //! more, or rules that pick a row        a block is ordered as a chunk is, and gathered                  many
 //! ```
 //!
-//! Where several threads merge, they do so share by share (`shares`), each as above.
+//! Several threads merge share by share (`shares`), each share as above.
 //!
-//! Invariant: the output is sorted and the rule holds over all of it, not only within a chunk.
+//! Invariant: the output is sorted, and the rule holds over all of it, not only within a chunk.
 
 mod advance;
 mod chunks;

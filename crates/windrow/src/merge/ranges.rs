@@ -1,4 +1,4 @@
-//! Runs in memory, cut into ranges of the key that are merged on a thread each.
+//! Parallel merge of runs in memory: one key range per thread.
 //!
 //! ```text
 //! run 0   [chunk] [chu|nk] [chunk]      a chunk that a splitter falls into is copied, in two parts
@@ -7,9 +7,9 @@
 //!         thread 0          thread 1    -->  one run: the chunks of range 0, then those of range 1
 //! ```
 //!
-//! Splitters are keys, or rows without their tail: a rule sees all it is about in one range. The order of
-//! rows is total, so that the merges of the ranges are together the merge of all, wherever the
-//! splitters fall.
+//! Splitters are keys, or rows without their tail, so all rows that a rule relates fall into one
+//! range. Rows are totally ordered, so the merged ranges together are the merge of all rows,
+//! wherever the splitters fall.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use crate::order::{Layout, Rule};
 use crate::pool::Pool;
 use crate::rows::key_len;
 
-/// Rows of a chunk that are candidates for splitters.
+/// Samples per chunk, the candidates for splitters.
 const SAMPLES: usize = 16;
-/// Chunks of a range at the least: a thread takes as long to start as to merge one.
+/// Least chunks per range: a thread takes as long to start as to merge one chunk.
 const LEAST_CHUNKS: usize = 4;
 
-/// Merges `runs` into one, not to pause, on up to `threads` threads if all rows are in memory, else on
-/// this one. With `past_caches` rows are written past them.
+/// Merges `runs` into one without pauses: on up to `threads` threads if all rows are in memory,
+/// otherwise on the calling thread. With `past_caches`, output bypasses the caches.
 ///
 /// # Errors
-/// What merging and taking memory report.
+/// Errors of merging and of allocating memory.
 pub(crate) fn merge_ranges(
     layout: &Layout,
     pool: &Pool,
@@ -80,7 +80,7 @@ pub(crate) fn merge_ranges(
     Ok(std::mem::take(whole))
 }
 
-/// Up to `ranges - 1` keys in ascending order that cut `runs` into ranges of about as many bytes. None if
+/// Returns up to `ranges - 1` ascending keys that cut `runs` into ranges of similar size; empty if
 /// a run is not in memory.
 fn splitters(layout: &Layout, runs: &[Run], ranges: usize) -> Vec<Vec<u8>> {
     let mut samples: Vec<(&[u8], usize)> = Vec::new();
@@ -88,7 +88,8 @@ fn splitters(layout: &Layout, runs: &[Run], ranges: usize) -> Vec<Vec<u8>> {
         let Some(chunks) = run.resident() else { return Vec::new() };
         for chunk in chunks {
             let (rows, short) = (chunk.rows(), chunk.end().is_some());
-            // Without its time and diffs a row is in common with all that it must meet.
+            // A shortened row, without time and diffs, is a valid splitter: a prefix of all related
+            // rows.
             let key = |row| if short { row } else { key(layout, row) };
             let sample = |at: usize| (key(rows.row(at * rows.len() / SAMPLES)), chunk.bytes());
             samples.extend((0..SAMPLES).map(sample));
@@ -99,7 +100,7 @@ fn splitters(layout: &Layout, runs: &[Run], ranges: usize) -> Vec<Vec<u8>> {
     let (mut out, mut bytes) = (Vec::<Vec<u8>>::new(), 0);
     for (key, weight) in samples {
         if out.len() + 1 < ranges && bytes * ranges >= total * (out.len() + 1) {
-            // A key of most rows is one splitter.
+            // A key of many samples is only one splitter.
             if out.last().is_none_or(|last| last[..] < *key) {
                 out.push(key.to_vec());
             }
@@ -109,7 +110,7 @@ fn splitters(layout: &Layout, runs: &[Run], ranges: usize) -> Vec<Vec<u8>> {
     out
 }
 
-/// What rows that must meet have in common.
+/// Returns the prefix shared by all rows that the rule relates to `row`.
 pub(super) fn key<'a>(layout: &Layout, row: &'a [u8]) -> &'a [u8] {
     match layout.rule() {
         Rule::First | Rule::Last | Rule::LastKnown => &row[..key_len(layout, row)],
@@ -117,7 +118,7 @@ pub(super) fn key<'a>(layout: &Layout, row: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// The parts of a run in memory that lie before, between and behind the splitters.
+/// Cuts a run in memory into the parts before, between and after the splitters.
 fn cut(layout: &Layout, pool: &Pool, mut run: Run, splitters: &[Vec<u8>]) -> Result<Vec<Run>> {
     let mut parts = vec![run.emptied(); splitters.len() + 1];
     let mut range = 0;
@@ -126,7 +127,7 @@ fn cut(layout: &Layout, pool: &Pool, mut run: Run, splitters: &[Vec<u8>]) -> Res
         let rows = chunk.rows();
         let mut start = 0;
         while start < rows.len() {
-            // The key of a row is where it starts: it is below a key if the row is.
+            // Splitters are prefixes of rows, so comparing the whole row is enough.
             let end = splitters.get(range).map_or(rows.len(), |splitter| {
                 rows.partition_point(start..rows.len(), |row| row < &splitter[..])
             });

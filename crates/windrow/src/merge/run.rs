@@ -11,23 +11,23 @@ use crate::error::Result;
 use crate::order::{Layout, Rule};
 use crate::pool::{Decision, Pool};
 
-/// A run whose chunks are all there. Cheap to clone: clones share the chunks.
+/// A complete run. Cheap to clone: clones share the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
     pieces: VecDeque<Piece>,
-    /// How many merges the rows went through.
+    /// Number of merges that the rows went through.
     generation: u8,
-    /// What is made of chunks that come, if they are kept for long.
+    /// Conversion of appended chunks, if the run is long-lived.
     keeping: Option<Keeping>,
 }
 
-/// How chunks of a batch of changes are kept.
+/// How the chunks of a batch of changes are kept.
 #[derive(Clone, Debug)]
 struct Keeping {
     layout: Layout,
-    /// Bytes of the time and the diffs of a row.
+    /// Bytes of a row's time and diffs.
     behind: usize,
-    /// With filters of their keys.
+    /// Whether chunks get key filters.
     filtered: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Piece {
 }
 
 impl Piece {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> usize {
         match self {
             Self::Resident(chunk) => chunk.len(),
@@ -47,7 +47,7 @@ impl Piece {
         }
     }
 
-    /// Bytes that the rows take.
+    /// Returns the bytes of the rows.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Resident(chunk) => chunk.bytes(),
@@ -55,18 +55,18 @@ impl Piece {
         }
     }
 
-    /// True if the piece takes at least half of what a chunk may, with where its rows start.
+    /// Returns true if the piece takes at least half of a chunk, row starts included.
     fn fills_half(&self, layout: &Layout, pool: &Pool) -> bool {
         2 * self.room(layout) >= pool.chunk_bytes()
     }
 
-    /// Bytes that it takes in a chunk, with where its rows start.
+    /// Returns the bytes of the piece in a chunk, row starts included.
     fn room(&self, layout: &Layout) -> usize {
         let starts = if layout.stride().is_some() { 0 } else { self.rows() * OFFSET_BYTES };
         self.bytes() + starts
     }
 
-    /// Bytes of memory that the piece holds.
+    /// Returns the bytes of memory that the piece holds.
     fn resident_bytes(&self) -> usize {
         match self {
             Self::Resident(chunk) => chunk.leased_bytes(),
@@ -74,7 +74,7 @@ impl Piece {
         }
     }
 
-    /// The first row, if no disk has to be read for it.
+    /// Returns the first row, if no disk access is needed.
     pub(super) fn first_row(&self) -> Option<&[u8]> {
         match self {
             Self::Resident(chunk) => Some(chunk.ends()[0]),
@@ -82,7 +82,7 @@ impl Piece {
         }
     }
 
-    /// The last row, if no disk has to be read for it.
+    /// Returns the last row, if no disk access is needed.
     pub(super) fn last_row(&self) -> Option<&[u8]> {
         match self {
             Self::Resident(chunk) => Some(chunk.ends()[1]),
@@ -90,7 +90,7 @@ impl Piece {
         }
     }
 
-    /// The least and the greatest time code, if no disk has to be read for them.
+    /// Returns the least and the greatest time code, if no disk access is needed.
     pub(super) fn times(&self, layout: &Layout, width: usize) -> Option<TimeCodes> {
         match self {
             Self::Resident(chunk) => Some(chunk.times(layout, width)),
@@ -98,7 +98,7 @@ impl Piece {
         }
     }
 
-    /// The chunk, whole.
+    /// Returns the whole chunk.
     pub(super) fn take(self) -> Result<Arc<Chunk>> {
         match self {
             Self::Resident(chunk) => chunk.whole(),
@@ -108,20 +108,20 @@ impl Piece {
 }
 
 impl Run {
-    /// A run to take what comes out of a merge of `runs`.
+    /// Returns an empty run for the merge of `runs`.
     pub(crate) fn after<'a>(runs: impl IntoIterator<Item = &'a Self>) -> Self {
         let oldest = runs.into_iter().map(|run| run.generation).max();
         Self { generation: oldest.unwrap_or(0).saturating_add(1), ..Self::default() }
     }
 
-    /// A run of chunks that went through no merge.
+    /// Returns a run of chunks that went through no merge.
     pub(crate) fn of(chunks: Vec<Arc<Chunk>>) -> Self {
         let pieces = chunks.into_iter().map(|chunk| Piece::Resident(chunk.into())).collect();
         Self { pieces, ..Self::default() }
     }
 
-    /// The same, and of the chunks that come those that stay in memory are kept [short](Kept::shortened); filters are made
-    /// of all if they are to be `filtered`.
+    /// Converts chunks appended from now on: chunks in memory are [shortened](Kept::shortened), and
+    /// all chunks get filters if `filtered`.
     pub(crate) fn keeping(mut self, layout: &Layout, filtered: bool) -> Self {
         if layout.rule() == Rule::Sum {
             let behind = end_width(layout);
@@ -130,7 +130,7 @@ impl Run {
         self
     }
 
-    /// Makes filters of the chunks that have none; of those that are not in memory only if they may be read for it.
+    /// Makes missing filters. Reads chunks that are not in memory only with `reading`.
     pub(crate) fn make_filters(&self, layout: &Layout, reading: bool) -> Result<()> {
         self.pieces.iter().try_for_each(|piece| match piece {
             Piece::Resident(chunk) => {
@@ -141,7 +141,7 @@ impl Run {
         })
     }
 
-    /// The filter of the chunk at `index`, which there is, if it was made.
+    /// Returns the filter of the chunk at `index`, if one was made. The index must be valid.
     pub(crate) fn filter_of(&self, index: usize) -> Option<&Arc<Filter>> {
         match &self.pieces[index] {
             Piece::Resident(chunk) => chunk.filter(),
@@ -149,7 +149,7 @@ impl Run {
         }
     }
 
-    /// The chunk at `index`, which there is, if it is in memory to stay.
+    /// Returns the chunk at `index` if it is pinned in memory. The index must be valid.
     #[inline]
     pub(crate) fn resident_at(&self, index: usize) -> Option<&Kept> {
         match &self.pieces[index] {
@@ -158,27 +158,27 @@ impl Run {
         }
     }
 
-    /// Number of rows of the chunk at `index`, which there is.
+    /// Returns the number of rows of the chunk at `index`. The index must be valid.
     pub(crate) fn rows_of(&self, index: usize) -> usize {
         self.pieces[index].rows()
     }
 
-    /// True if chunks that came may be short.
+    /// Returns true if appended chunks may be shortened.
     pub(crate) fn is_kept(&self) -> bool {
         self.keeping.is_some()
     }
 
-    /// Puts a chunk behind the others.
+    /// Appends a chunk.
     pub(crate) fn push(&mut self, chunk: Arc<Chunk>) {
         self.pieces.push_back(Piece::Resident(chunk.into()));
     }
 
-    /// Puts a chunk behind the others, in memory or not, as the policy wants it.
+    /// Appends a chunk, in memory or spilled as the policy decides.
     pub(crate) fn push_within(&mut self, pool: &Pool, chunk: Arc<Chunk>) -> Result<()> {
         self.push_decided(pool, chunk, true)
     }
 
-    /// Puts a chunk behind the others, out of memory.
+    /// Appends a chunk and spills it.
     pub(crate) fn push_spilled(&mut self, pool: &Pool, chunk: Arc<Chunk>) -> Result<()> {
         self.push_decided(pool, chunk, false)
     }
@@ -204,21 +204,22 @@ impl Run {
         Ok(())
     }
 
-    /// Gives the chunk at the end as much memory as its rows take, if that is much less than it has.
+    /// Moves the last chunk into an exactly sized buffer, if its buffer is much larger.
     pub(crate) fn trim(&mut self) {
         if let Some(Piece::Resident(chunk)) = self.pieces.back_mut() {
             chunk.trim();
         }
     }
 
-    /// Finds the least and the greatest time of each chunk in memory: they stay known when the rows leave.
+    /// Finds the least and the greatest time of each chunk in memory, which stay known when the rows
+    /// leave memory.
     pub(crate) fn find_times(&self, layout: &Layout, width: usize) {
         for piece in &self.pieces {
             piece.times(layout, width);
         }
     }
 
-    /// Lets the chunks in memory go when it is needed for something else: those at the end first.
+    /// Makes the chunks in memory evictable, those at the end first.
     pub(crate) fn rest(&mut self, pool: &Pool) {
         for piece in self.pieces.iter_mut().rev() {
             if let Piece::Resident(chunk) = piece {
@@ -229,14 +230,15 @@ impl Run {
         }
     }
 
-    /// True if `behind` [stands behind](Run::stands_before) this run, and this run does not end in
-    /// a small chunk. Nothing is read to find out.
+    /// Returns true if this run [sorts before](Run::stands_before) `behind` and does not end in a
+    /// small chunk. Reads nothing.
     pub(crate) fn goes_on_with(&self, layout: &Layout, pool: &Pool, behind: &Self) -> bool {
         let full = |piece: &Piece| piece.fills_half(layout, pool);
         self.pieces.back().is_some_and(full) && self.stands_before(layout, behind)
     }
 
-    /// True if all of `behind` sorts behind this run, and no rule has a say in it.
+    /// Returns true if this run sorts before all of `behind` and the rule relates no rows of the
+    /// two.
     pub(crate) fn stands_before(&self, layout: &Layout, behind: &Self) -> bool {
         if !matches!(layout.rule(), Rule::Keep | Rule::Sum) {
             return false;
@@ -246,25 +248,25 @@ impl Run {
         last[..last.len() - tail] < first[..first.len() - tail]
     }
 
-    /// Puts another run behind this one, which is to [go on](Run::goes_on_with) with it.
+    /// Appends another run, for which [`Run::goes_on_with`] is true.
     pub(crate) fn append(&mut self, mut behind: Self) {
         self.pieces.append(&mut behind.pieces);
     }
 
-    /// This run and one whose rows all stand behind it.
+    /// Returns this run followed by a run whose rows all sort after it.
     pub(crate) fn followed_by(mut self, behind: Self) -> Self {
         self.pieces.extend(behind.pieces);
         self
     }
 
-    /// How many of its chunks are small.
+    /// Returns the number of small chunks.
     pub(crate) fn small_chunks(&self, layout: &Layout, pool: &Pool) -> usize {
         let small = |piece: &&Piece| !piece.fills_half(layout, pool);
         self.pieces.iter().filter(small).count()
     }
 
-    /// Puts runs behind this one, each of which [stands behind](Run::stands_before) the one before it: what a merge would
-    /// come to. Nothing is read or copied.
+    /// Appends runs, each of which sorts after [the one before](Run::stands_before): the result
+    /// equals their merge. Reads and copies nothing.
     pub(crate) fn chain<'a>(&mut self, behind: impl IntoIterator<Item = &'a mut Self>) {
         for run in behind {
             self.generation = self.generation.max(run.generation);
@@ -273,7 +275,7 @@ impl Run {
         self.generation = self.generation.saturating_add(1);
     }
 
-    /// Its first chunks, as many.
+    /// Returns a run of the first `chunks` chunks.
     pub(crate) fn first_chunks(&self, chunks: usize) -> Self {
         Self {
             pieces: self.pieces.range(..chunks).cloned().collect(),
@@ -282,8 +284,9 @@ impl Run {
         }
     }
 
-    /// The rows that `before`, true for the rows up to some one, is false for, as a run of its own that shares all chunks but
-    /// the first, of which a part may be copied. None if that takes more than a look at the chunks' ends in memory.
+    /// Returns the rows for which `before` is false; `before` must be true for a prefix of the rows
+    /// only. The result shares all chunks but the first, which may be copied in part. Returns
+    /// `None` if the chunk ends in memory do not suffice.
     pub(crate) fn behind(
         &self,
         layout: &Layout,
@@ -325,7 +328,7 @@ impl Run {
         self.pieces.pop_front()
     }
 
-    /// Takes everything that `merger` yields, out of memory; that of its runs is free as it is read.
+    /// Takes all chunks of `merger` and spills them. The merge frees its input as it is read.
     pub(crate) fn spilled(mut self, pool: &Pool, merger: &mut impl ChunkSource) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
             self.push_spilled(pool, chunk)?;
@@ -334,7 +337,7 @@ impl Run {
         Ok(self)
     }
 
-    /// Takes everything that `merger` yields, in memory as far as the policy allows it.
+    /// Takes all chunks of `merger`, in memory as far as the policy allows.
     pub(crate) fn merged(mut self, pool: &Pool, merger: &mut impl ChunkSource) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
             self.push_within(pool, chunk)?;
@@ -346,12 +349,12 @@ impl Run {
         self.pieces.is_empty()
     }
 
-    /// A run without chunks that went through as many merges.
+    /// Returns a run without chunks that counts as many merges.
     pub(super) fn emptied(&self) -> Self {
         Self { pieces: VecDeque::new(), ..self.clone() }
     }
 
-    /// Its chunks, if all of them are in memory to stay.
+    /// Returns the chunks, if all are pinned in memory.
     pub(super) fn resident(&self) -> Option<Vec<&Kept>> {
         fn resident(piece: &Piece) -> Option<&Kept> {
             match piece {
@@ -362,7 +365,7 @@ impl Run {
         self.pieces.iter().map(resident).collect()
     }
 
-    /// Its chunk, if it is one that is in memory to stay.
+    /// Returns the chunk of a run of one chunk, if it is pinned in memory.
     pub(super) fn only_chunk(&self) -> Option<&Kept> {
         match self.pieces.front()? {
             Piece::Resident(chunk) if self.pieces.len() == 1 => Some(chunk),
@@ -370,7 +373,8 @@ impl Run {
         }
     }
 
-    /// The chunk at `index`, which there is, as it is kept; read from the store, it stays in memory if that has room.
+    /// Returns the chunk at `index`, whole or shortened. A chunk read from the store stays in
+    /// memory if the budget suffices. The index must be valid.
     pub(crate) fn read(&self, index: usize) -> Result<Kept> {
         match &self.pieces[index] {
             Piece::Resident(chunk) => Ok(chunk.clone()),
@@ -378,7 +382,7 @@ impl Run {
         }
     }
 
-    /// Looks for `key` in the chunk at `index`, which there is: see [`Page::find`].
+    /// Finds `key` in the chunk at `index`: see [`Page::find`]. The index must be valid.
     pub(crate) fn find_in(&self, index: usize, key: &[u8], near: Option<usize>) -> Result<Found> {
         match &self.pieces[index] {
             Piece::Resident(_) => Ok(Found::Unread),
@@ -386,7 +390,7 @@ impl Run {
         }
     }
 
-    /// The chunk at `index`, which there is, is about to be looked at for `key`.
+    /// Prefetches the part of the chunk at `index` that may have `key`. The index must be valid.
     #[cold]
     pub(crate) fn prefetch_part(&self, index: usize, key: &[u8]) {
         if let Piece::Paged(page) = &self.pieces[index] {
@@ -394,67 +398,68 @@ impl Run {
         }
     }
 
-    /// The first row of the chunk at `index`, if no disk has to be read for it.
+    /// Returns the first row of the chunk at `index`, if no disk access is needed.
     pub(crate) fn first_row_of(&self, index: usize) -> Option<&[u8]> {
         self.pieces.get(index)?.first_row()
     }
 
-    /// The last row of the chunk at `index`, if no disk has to be read for it.
+    /// Returns the last row of the chunk at `index`, if no disk access is needed.
     pub(crate) fn last_row_of(&self, index: usize) -> Option<&[u8]> {
         self.pieces.get(index)?.last_row()
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.pieces.iter().map(Piece::rows).sum()
     }
 
-    /// Bytes that the rows take.
+    /// Returns the bytes of the rows.
     pub(crate) fn bytes(&self) -> usize {
         self.pieces.iter().map(Piece::bytes).sum()
     }
 
-    /// Bytes of memory that the run holds.
+    /// Returns the bytes of memory that the run holds.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.pieces.iter().map(Piece::resident_bytes).sum()
     }
 
-    /// True if all its chunks are in memory, and the ends of those that may leave it.
+    /// Returns true if all chunks are in memory, and so are the first and last rows of evictable
+    /// ones.
     pub(super) fn is_at_hand(&self) -> bool {
         self.pieces.iter().all(|piece| piece.last_row().is_some() && piece.resident_bytes() > 0)
     }
 
-    /// Chunks that are in memory.
+    /// Returns the number of chunks in memory.
     pub(crate) fn resident_chunks(&self) -> usize {
         self.pieces.iter().filter(|piece| piece.resident_bytes() > 0).count()
     }
 
-    /// Bytes that its rows take in a chunk, with where they start.
+    /// Returns the bytes of the rows in a chunk, row starts included.
     pub(super) fn room(&self, layout: &Layout) -> usize {
         self.pieces.iter().map(|piece| piece.room(layout)).sum()
     }
 
-    /// The bytes of its largest chunk.
+    /// Returns the bytes of the largest chunk.
     pub(crate) fn largest_chunk(&self) -> usize {
         self.pieces.iter().map(Piece::bytes).max().unwrap_or(0)
     }
 
-    /// The first row, if there is one and no disk has to be read for it.
+    /// Returns the first row, if there is one and no disk access is needed.
     pub(crate) fn first_row(&self) -> Option<&[u8]> {
         self.pieces.front()?.first_row()
     }
 
-    /// The last row, if there is one and no disk has to be read for it.
+    /// Returns the last row, if there is one and no disk access is needed.
     fn last_row(&self) -> Option<&[u8]> {
         self.pieces.back()?.last_row()
     }
 
-    /// Both of them.
+    /// Returns the first and the last row.
     pub(crate) fn ends(&self) -> Option<[&[u8]; 2]> {
         Some([self.first_row()?, self.last_row()?])
     }
@@ -467,7 +472,7 @@ impl ChunkSource for Run {
 
     fn next_resident(&mut self) -> Option<Arc<Chunk>> {
         let Some(Piece::Resident(chunk)) = self.pieces.front() else { return None };
-        // Who asks for it as the next chunk meets an error again.
+        // An error recurs when the caller requests the next chunk.
         let chunk = chunk.whole().ok()?;
         self.pieces.pop_front();
         Some(chunk)
@@ -479,7 +484,7 @@ impl ChunkSource for Run {
             Some(Piece::Paged(page)) => page.prefetch(),
             None => {}
         }
-        // To prefetch rows takes a look at the chunk, which waits for memory.
+        // Prefetching rows reads the [`Chunk`] itself, which may miss the cache.
         if let Some(Piece::Resident(chunk)) = self.pieces.get(1) {
             chunk.prefetch_itself();
         }

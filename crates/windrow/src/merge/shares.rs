@@ -1,4 +1,4 @@
-//! A merge in shares, which any threads do, and whose chunks come out in order.
+//! A parallel merge in shares, whose chunks come out in order.
 //!
 //! ```text
 //! run 0    [ piece  | piece    | piece ]      in memory, though a piece may leave it while others are merged
@@ -7,10 +7,11 @@
 //! share       0      1    2     3             merged by whoever comes; a piece that a cut goes through is in both
 //! taken       0      1 ...                    by one reader, in turn; what it comes to first it merges itself
 //! ```
-//! A cut is a key, or a row without its tail: a rule sees all it is about in one share. To find one takes a look at the ends of
-//! pieces alone.
+//! A cut is a key, or a row without its tail, so all rows that a rule relates fall into one share.
+//! Finding a cut only reads the ends of pieces.
 //!
-//! Invariant: shares cover all rows once, and every row of a share stands before all of the next one's; a piece is read once.
+//! Invariant: shares partition the rows, and all rows of a share sort before the next share. Each
+//! piece is read once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,12 +27,13 @@ use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Chunks of a share: to begin one costs some microseconds, and the blocks of a merge get larger from then on.
+/// Chunks per share: starting a share costs some microseconds, and the merge's blocks grow from
+/// then on.
 const CHUNKS: usize = 16;
-/// Bytes of a share where memory has a limit, unless a chunk has more.
+/// Bytes per share with a memory limit, unless a chunk is larger.
 const LIMITED_BYTES: usize = 1 << 20;
-/// Where memory has a limit, a share is merged ahead only while it has so many times its bytes to spare: what goes in, and
-/// what comes out.
+/// With a memory limit, a share is merged ahead only if the budget can spare so many times its
+/// bytes, for input and output.
 const TIMES_SPARE: usize = 3;
 
 /// A merge of runs by several threads.
@@ -41,24 +43,24 @@ pub(crate) struct Shares {
     pool: Pool,
     wraps: Wraps,
     finish: Finish,
-    /// Bytes of a share, about.
+    /// Approximate bytes per share.
     bytes: usize,
     state: Mutex<State>,
-    /// Told when a share is merged.
+    /// Signalled when a share is merged.
     merged: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Of each run, the pieces that are left; the first may be begun.
+    /// Remaining pieces of each run; the first may be partly consumed.
     runs: Vec<VecDeque<Arc<Shared>>>,
-    /// Where the next share begins.
+    /// Start of the next share.
     lower: Option<Vec<u8>>,
-    /// All shares are begun.
+    /// Whether all shares have begun.
     ended: bool,
-    /// The number of the share that is taken next.
+    /// Number of the next share to take.
     taken: usize,
-    /// The outcomes of the shares from that one on; none while they are being merged.
+    /// Outcomes of the shares from `taken` on; `None` during a merge.
     outcomes: VecDeque<Option<Result<Outcome>>>,
     findings: Findings,
 }
@@ -69,11 +71,11 @@ struct Outcome {
     findings: Findings,
 }
 
-/// A piece that is in one share, or in several that follow each other.
+/// A piece in one share, or in several consecutive shares.
 #[derive(Debug)]
 struct Shared {
     piece: Piece,
-    /// Its chunk, once a share had it read.
+    /// The chunk of the piece, once a share has read it.
     chunk: Mutex<Option<Arc<Chunk>>>,
 }
 
@@ -103,7 +105,7 @@ impl Shared {
     }
 }
 
-/// The pieces of a run that are in a share.
+/// The pieces of a run in one share.
 struct Pieces(VecDeque<Arc<Shared>>);
 
 impl ChunkSource for Pieces {
@@ -114,7 +116,7 @@ impl ChunkSource for Pieces {
     fn next_resident(&mut self) -> Option<Arc<Chunk>> {
         let next = self.0.front()?;
         let is_there = matches!(next.piece, Piece::Resident(_)) || next.chunk().is_some();
-        // Who asks for it as the next chunk meets an error again.
+        // An error recurs when the caller requests the next chunk.
         let chunk = if is_there { next.read().ok()? } else { return None };
         self.0.pop_front();
         Some(chunk)
@@ -129,8 +131,8 @@ struct Share {
 }
 
 impl Shares {
-    /// A merge of `runs`, of which all that there is in the end comes out; they are given back if they are less than two, or
-    /// not all in memory: what is in a store is read ahead best where one thread goes through it.
+    /// Returns a merge of all rows of `runs`. Returns the runs if there are fewer than two or not
+    /// all are in memory: one thread reads a store ahead best.
     pub(crate) fn new(
         layout: &Layout,
         pool: &Pool,
@@ -169,8 +171,8 @@ impl Shares {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Merges the next share ahead of who takes it, if fewer than `most` bytes of rows wait, and there is memory to spare;
-    /// false if not, or if there is none.
+    /// Merges the next share ahead of the reader, if fewer than `most` bytes of rows wait and the
+    /// budget has memory to spare. Returns false if no share was merged.
     pub(crate) fn help(&self, most: usize) -> bool {
         let mut state = self.state();
         let room = self.pool.has_to_spare(TIMES_SPARE * self.bytes);
@@ -183,7 +185,7 @@ impl Shares {
         true
     }
 
-    /// The chunks of the next share, in order; none at the end.
+    /// Returns the chunks of the next share in order, or `None` at the end.
     pub(crate) fn next(&self) -> Result<Option<Vec<Arc<Chunk>>>> {
         let mut state = self.state();
         loop {
@@ -208,12 +210,12 @@ impl Shares {
         }
     }
 
-    /// What the rules did to the rows of the shares that were taken.
+    /// Returns the findings of the rule in the shares taken so far.
     pub(crate) fn findings(&self) -> Findings {
         self.state().findings.clone()
     }
 
-    /// Begins the next share; none if there are no more rows.
+    /// Begins the next share; `None` if no rows are left.
     fn begin(&self, state: &mut State) -> Option<Share> {
         if state.ended {
             return None;
@@ -241,14 +243,14 @@ impl Shares {
         Some(Share { number, runs, between: Arc::new(Between { lower, upper }) })
     }
 
-    /// Where the next share ends; none if that is the end of all rows.
+    /// Returns the end of the next share; `None` if it ends with the last row.
     fn cut(&self, state: &State) -> Option<Vec<u8>> {
-        // By run, the first piece that is not wholly in front of the cut.
+        // Per run, the first piece that extends beyond the cut.
         let mut at = vec![0; state.runs.len()];
         let mut bytes = 0;
         loop {
             let pieces = state.runs.iter().zip(&at).enumerate();
-            // Of a run that is used up, no rows are in the way.
+            // Exhausted runs do not limit the cut.
             let pieces = pieces.filter_map(|(number, (run, &at))| {
                 let piece = run.get(at)?;
                 Some((number, piece, key(&self.layout, piece.last_row())))
@@ -263,7 +265,7 @@ impl Shares {
         }
     }
 
-    /// Merges a share, and puts what comes of it where it is taken.
+    /// Merges a share and stores its outcome for the reader.
     fn merge(&self, Share { number, runs, between }: Share) {
         let mut put = Put { shares: self, number, outcome: Err(Error::Lost) };
         put.outcome = self.merged(runs, &between);
@@ -282,7 +284,7 @@ impl Shares {
     }
 }
 
-/// Puts the outcome of a share in its place when it drops: an error, if the thread panics.
+/// Stores the outcome of a share on drop: an error, if the thread panics.
 struct Put<'a> {
     shares: &'a Shares,
     number: usize,

@@ -1,7 +1,7 @@
-//! The merge of two runs of a chunk each, which fill one together at the most.
+//! The merge of two runs of one chunk each, which together fit into one chunk.
 //!
-//! A few thousand rows are merged without a merger, which would take longer than the rows: there are no windows, and
-//! nothing to pause for.
+//! Setting up a merger for a few thousand rows would take longer than the merge, which needs
+//! neither windows nor pauses.
 
 use super::run::Run;
 use crate::chunk::{Builder, Finish, Wraps};
@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// The merge of `a` and `b`, if they are that small and the kernel serves their rule; else they are as they were.
+/// Merges `a` and `b`. Returns `None` if the runs are too large or the kernel does not support the
+/// rule.
 pub(crate) fn merged_small(
     layout: &Layout,
     pool: &Pool,

@@ -1,7 +1,7 @@
-//! Inputs that are sorted already: record batches in, chunks out, the order checked on the way.
+//! Sorted inputs: record batches in, chunks out, with the order verified.
 //!
-//! Under the rules that keep or make one row of several, the last group of a record batch may go on
-//! in the next one: it is reduced to that row, or to those that matter, held back and decided there.
+//! Under rules that combine rows, the last group of a record batch may continue in the next one:
+//! the group is reduced to the needed rows and held back until it is complete.
 
 use std::cmp::Ordering;
 use std::slice::from_ref;
@@ -17,10 +17,9 @@ use crate::order::{Layout, Rule, Sequence};
 use crate::pool::Pool;
 use crate::rows::{Encoder, key_len};
 
-/// Verifies that the rows of one input ascend by the order that a layout was bound from, as
-/// [`crate::merge`] asks for: by the key and what is within it. Under [`Rule::Sum`] that is the key, then
-/// every other column in the order of the schema, then the time; under [`Rule::Last`] and [`Rule::LastKnown`] the key
-/// alone.
+/// Verifies that the rows of one input ascend by the bound order, as [`crate::merge`] requires: by
+/// the key, then within the key. Under [`Rule::Sum`] the order is the key, then every other column
+/// in schema order, then the time; under [`Rule::Last`] and [`Rule::LastKnown`] the key alone.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -43,7 +42,7 @@ pub struct OrderCheck {
     bytes: Vec<u8>,
 }
 
-/// The comparison of each row with the one before it.
+/// Compares each row with the previous one.
 #[derive(Debug)]
 struct Steps {
     layout: Layout,
@@ -54,12 +53,12 @@ struct Steps {
 }
 
 impl OrderCheck {
-    /// A check of input number `input`, which is named in errors.
+    /// Returns a check of input number `input`, which errors name.
     pub fn new(layout: &Layout, input: usize) -> Self {
         Self { encoder: Encoder::new(layout), steps: Steps::new(layout, input), bytes: Vec::new() }
     }
 
-    /// Also fail when two rows have the same key.
+    /// Also fails when two rows have the same key.
     #[must_use]
     pub fn unique(mut self) -> Self {
         self.steps.unique = true;
@@ -89,7 +88,8 @@ impl Steps {
     fn step(&mut self, row: &[u8]) -> Result<()> {
         let (input, number) = (self.input, self.row);
         if number > 0 {
-            // Where the last one wins rows of one key may come in any order: it is found among them.
+            // If the last row of a key wins, rows of one key may come in any order: the merge finds
+            // the winner.
             let compared = if self.layout.rule().prefers_last() {
                 key_len(&self.layout, &self.before)
             } else {
@@ -112,7 +112,7 @@ impl Steps {
     }
 }
 
-/// Encodes all of `batch` into `bytes`; returns where rows end.
+/// Encodes all of `batch` into `bytes` and returns the row ends.
 fn encode(
     encoder: &Encoder,
     batch: &RecordBatch,
@@ -131,7 +131,7 @@ fn encode(
     Ok(ends)
 }
 
-/// A run read from record batches whose rows ascend.
+/// A run read from record batches with ascending rows.
 pub(crate) struct SortedInput<I> {
     batches: I,
     layout: Layout,
@@ -140,12 +140,12 @@ pub(crate) struct SortedInput<I> {
     arranger: Arranger,
     builder: Builder,
     bytes: Vec<u8>,
-    /// The rows that stand for the last group so far.
+    /// The rows that represent the last group so far.
     held: Vec<Vec<u8>>,
     ended: bool,
 }
 
-/// Rows of one input are numbered with this many bits, inputs with the others.
+/// Bits of a sequence number for the row of an input; the other bits number the inputs.
 pub(crate) const ROW_BITS: u32 = 40;
 
 impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
@@ -169,14 +169,15 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
         }
     }
 
-    /// The number of the next row, behind those of the inputs before this one. `rows` come.
+    /// Returns the sequence number of the next row, after all rows of earlier inputs. `rows` rows
+    /// follow.
     fn sequence(&self, rows: usize) -> Result<u64> {
         let Steps { input, row, .. } = self.steps;
         let first = (input as u64).checked_mul(1 << ROW_BITS);
         let fits = row.saturating_add(rows as u64) <= 1 << ROW_BITS;
         match first.filter(|_| fits) {
             Some(first) => Ok(first + row),
-            // Nothing is numbered.
+            // The layout has no sequence numbers.
             None if self.layout.sequence() == Sequence::None => Ok(0),
             None => Err(Error::InvalidOrder(format!(
                 "row {row} of input {input}: there can be 2^24 inputs of 2^{ROW_BITS} rows each"
@@ -211,7 +212,7 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
     }
 }
 
-/// How many of the rows in `order` no row to come can touch: all but the last group.
+/// Returns how many rows of `order` no later row can affect: all but the last group.
 fn decided(layout: &Layout, rows: &[&[u8]], order: &[Place]) -> usize {
     let Some(&last) = order.last() else { return 0 };
     let last = rows[last.index()];
@@ -223,7 +224,7 @@ fn decided(layout: &Layout, rows: &[&[u8]], order: &[Place]) -> usize {
     order.partition_point(|place| !rows[place.index()].starts_with(group))
 }
 
-/// The rows that a group comes down to, mostly one; none if there is no group.
+/// Reduces a group to the needed rows, mostly one; empty for an empty group.
 fn reduce(layout: &Layout, builder: &mut Builder, rows: &[&[u8]], group: &[Place]) -> Vec<Vec<u8>> {
     let Some((&first, rest)) = group.split_first() else { return Vec::new() };
     if layout.rule() == Rule::LastKnown {

@@ -1,4 +1,4 @@
-//! Where a merge has rows from.
+//! Inputs of a merge.
 //!
 //! ```text
 //! run      [chunk][chunk][chunk]       all there
@@ -12,16 +12,16 @@ use super::run::Run;
 use crate::chunk::Chunk;
 use crate::error::Result;
 
-/// Chunks in order.
+/// A sequence of chunks.
 pub(crate) enum Source {
-    /// Chunks that are there.
+    /// Existing chunks.
     Run(Run),
-    /// Chunks that are made as they are asked for.
+    /// Chunks produced on demand.
     Stream(Box<dyn ChunkSource>),
 }
 
 impl Source {
-    /// Bytes of its chunks that are in memory.
+    /// Returns the bytes of chunks in memory.
     pub(crate) fn resident_bytes(&self) -> usize {
         match self {
             Self::Run(run) => run.resident_bytes(),

@@ -1,10 +1,11 @@
-//! Windows: the chunk of a run that is being read, and how far; blocks may reach into the next one.
+//! Windows: the current chunk of a run and the position in it; blocks may extend into the next
+//! chunk.
 //!
 //! ```text
 //! chunk | . . . . x x x |     next | x x x x |        position 7 is the next one's first row
 //!                 ^ at
 //! ```
-//! Of a run that has rows beyond what is merged, a window begins and ends between two of them ([`Between`]).
+//! If the run has rows outside the merged range, [`Between`] bounds the window.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,20 +15,20 @@ use super::source::Source;
 use crate::chunk::{Chunk, Starts, View};
 use crate::error::Result;
 
-/// One chunk of a run, of which the rows from `at` on are left.
+/// One chunk of a run; the rows from `at` on are left.
 pub(super) struct Window {
     source: Source,
     chunk: Option<Portion>,
-    /// The chunk behind it, if it was in memory when it was looked for.
+    /// The next chunk, if it was in memory when needed.
     next: Option<Portion>,
     pub(super) at: usize,
-    /// Nothing was read ahead since this chunk came.
+    /// Whether nothing was prefetched since this chunk arrived.
     fresh: bool,
-    /// Rows that are not in it stand before the lower one of these, or not before the upper.
+    /// The bounds of the window's rows.
     between: Arc<Between>,
 }
 
-/// Beginnings of rows: there are no rows before the first, and none from the second on.
+/// Bounds as prefixes of rows: `lower` is inclusive, `upper` exclusive.
 #[derive(Debug, Default)]
 pub(super) struct Between {
     pub(super) lower: Option<Vec<u8>>,
@@ -59,18 +60,18 @@ impl Portion {
 }
 
 impl Window {
-    /// The rows of `source` that are between two.
+    /// Returns the window on the rows of `source` within `between`.
     pub(super) fn new(source: Source, between: &Arc<Between>) -> Self {
         let between = Arc::clone(between);
         Self { source, chunk: None, next: None, at: 0, fresh: false, between }
     }
 
-    /// True if there is a row at `at`.
+    /// Returns true if there is a row at `at`.
     pub(super) fn has_rows(&self) -> bool {
         self.chunk.as_ref().is_some_and(|chunk| self.at < chunk.end)
     }
 
-    /// Lets go of a chunk that is used up: it may be as large as its one row.
+    /// Releases a consumed chunk, which may be as large as its one row.
     pub(super) fn let_go(&mut self) {
         if !self.has_rows() {
             self.at -= self.len();
@@ -78,11 +79,11 @@ impl Window {
         }
     }
 
-    /// Makes sure that there is a row at `at`; false at the end of the run.
+    /// Ensures a row at `at`. Returns false at the end of the run.
     pub(super) fn fill(&mut self) -> Result<bool> {
         while !self.has_rows() {
             self.at -= self.len();
-            // The spent chunk's memory is there for the next one.
+            // Frees the consumed chunk's memory for the next chunk.
             self.chunk = None;
             self.chunk = match self.next.take() {
                 Some(next) => Some(next),
@@ -100,7 +101,7 @@ impl Window {
         Ok(true)
     }
 
-    /// Goes on from the beginning of a chunk to the first row that is in the window.
+    /// Skips from the start of a chunk to the first row of the window.
     fn skip(&mut self) {
         if let Some(lower) = &self.between.lower
             && self.at == 0
@@ -111,16 +112,16 @@ impl Window {
         }
     }
 
-    /// True if the rows that are left stand before the head of `other`; rows end in `tail` bytes that are not
-    /// compared.
+    /// Returns true if the remaining rows sort before the head of `other`, without comparing the
+    /// last `tail` bytes.
     pub(super) fn stands_before(&self, other: &Self, tail: usize) -> bool {
         let body = |row: &'_ [u8]| row.len() - tail;
         let (last, head) = (self.last(), other.head());
         last[..body(last)] < head[..body(head)]
     }
 
-    /// The rows that are left and stand before the head of `other`, if the next row here stands behind all that is left of
-    /// its chunk, which can then be passed whole.
+    /// Returns the remaining rows that sort before the head of `other`, if the rest of the other
+    /// chunk sorts before the next row here and can be passed on whole.
     pub(super) fn makes_way(&self, other: &Self, tail: usize) -> Option<Range<usize>> {
         let body = |row: &'_ [u8]| row.len() - tail;
         let (rows, head, last) = (self.rows(), other.head(), other.last());
@@ -130,18 +131,19 @@ impl Window {
         (end > self.at && last[..body(last)] < next[..body(next)]).then_some(self.at..end)
     }
 
-    /// True if the chunk behind this one was not asked for yet.
+    /// Returns true if the next chunk was not prefetched yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh
     }
 
-    /// Has the chunk behind this one read ahead.
+    /// Prefetches the next chunk.
     pub(super) fn read_ahead(&mut self) {
         self.fresh = false;
         self.source.read_ahead();
     }
 
-    /// The rows that are left: all of the chunk, if it can let those before them go and they are the greater part.
+    /// Returns the remaining rows. An unshared chunk releases the rows before, if these are at most
+    /// half of the chunk.
     pub(super) fn rest(&mut self) -> Range<usize> {
         let left = self.left();
         let greater = self.at > 0 && 2 * left.len() >= self.len();
@@ -156,8 +158,7 @@ impl Window {
         self.left()
     }
 
-    /// Looks for the chunk behind this one, if `rows` rows from `at` on reach beyond it and no disk has
-    /// to be read for it.
+    /// Loads the next chunk if `rows` rows from `at` on extend into it, without disk access.
     pub(super) fn reach(&mut self, rows: usize) {
         if self.next.is_none() && self.at + rows > self.len() {
             let next = self.source.next_resident();
@@ -165,13 +166,13 @@ impl Window {
         }
     }
 
-    /// The position `rows` rows from `at` on, or the end of what is there.
+    /// Returns the position `rows` rows after `at`, or the end of the loaded rows.
     pub(super) fn ahead(&self, rows: usize) -> usize {
         let next = self.next.as_ref().map_or(0, |next| next.end);
         (self.at + rows).min(self.len() + next)
     }
 
-    /// The row at a position that there is.
+    /// Returns the row at `position`, which must be loaded.
     pub(super) fn row(&self, position: usize) -> &[u8] {
         match (&self.next, position.checked_sub(self.len())) {
             (Some(next), Some(index)) => next.rows().row(index),
@@ -179,7 +180,7 @@ impl Window {
         }
     }
 
-    /// The rows from `at` up to position `end`, in two parts of which the second may be empty.
+    /// Returns the rows from `at` up to position `end`, in two parts; the second may be empty.
     pub(super) fn parts(&self, end: usize) -> [View<'_>; 2] {
         let len = self.len();
         let own = self.rows().part(self.at..end.min(len));
@@ -190,7 +191,7 @@ impl Window {
         [own, next]
     }
 
-    /// The bytes of `rows` rows from position `start` on, or of those that are there.
+    /// Returns the bytes of up to `rows` loaded rows from position `start` on.
     pub(super) fn rows_behind(&self, start: usize, rows: usize) -> impl Iterator<Item = &[u8]> {
         let len = self.len();
         let own = self.rows().span(start.min(len)..(start + rows).min(len));
@@ -214,17 +215,17 @@ impl Window {
         self.chunk.as_ref().map_or(0, |portion| portion.end)
     }
 
-    /// The rows that are left.
+    /// Returns the range of the remaining rows.
     pub(super) fn left(&self) -> Range<usize> {
         self.at..self.len()
     }
 
-    /// The first row that is left.
+    /// Returns the first remaining row.
     pub(super) fn head(&self) -> &[u8] {
         self.rows().row(self.at)
     }
 
-    /// The last row.
+    /// Returns the last row.
     pub(super) fn last(&self) -> &[u8] {
         self.rows().row(self.len() - 1)
     }

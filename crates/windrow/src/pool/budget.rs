@@ -1,35 +1,35 @@
-//! The budget: one number of bytes for everything, and leases that return themselves.
+//! The budget: one limit in bytes for everything, and leases that return their bytes on drop.
 //!
 //! ```text
 //! limit   | pusher of one batcher | pusher of the same | pusher of another |      a third each
 //! ```
-//! What can leave memory when somebody needs it is nobody's part: that of batches at rest. Rows that a
-//! pusher holds cannot leave, so those who hold some share the limit, whatever pool they belong to.
+//! Rows in a pusher cannot be evicted, so all pushers of a budget share its limit, whatever their
+//! pools. Batches at rest can be evicted, so they have no share.
 //!
-//! A budget may lie within the [`Memory`] of somebody else: what it leases is counted there too.
+//! A budget may lie within an outer [`Memory`], which then counts all leases, too.
 //!
-//! A lease gives its bytes back to the budget as it is at that moment: shrinking or growing the
-//! limit while leases are out changes what may be leased next, never what is counted as used. Tested
-//! in `tests/budget_under_every_interleaving.rs`.
+//! A lease returns its bytes to the budget with its current limit: changing the limit while leases
+//! exist changes what may be leased next, never the bytes in use. Tested in
+//! `tests/budget_under_every_interleaving.rs`.
 
 use std::fmt::Debug;
 
 use super::sync::{Arc, AtomicUsize, Ordering};
 
-/// Memory that is counted elsewhere, such as by the memory pool of a query engine. The methods are those of a
-/// memory reservation in DataFusion; calls come from any thread.
+/// Memory counted elsewhere, such as in the memory pool of a query engine. The methods match a
+/// memory reservation of DataFusion. Calls come from any thread.
 pub trait Memory: Debug + Send + Sync {
-    /// Counts `bytes` more, unless that is too much: false if it is.
+    /// Reserves `bytes`, or returns false if the memory does not suffice.
     fn try_grow(&self, bytes: usize) -> bool;
 
-    /// Counts `bytes` more, whatever that comes to: a job cannot go on without them.
+    /// Reserves `bytes` even beyond the limit: a job cannot go on without this memory.
     fn grow(&self, bytes: usize);
 
-    /// Counts `bytes` less, which were counted before.
+    /// Releases `bytes` of earlier reservations.
     fn shrink(&self, bytes: usize);
 }
 
-/// A limit in bytes that many parts of a job share. Cheap to clone.
+/// A limit in bytes, shared by many parts of a job. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Budget {
     counters: Arc<Counters>,
@@ -40,23 +40,24 @@ struct Counters {
     limit: AtomicUsize,
     used: AtomicUsize,
     peak: AtomicUsize,
-    /// How many hold rows that cannot leave.
+    /// Number of holders of unevictable rows.
     sharing: AtomicUsize,
-    /// What all that is leased is also counted in. The standard library's `Arc`, in tests too.
+    /// The outer memory, which also counts all leases. The standard library's `Arc`, in tests too.
     within: Option<std::sync::Arc<dyn Memory>>,
-    /// Bytes that were leased when that memory refused more. A grant beyond half of it doubles it: memory that others
-    /// gave back is found again.
+    /// Bytes in use when the outer memory last refused more, `usize::MAX` before. A grant beyond
+    /// half of this value doubles it, to notice released memory.
     refused: AtomicUsize,
 }
 
 impl Budget {
-    /// A budget of `limit` bytes.
+    /// Returns a budget of `limit` bytes.
     pub fn bytes(limit: usize) -> Self {
         Self::new(limit, None)
     }
 
-    /// A budget of at most `limit` bytes, as far as `memory` has them: rows leave for disk when it has none left,
-    /// even where the limit is not reached. Name a limit that it has as a rule: chunks and merges are planned by it.
+    /// Returns a budget of at most `limit` bytes within `memory`: rows are also spilled when
+    /// `memory` refuses more, even below the limit. Pass a limit that `memory` usually grants,
+    /// since chunks and merges are planned by it.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -98,12 +99,12 @@ impl Budget {
         Self { counters: Arc::new(counters) }
     }
 
-    /// A budget that is never used up.
+    /// Returns a budget without a limit.
     pub fn unlimited() -> Self {
         Self::bytes(usize::MAX)
     }
 
-    /// The limit in bytes; less while the memory that the budget lies within does not have as much.
+    /// Returns the limit in bytes; less while the outer memory does not grant as much.
     pub fn limit(&self) -> usize {
         let limit = self.counters.limit.load(Ordering::Relaxed);
         match &self.counters.within {
@@ -112,43 +113,43 @@ impl Budget {
         }
     }
 
-    /// False if it is never used up.
+    /// Returns false if the budget has no limit.
     pub fn is_limited(&self) -> bool {
         self.limit() < usize::MAX || self.counters.within.is_some()
     }
 
-    /// Changes the limit; leases that are out stay as they are.
+    /// Changes the limit. Existing leases stay.
     pub fn set_limit(&self, limit: usize) {
         self.counters.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Bytes that are leased now.
+    /// Returns the bytes in use.
     pub fn used(&self) -> usize {
         self.counters.used.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were leased at one time.
+    /// Returns the peak of the bytes in use.
     pub fn peak(&self) -> usize {
         self.counters.peak.load(Ordering::Relaxed)
     }
 
-    /// One more who holds rows that cannot leave.
+    /// Registers a holder of unevictable rows.
     pub(crate) fn join(&self) -> Share {
         self.counters.sharing.fetch_add(1, Ordering::Relaxed);
         Share { budget: self.clone() }
     }
 
-    /// How many there are now.
+    /// Returns the number of holders.
     pub(crate) fn sharing(&self) -> usize {
         self.counters.sharing.load(Ordering::Relaxed)
     }
 
-    /// Bytes for each of them, or of `expected` if they are fewer.
+    /// Returns the bytes per holder, with at least `expected` holders assumed.
     pub(crate) fn share(&self, expected: usize) -> usize {
         self.limit() / self.sharing().max(expected).max(1)
     }
 
-    /// Leases `bytes` if the limit and the memory that the budget lies within allow it.
+    /// Leases `bytes` if the limit and the outer memory allow it.
     pub(crate) fn try_lease(&self, bytes: usize) -> Option<Lease> {
         let limit = self.counters.limit.load(Ordering::Relaxed);
         let fits = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= limit);
@@ -170,7 +171,7 @@ impl Budget {
         Some(Lease { budget: self.clone(), bytes })
     }
 
-    /// Leases `bytes` whatever the limit: for what a job cannot go on without.
+    /// Leases `bytes` even beyond the limit: for memory without which a job cannot go on.
     pub(crate) fn lease(&self, bytes: usize) -> Lease {
         let used = self.counters.used.fetch_add(bytes, Ordering::Relaxed);
         if let Some(memory) = &self.counters.within {
@@ -181,7 +182,7 @@ impl Budget {
     }
 }
 
-/// Bytes taken from a budget until this drops.
+/// Bytes taken from a budget until this value drops.
 #[derive(Debug)]
 pub(crate) struct Lease {
     budget: Budget,
@@ -189,7 +190,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Bytes that this lease holds.
+    /// Returns the leased bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -205,7 +206,7 @@ impl Drop for Lease {
     }
 }
 
-/// One who holds rows that cannot leave, until this drops.
+/// A registered holder of unevictable rows, until this value drops.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Budget,

@@ -1,11 +1,11 @@
-//! How bytes are compressed on their way to a temporary file.
+//! Compression of temporary files.
 
 use crate::error::{Error, Result};
 
 /// Compression of spilled chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codec {
-    /// As they are: fastest where the disk or the page cache keeps up.
+    /// No compression: fastest if the disk or the page cache keeps up.
     #[default]
     None,
     /// LZ4: about 2 times smaller on change logs, at the price of some merge passes.
@@ -14,7 +14,7 @@ pub enum Codec {
     Zstd,
 }
 
-/// Bytes of scratch that [`compress`] takes for `len` bytes.
+/// Returns the bytes of workspace of [`compress`] for `len` bytes.
 pub(super) fn scratch_bytes(codec: Codec, len: usize) -> usize {
     match codec {
         Codec::None => 0,
@@ -23,8 +23,8 @@ pub(super) fn scratch_bytes(codec: Codec, len: usize) -> usize {
     }
 }
 
-/// The codec that `bytes` were packed with, and what is to be stored: raw if compression gains
-/// nothing. `scratch` is of [`scratch_bytes`].
+/// Compresses `bytes`, or returns them raw if compression gains nothing. Returns the codec used and
+/// the bytes to store. `scratch` has [`scratch_bytes`] bytes.
 pub(super) fn compress<'a>(
     codec: Codec,
     bytes: &'a [u8],
@@ -41,7 +41,7 @@ pub(super) fn compress<'a>(
     }
 }
 
-/// Decompresses `stored` so that it fills `out`.
+/// Decompresses `stored`, which must fill `out`.
 pub(super) fn decompress(codec: Codec, stored: &[u8], out: &mut [u8]) -> Result<()> {
     let corrupt = |message: String| Error::Corrupt { place: "spilled chunk".into(), message };
     let len = match codec {

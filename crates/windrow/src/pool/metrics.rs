@@ -1,4 +1,4 @@
-//! What a pool did, in plain atomic counters, and a snapshot of them.
+//! Counters of a pool, and a snapshot of them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -26,52 +26,52 @@ pub(super) struct Metrics {
     failed: AtomicU64,
 }
 
-/// What a pool did so far, and holds now.
+/// Counters and current state of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// Chunks that were written out.
+    /// Chunks written out.
     pub spills: u64,
-    /// Bytes of rows in them.
+    /// Bytes of rows in chunks written out.
     pub spilled_bytes: usize,
-    /// Bytes that they took in the store, after compression.
+    /// Bytes of these chunks in the store, after compression.
     pub stored_bytes: usize,
-    /// Chunks that were read back.
+    /// Chunks read back.
     pub loads: u64,
-    /// Bytes of rows in them.
+    /// Bytes of rows in chunks read back.
     pub loaded_bytes: usize,
-    /// Chunks that were kept in memory when they were done, and the bytes of rows in them.
+    /// Chunks kept in memory when complete.
     pub kept: u64,
-    /// Bytes of rows in them.
+    /// Bytes of rows in chunks kept in memory.
     pub kept_bytes: usize,
-    /// Chunks that were to be written out, and were needed, or dead, before that began.
+    /// Chunks queued for writing, but needed or dropped before the write began.
     pub elided: u64,
-    /// Chunks that were needed, or dead, while they were being written.
+    /// Chunks needed, or dropped, during their write.
     pub cancelled: u64,
-    /// Chunks that left memory at once, since they were in the store already.
+    /// Chunks evicted without a write, already in the store.
     pub released_clean: u64,
-    /// Chunks that left memory because somebody needed it: fresh ones, those of one merge, and those
-    /// of more.
+    /// Chunks evicted for lack of memory: fresh chunks, chunks after one merge, and chunks after
+    /// several merges.
     pub evicted: [u64; 3],
-    /// Chunks whose reading began before they were asked for.
+    /// Chunks read ahead.
     pub read_ahead: u64,
-    /// Those of them that were there when they were asked for.
+    /// Chunks read ahead and in memory when needed.
     pub read_ahead_hits: u64,
-    /// Chunks that could not be written out, and stayed.
+    /// Chunks whose write failed, which stayed in memory.
     pub failed: u64,
-    /// Buffers that were mapped, because none was there to be used again.
+    /// Buffers newly mapped, because no recycled buffer fitted.
     pub buffers_mapped: u64,
-    /// Buffers that were used again.
+    /// Buffers reused.
     pub buffers_recycled: u64,
-    /// Bytes of recycled buffers that were given back to the system.
+    /// Bytes of recycled buffers returned to the system.
     pub released_bytes: usize,
     /// Bytes of temporary files, freed extents included.
     pub temp_bytes: u64,
-    /// Bytes that may be leased.
+    /// Limit of the budget in bytes.
     pub budget: usize,
-    /// Bytes that are leased now.
+    /// Leased bytes.
     pub leased: usize,
-    /// The most bytes that were leased at one time.
+    /// Peak of the leased bytes.
     pub peak_leased: usize,
 }
 

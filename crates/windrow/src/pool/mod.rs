@@ -1,4 +1,4 @@
-//! The pool: bytes under one budget, and a place on disk for what does not fit.
+//! The pool: memory under one budget, and a store on disk for the overflow.
 //!
 //! ```text
 //! Budget   a number of bytes; leases take from it and give back on drop
@@ -7,12 +7,12 @@
 //! Store    a few unlinked files, or memory outside of the process; extents of them, checksummed
 //! Spiller  threads that write pages out and read them ahead
 //! ```
-//! Who needs memory that the budget does not have takes, in this order: a recycled buffer, what is being
-//! written out and will be free in a moment, the coldest page at rest; and only then more than the limit.
-//! Limit, policy, codec and place may change while leases and extents are out.
+//! If the budget is exhausted, a caller gets memory in this order: a recycled buffer, the memory of
+//! a write in progress, the memory of the coldest page at rest, and only then memory beyond the
+//! limit. Limit, policy, codec and spill target may change while leases and extents exist.
 //!
-//! Invariant: what is leased never passes the limit, except by one buffer where a job could not go
-//! on otherwise; what is read back from a store is what was written, or an error.
+//! Invariants: leases exceed the limit only by memory without which a job could not go on. A store
+//! returns the bytes as written, or an error.
 
 mod budget;
 mod codec;
@@ -25,7 +25,8 @@ mod scratch;
 mod spiller;
 mod store;
 
-/// What the budget is synchronised by; `tests/budget_under_every_interleaving.rs` puts loom's here.
+/// The synchronization primitives of the budget. `tests/budget_under_every_interleaving.rs`
+/// replaces them by loom's.
 mod sync {
     pub(super) use std::sync::Arc;
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,37 +57,39 @@ use crate::error::{Error, Result};
 use crate::kernel::cpu::has_wide_caches;
 use crate::kernel::region::Region;
 
-/// A chunk holds about this many bytes of rows: few enough to be sorted in the second-level cache
-/// and its neighbourhood, many enough that 64 GiB of them can be told apart in memory.
+/// Bytes of rows in a chunk, about: few enough to be sorted in and around the second-level cache,
+/// many enough for an in-memory directory of the chunks of 64 GiB.
 const CHUNK_BYTES: usize = 2 << 20;
-/// What a chunk holds where nothing is ever spilled: few enough bytes that what comes out of a merge is written
-/// where chunks lay that were used up a moment ago, and are in a fast cache still. Behind a slow third level that is
-/// the second one: of rows of 96 bytes that take turns, 512 KiB a side, one takes 3.0 ns instead of 4.1 with twice as
-/// many bytes; with half as many merges beyond the caches are slower by a tenth. Elsewhere twice as many are
-/// faster, 6.6 to 5.5 ns of 8 MiB a side.
+/// Bytes of a chunk if nothing is ever spilled: small enough for a merge to write its output over
+/// just consumed chunks, still in a fast cache. Behind a slow third level, this is the second
+/// level: interleaved rows of 96 bytes, 512 KiB a side, take 3.0 ns a row instead of 4.1 with twice
+/// the size; half the size slows merges beyond the caches by a tenth. On machines without a slow
+/// third level, twice the size is faster: 5.5 instead of 6.6 ns with 8 MiB a side.
 const UNSPILLED_CHUNK: usize = 256 << 10;
 const UNSPILLED_CHUNK_OF_SECOND_LEVEL: usize = 128 << 10;
-/// Chunks never get smaller than this, whatever the budget: transfers would no longer saturate a disk.
+/// Least bytes of a chunk, whatever the budget: smaller transfers would not saturate a disk.
 const SMALLEST_CHUNK: usize = 64 << 10;
-/// A budget is divided into at least this many chunks, so that runs can meet in few merges.
+/// Least number of chunks per budget: enough for runs to be merged in few passes.
 const CHUNKS_PER_BUDGET: usize = 96;
-/// Indexes are read a key at a time, so what they keep is in smaller chunks: as many to a budget, from the least to the
-/// most bytes. At 32 MiB a look-up reads 64 KiB instead of 341, and a merge that waits holds as much less.
+/// Chunks per budget of an index, and the largest such chunk. Indexes are read one key at a time,
+/// so their chunks are smaller: at 32 MiB, a look-up reads 64 KiB instead of 341 KiB, and a paused
+/// merge holds accordingly less.
 const FINE_CHUNKS_PER_BUDGET: usize = 512;
 const LARGEST_FINE_CHUNK: usize = 256 << 10;
-/// Chunks of the budget that are left free for whoever works.
+/// Chunks of the budget that stay free for running operations.
 const SPARE_CHUNKS: usize = 4;
-/// Buffers of an exact size are the allocator's below so many bytes, which glibc has at hand, and mappings above.
+/// Smaller exact buffers come from the allocator (glibc serves such sizes quickly), larger ones are
+/// mappings.
 const MOST_OF_ALLOCATOR: usize = 64 << 10;
 
-/// Mappings are made of pages of so many bytes, or of larger ones.
+/// Bytes of a page of a mapping; pages may be larger.
 const PAGE: usize = 4 << 10;
 
-/// Memory under a budget, and temporary files for what does not fit. Cheap to clone.
+/// Memory under a budget, and temporary files for the overflow. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Pool {
     inner: Arc<Inner>,
-    /// Chunks are those of an index.
+    /// Whether chunks are those of an index.
     fine: bool,
 }
 
@@ -96,17 +99,18 @@ struct Inner {
     store: Store,
     chunk_bytes: usize,
     stage_bytes: usize,
-    /// Bytes that a chunk of an index may hold.
+    /// Bytes of a chunk of an index.
     fine_bytes: usize,
-    /// Buffers of either size for the next taker; they keep their leases.
+    /// Buffers of both sizes for reuse. They keep their leases.
     recycled: Mutex<Recycled>,
     kept: Mutex<Kept>,
     residents: Mutex<Residents>,
     spiller: Spiller,
-    /// Bytes leased for pages themselves, wherever their rows are, but for those of indexes.
+    /// Bytes leased for the metadata of pages, wherever the rows are; indexes are excluded.
     pages: AtomicUsize,
     settings: Mutex<Settings>,
-    /// The policy is the usual one: without a limit it keeps every chunk, and is not asked.
+    /// Whether the policy is [`Tiered`]: without a limit, it keeps every chunk and is not
+    /// consulted.
     usual: AtomicBool,
     metrics: Metrics,
 }
@@ -120,28 +124,28 @@ struct Settings {
 }
 
 impl Pool {
-    /// A pool that spills into files under `directory`, unlinked from the start and made when the
-    /// first rows are spilled.
+    /// Returns a pool that spills into files under `directory`. The files are unlinked from the
+    /// start and created on the first spill.
     ///
     /// # Errors
-    /// [`Error::TempSpace`] if it is not a directory. That no file can be made there shows when rows are
-    /// spilled, as the same error.
+    /// [`Error::TempSpace`] if `directory` is not a directory. A failure to create files in it
+    /// surfaces on the first spill, as the same error.
     pub fn in_dir(directory: impl AsRef<Path>, budget: Budget) -> Result<Self> {
         Self::new(budget, PoolOptions::new().directories([directory.as_ref()]))
     }
 
-    /// A pool without a limit, which never spills. It keeps memory that was used for whoever asks next:
-    /// some ten megabytes after a seal, all that was held where batchers or batches are dropped. It goes
-    /// with the pool, or by [`Pool::release`].
+    /// Returns a pool without a limit, which never spills. The pool keeps used memory for reuse:
+    /// some ten megabytes after a seal, everything once batchers or batches are dropped.
+    /// [`Pool::release`] or dropping the pool frees the memory.
     pub fn unlimited() -> Self {
         Self::new(Budget::unlimited(), PoolOptions::default())
             .expect("no directory was named that may be missing")
     }
 
-    /// A pool with every option.
+    /// Returns a pool with the given options.
     ///
     /// # Errors
-    /// As [`Pool::in_dir`], for the directories that are named.
+    /// As for [`Pool::in_dir`], for the directories of the options.
     pub fn new(budget: Budget, options: PoolOptions) -> Result<Self> {
         let share = (budget.limit() / CHUNKS_PER_BUDGET).clamp(SMALLEST_CHUNK, CHUNK_BYTES) & !4095;
         let (chunk, stage) = match options.chunk_bytes {
@@ -153,13 +157,14 @@ impl Pool {
         Self::with_chunks(budget, options, chunk, stage)
     }
 
-    /// A pool without a limit whose chunks hold about `chunk_bytes`, for tests of many chunks.
+    /// Returns a pool without a limit, with chunks of about `chunk_bytes`, for tests of many
+    /// chunks.
     #[cfg(test)]
     pub(crate) fn tiny(chunk_bytes: usize) -> Self {
         Self::staging(chunk_bytes, chunk_bytes)
     }
 
-    /// The same, and rows are put in order so many bytes at a time.
+    /// The same as [`Pool::tiny`], with rows sorted `stage_bytes` at a time.
     #[cfg(test)]
     pub(crate) fn staging(chunk_bytes: usize, stage_bytes: usize) -> Self {
         Self::with_chunks(Budget::unlimited(), PoolOptions::default(), chunk_bytes, stage_bytes)
@@ -197,33 +202,33 @@ impl Pool {
         Ok(Self { inner: Arc::new(inner), fine: false })
     }
 
-    /// The same memory for an index, whose chunks are smaller where that has a limit.
+    /// Returns the pool as seen by an index: under a limit, its chunks are smaller.
     pub(crate) fn for_index(&self) -> Self {
         Self { inner: Arc::clone(&self.inner), fine: true }
     }
 
-    /// True if what it keeps is an index.
+    /// Returns true if the pool is that of an index.
     pub(crate) fn is_for_index(&self) -> bool {
         self.fine
     }
 
-    /// The budget that everything of this pool is leased from.
+    /// Returns the budget of all leases of this pool.
     pub fn budget(&self) -> &Budget {
         &self.inner.budget
     }
 
-    /// What the pool did so far, and holds now.
+    /// Returns the counters of the pool.
     pub fn stats(&self) -> PoolStats {
         let reused = self.recycled().reused();
         self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size(), reused)
     }
 
-    /// Compresses what is spilled from now on with `codec`.
+    /// Compresses chunks spilled from now on with `codec`.
     pub fn set_codec(&self, codec: Codec) {
         self.settings().codec = codec;
     }
 
-    /// Spills to another place from now on.
+    /// Spills to `to` from now on.
     pub fn set_spill_to(&self, to: SpillTo) {
         self.settings().to = to;
     }
@@ -235,11 +240,11 @@ impl Pool {
         settings.policy = policy;
     }
 
-    /// Changes the limit of the budget. If it shrinks, memory that nobody works with goes back to the
-    /// system at once: recycled buffers, then pages at rest. What is worked with follows as it is done.
+    /// Changes the limit of the budget. A lower limit releases unused memory to the system at once:
+    /// recycled buffers, then pages at rest. Memory in use is released after its use.
     ///
     /// # Errors
-    /// What spilling reports.
+    /// Errors of spilling.
     pub fn set_limit(&self, limit: usize) -> Result<()> {
         self.budget().set_limit(limit);
         if self.budget().is_limited() {
@@ -253,39 +258,41 @@ impl Pool {
         Ok(())
     }
 
-    /// Gives the memory that nobody works with back to the system: what is kept for whoever asks next.
-    /// With a limit that counts as leased until somebody needs it; reading a batch to its end does the same.
+    /// Returns unused memory, kept for reuse, to the system. With a limit, such memory counts as
+    /// leased until it is reused. Reading a batch to its end also releases it.
     pub fn release(&self) {
         self.release_scratch();
         self.release_recycled();
     }
 
-    /// Waits until nothing is being written out or read ahead.
+    /// Waits until no page is being written out or read ahead.
     pub fn wait_for_spills(&self) {
         self.inner.spiller.wait_for_all();
     }
 
-    /// True if `other` is the same, or a clone of it.
+    /// Returns true if `other` is this pool or a clone of it.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner) && self.fine == other.fine
     }
 
-    /// Bytes that a chunk may hold.
+    /// Returns the bytes of a chunk.
     pub(crate) fn chunk_bytes(&self) -> usize {
         if self.fine { self.inner.fine_bytes } else { self.inner.chunk_bytes }
     }
 
-    /// Bytes of the buffer that so many are asked for: those of a chunk, of either size, if they are not more.
+    /// Returns the size of the buffer for `len` bytes: a chunk of either size, or `len` if that is
+    /// more.
     fn buffer_bytes(&self, len: usize) -> usize {
         if len <= self.chunk_bytes() { self.chunk_bytes() } else { len.max(self.inner.chunk_bytes) }
     }
 
-    /// Bytes of the budget that rows may take together: pages, which stay when rows leave, have the others.
+    /// Returns the bytes of the budget for rows: the limit without the metadata of pages, which
+    /// stays in memory when rows leave.
     pub(crate) fn limit_of_rows(&self) -> usize {
         self.inner.budget.limit().saturating_sub(self.inner.pages.load(Ordering::Relaxed))
     }
 
-    /// Leases `bytes` for a page itself. The budget may be passed by it.
+    /// Leases `bytes` for the metadata of a page. May exceed the budget.
     pub(crate) fn lease_page(&self, bytes: usize) -> Lease {
         if !self.fine {
             self.inner.pages.fetch_add(bytes, Ordering::Relaxed);
@@ -293,31 +300,32 @@ impl Pool {
         self.inner.budget.lease(bytes)
     }
 
-    /// Notes that a page is gone, and what was leased for it is about to go.
+    /// Records that a page was dropped and its lease is about to end.
     pub(crate) fn page_is_gone(&self, lease: &Lease) {
         if !self.fine {
             self.inner.pages.fetch_sub(lease.bytes(), Ordering::Relaxed);
         }
     }
 
-    /// True if what is spilled is compressed.
+    /// Returns true if spilled chunks are compressed.
     pub(crate) fn compresses(&self) -> bool {
         self.settings().codec != Codec::None
     }
 
-    /// Bytes that a worker and the spill threads take beside it to compress chunks into.
+    /// Returns the bytes of compression workspace of a worker and the spill threads.
     pub(crate) fn scratch_bytes(&self) -> usize {
         let each = codec::scratch_bytes(self.settings().codec, self.inner.chunk_bytes);
         each.saturating_mul(1 + self.inner.spiller.threads())
     }
 
-    /// Bytes of rows that are put in order at once: those of a chunk, or of some.
+    /// Returns the bytes of rows that are sorted at once: one chunk or several.
     pub(crate) fn stage_bytes(&self) -> usize {
         self.inner.stage_bytes
     }
 
-    /// A buffer of at least `len` bytes. The budget may be passed by it: the caller spills what it
-    /// holds *before* it asks, and asks only for what it needs to go on.
+    /// Returns a buffer of at least `len` bytes. May exceed the budget: the caller must spill as
+    /// much as possible *before* the call, and may request only memory without which the job cannot
+    /// go on.
     pub(crate) fn buffer(&self, len: usize) -> Result<Buffer> {
         let len = self.buffer_bytes(len);
         let lease = loop {
@@ -334,14 +342,15 @@ impl Pool {
         self.mapped(len, lease)
     }
 
-    /// A copy of a few bytes that are kept for long, in as much memory as they need. The budget may be passed by it,
-    /// where the caller is about to give back more.
+    /// Copies a few bytes into an exactly sized buffer for long-lived data. May exceed the budget,
+    /// if the caller is about to free more.
     pub(crate) fn small_buffer(&self, bytes: &[u8]) -> Buffer {
         Buffer { region: Region::of_allocator(bytes), _lease: self.inner.budget.lease(bytes.len()) }
     }
 
-    /// A buffer of as many bytes as are asked for, and at most a page more, for what is kept for long, where the caller
-    /// is about to give back more; none if it is large and nobody has that to spare.
+    /// Returns a buffer of `len` bytes, rounded up to at most a page, for long-lived data of a
+    /// caller that is about to free more. Returns `None` if the buffer is large and the budget has
+    /// no memory to spare.
     pub(crate) fn exact_buffer(&self, len: usize) -> Option<Buffer> {
         if len < MOST_OF_ALLOCATOR {
             return Some(self.small_buffer(&vec![0; len]));
@@ -354,14 +363,15 @@ impl Pool {
         self.mapped(len, lease).ok()
     }
 
-    /// A buffer of `len` bytes and at most a page more, which is not recycled. The budget may be passed by it.
+    /// Returns a buffer of `len` bytes, rounded up to a page, that is not recycled. May exceed the
+    /// budget.
     pub(crate) fn page_buffer(&self, len: usize) -> Result<Buffer> {
         let len = len.next_multiple_of(PAGE);
         let lease = self.inner.budget.lease(len);
         self.mapped(len, lease)
     }
 
-    /// As [`Pool::buffer`], if there is memory that nobody else will ask for.
+    /// Returns a buffer as [`Pool::buffer`] does, if the budget has memory to spare.
     fn spare_buffer(&self, len: usize) -> Option<Buffer> {
         let len = self.buffer_bytes(len);
         if self.spare() < len {
@@ -374,7 +384,8 @@ impl Pool {
         self.mapped(len, lease).ok()
     }
 
-    /// Bytes of the budget that are free, recycled ones too, beyond what whoever works needs.
+    /// Returns the free bytes of the budget, recycled buffers included, beyond the reserve for
+    /// running operations.
     fn spare(&self) -> usize {
         if !self.inner.budget.is_limited() {
             return usize::MAX;
@@ -384,12 +395,12 @@ impl Pool {
         self.inner.budget.limit().saturating_sub(used.saturating_sub(recycled))
     }
 
-    /// True if there are so many bytes of memory that nobody else will ask for.
+    /// Returns true if the budget has `bytes` to spare.
     pub(crate) fn has_to_spare(&self, bytes: usize) -> bool {
         self.spare() >= bytes
     }
 
-    /// A recycled buffer.
+    /// Returns a recycled buffer.
     fn reused(&self, len: usize) -> Option<Buffer> {
         self.recycled().take(len)
     }
@@ -403,8 +414,8 @@ impl Pool {
         Ok(Buffer { region, _lease: lease })
     }
 
-    /// Waits for a write that will free memory, or makes the coldest page leave; false if there is
-    /// neither.
+    /// Waits for a write that frees memory, or evicts the coldest page. Returns false if neither
+    /// exists.
     fn wait_or_evict(&self) -> Result<bool> {
         if self.inner.spiller.wait_for_one()? {
             return Ok(true);
@@ -418,7 +429,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Takes a buffer back for the next taker.
+    /// Takes a buffer for reuse.
     pub(crate) fn recycle(&self, buffer: Buffer) {
         let within = self.inner.budget.used() <= self.inner.budget.limit();
         let len = buffer.region.len();
@@ -427,15 +438,14 @@ impl Pool {
         }
     }
 
-    /// Gives the memory of recycled buffers back to the system, and what is there to compress into; how
-    /// many bytes the buffers had.
+    /// Returns recycled buffers and the compression workspace to the system. Returns the bytes of
+    /// the buffers.
     pub(crate) fn release_recycled(&self) -> usize {
         self.inner.store.release_scratch();
         self.release_recycled_beyond(0)
     }
 
-    /// Gives the memory of recycled buffers back to the system, all but `kept` bytes of them; how many
-    /// they had.
+    /// Returns all but `kept` bytes of recycled buffers to the system. Returns the bytes released.
     pub(crate) fn release_recycled_beyond(&self, kept: usize) -> usize {
         let buffers = self.recycled().take_beyond(kept);
         let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
@@ -445,7 +455,7 @@ impl Pool {
         bytes
     }
 
-    /// What the policy makes of `bytes` of rows that went through `generation` merges.
+    /// Returns the decision of the policy on `bytes` of rows that went through `generation` merges.
     pub(crate) fn decide(&self, bytes: usize, generation: u8, may_stay: bool) -> Decision {
         if may_stay && !self.inner.budget.is_limited() && self.inner.usual.load(Ordering::Relaxed) {
             self.inner.metrics.kept(bytes);
@@ -464,30 +474,29 @@ impl Pool {
         }
     }
 
-    /// Has `page` written out, beside the workers if there is a thread for it.
+    /// Writes `page` out, on a spill thread if there is one.
     ///
-    /// # Errors
-    /// What writing it reports, or a write before it that nobody waited for.
+    /// # Errors Errors of this write, or of an earlier write without a waiting caller.
     pub(crate) fn page_out(&self, page: Arc<dyn Paged>) -> Result<()> {
         self.inner.spiller.write(page)
     }
 
-    /// Has `page` read ahead, if there is a thread for it.
+    /// Reads `page` ahead, if there is a spill thread.
     pub(crate) fn read_ahead(&self, page: Arc<dyn Paged>) {
         self.inner.spiller.read(&page);
     }
 
-    /// A page that may leave when memory is needed.
+    /// Registers a page that may be evicted.
     pub(crate) fn at_rest(&self, page: Arc<dyn Paged>, generation: u8) {
         self.residents().push(Arc::downgrade(&page), generation);
     }
 
-    /// What failed to be written and was not reported to anybody.
+    /// Returns the error of a failed write, if it was not reported yet.
     pub(crate) fn spill_failure(&self) -> Result<()> {
         self.inner.spiller.failure().map_or(Ok(()), Err)
     }
 
-    /// Writes `bytes` out; those of an index so that they can be read in parts.
+    /// Writes `bytes` to the store; pages of an index so that parts can be read.
     pub(crate) fn store(&self, bytes: &[u8], how: (SpillTo, Codec)) -> Result<Extent> {
         let written = self.inner.store.write(bytes, how, self.fine);
         match &written {
@@ -504,13 +513,13 @@ impl Pool {
         written
     }
 
-    /// Reads an extent back, into a buffer of its own of at least `room` bytes.
+    /// Reads an extent into a buffer of at least `room` bytes.
     pub(crate) fn load(&self, extent: &Extent, room: usize) -> Result<Buffer> {
         let buffer = self.buffer(room.max(extent.len()))?;
         self.load_into(extent, buffer)
     }
 
-    /// As [`Pool::load`], if there is memory to spare.
+    /// Reads an extent as [`Pool::load`] does, if the budget has memory to spare.
     pub(crate) fn load_ahead(&self, extent: &Extent, room: usize) -> Option<Result<Buffer>> {
         let buffer = self.spare_buffer(room.max(extent.len()))?;
         self.inner.metrics.read_ahead();
@@ -524,12 +533,12 @@ impl Pool {
         Ok(buffer)
     }
 
-    /// Tells the system that `extent` is read soon.
+    /// Hints to the system that `extent` is read soon.
     pub(crate) fn prefetch(&self, extent: &Extent) {
         self.inner.store.prefetch(extent);
     }
 
-    /// Bytes `range` of an extent that [has parts](Extent::has_parts). The budget may be passed by them.
+    /// Reads bytes `range` of an extent that [has parts](Extent::has_parts). May exceed the budget.
     pub(crate) fn load_part(&self, extent: &Extent, range: Range<usize>) -> Result<Part> {
         let part = self.inner.store.read_part(extent, range)?;
         self.inner.metrics.loaded(part.len());
@@ -537,12 +546,12 @@ impl Pool {
         Ok(part)
     }
 
-    /// Tells the system that bytes `range` of `extent` are read soon.
+    /// Hints to the system that bytes `range` of `extent` are read soon.
     pub(crate) fn prefetch_part(&self, extent: &Extent, range: &Range<usize>) {
         self.inner.store.prefetch_part(extent, range);
     }
 
-    /// Notes that a write was spared, and whether it had begun.
+    /// Records an unnecessary write, and whether the write had begun.
     pub(crate) fn write_spared(&self, bytes: usize, begun: bool) {
         if begun {
             self.inner.metrics.cancelled();
@@ -552,7 +561,7 @@ impl Pool {
         self.tell(SpillEvent::Released { bytes });
     }
 
-    /// Notes that a page that was read ahead was there when it was asked for.
+    /// Records a page in memory when needed, thanks to read-ahead.
     pub(crate) fn read_ahead_hit(&self) {
         self.inner.metrics.read_ahead_hit();
     }
@@ -575,12 +584,12 @@ impl Pool {
     }
 }
 
-/// True if `policy` is [`Tiered`].
+/// Returns true if `policy` is [`Tiered`].
 fn is_usual(policy: &dyn SpillPolicy) -> bool {
     (policy as &dyn Any).is::<Tiered>()
 }
 
-/// Memory, and the lease that pays for it.
+/// Memory and its lease.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     region: Region,
@@ -595,7 +604,7 @@ impl std::ops::Deref for Buffer {
     }
 }
 
-/// For whoever shares it.
+/// Allows sharing a buffer as `Bytes`.
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
         self

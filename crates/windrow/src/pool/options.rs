@@ -1,4 +1,4 @@
-//! How a pool spills, as it is told when it is made.
+//! Options of a pool.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::codec::Codec;
 use super::policy::{SpillPolicy, Tiered};
 
-/// Threads that spill beside the workers.
+/// Spill threads beside the workers.
 const SPILL_THREADS: usize = 1;
 
 /// Where spilled chunks go.
@@ -15,9 +15,9 @@ pub enum SpillTo {
     /// Temporary files without a name.
     #[default]
     Disk,
-    /// Memory outside of the process, which the system swaps out: for machines with swap and without a
-    /// scratch disk. It does not count as resident in the process, but does in its cgroup. Worth
-    /// compressing.
+    /// Memory outside of the process, swapped out by the system: for machines with swap and without
+    /// a scratch disk. Such memory is not resident in the process, but counts in its cgroup.
+    /// Compression pays.
     Memory,
 }
 
@@ -42,7 +42,8 @@ pub struct PoolOptions {
 }
 
 impl PoolOptions {
-    /// Uncompressed temporary files in the system's directory, as large as they get, and one spill thread.
+    /// Returns the defaults: uncompressed temporary files of any size in the system's directory,
+    /// and one spill thread.
     pub fn new() -> Self {
         Self {
             directories: Vec::new(),
@@ -56,7 +57,7 @@ impl PoolOptions {
         }
     }
 
-    /// Directories for temporary files, used in turn. None: the system's.
+    /// Sets the directories of temporary files, used in turn. Default: the system's directory.
     #[must_use]
     pub fn directories<P: Into<PathBuf>>(
         mut self,
@@ -66,52 +67,53 @@ impl PoolOptions {
         self
     }
 
-    /// Bytes that temporary files may take, or memory in their place.
+    /// Sets the limit in bytes of temporary files, or of spill memory.
     #[must_use]
     pub fn max_temp_bytes(mut self, bytes: u64) -> Self {
         self.max_temp_bytes = bytes;
         self
     }
 
-    /// How spilled chunks are compressed.
+    /// Sets the compression of spilled chunks.
     #[must_use]
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
         self
     }
 
-    /// Where spilled chunks go.
+    /// Sets where chunks are spilled.
     #[must_use]
     pub fn spill_to(mut self, spill_to: SpillTo) -> Self {
         self.spill_to = spill_to;
         self
     }
 
-    /// Whether temporary files are read and written past the page cache, where their file system can: for
-    /// machines whose cache other work needs, and for containers, which count it as theirs.
+    /// Sets whether temporary files bypass the page cache, if their file system supports it: for
+    /// machines whose cache serves other work, and for containers, whose memory includes the cache.
     #[must_use]
     pub fn direct_io(mut self, direct_io: bool) -> Self {
         self.direct_io = direct_io;
         self
     }
 
-    /// Threads that write and read ahead beside the workers; with none, workers do it themselves.
+    /// Sets the number of threads that write out and read ahead. With none, workers write
+    /// themselves.
     #[must_use]
     pub fn spill_threads(mut self, threads: usize) -> Self {
         self.spill_threads = threads;
         self
     }
 
-    /// Bytes of rows that a chunk holds at the most, and one row at the least, in place of what follows from the budget.
-    /// Small chunks are spilled and read piece by piece, and cost more for every byte; chunks of a few rows are
-    /// for tests.
+    /// Sets the bytes of rows in a chunk, at least one row; the default follows from the budget.
+    /// Small chunks are spilled and read in small pieces, and cost more per byte. Chunks of a few
+    /// rows are for tests.
     #[must_use]
     pub fn chunk_bytes(mut self, bytes: usize) -> Self {
         self.chunk_bytes = Some(bytes.max(1));
         self
     }
 
-    /// Whether, where and how chunks are spilled.
+    /// Sets the policy: whether, where and how chunks are spilled.
     #[must_use]
     pub fn policy(mut self, policy: impl SpillPolicy + 'static) -> Self {
         self.policy = Arc::new(policy);

@@ -1,4 +1,4 @@
-//! Whether a chunk leaves memory, where it goes and how it is packed.
+//! Whether a chunk leaves memory, where it goes and how it is compressed.
 //!
 //! ```text
 //! chunk done  --Offer-->  policy  --> Keep                       it stays, and may be evicted later
@@ -15,72 +15,72 @@ use super::options::SpillTo;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offer {
-    /// Bytes of its rows.
+    /// Bytes of the chunk's rows.
     pub bytes: usize,
-    /// How many merges its rows went through, up to 255.
+    /// Number of merges that the rows went through, up to 255.
     pub generation: u8,
-    /// Bytes that the budget has left, beyond what whoever works needs to go on.
+    /// Free bytes of the budget, beyond the reserve for running operations.
     pub free: usize,
-    /// False if the engine needs its memory in any case: then `Keep` is taken as leaving where and how to
-    /// what the pool is set to.
+    /// False if the engine needs the chunk's memory in any case. The pool then treats `Keep` as a
+    /// spill with its own settings.
     pub may_stay: bool,
-    /// Where the pool is set to spill to.
+    /// Spill target of the pool's settings.
     pub to: SpillTo,
-    /// How it is set to compress.
+    /// Codec of the pool's settings.
     pub codec: Codec,
 }
 
-/// What becomes of a chunk.
+/// The decision on a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It stays in memory.
+    /// Keep the chunk in memory.
     Keep,
-    /// It is written out.
+    /// Write the chunk out.
     Spill {
-        /// Where.
+        /// Spill target.
         to: SpillTo,
-        /// How it is packed.
+        /// Compression.
         codec: Codec,
     },
 }
 
-/// What became of a chunk.
+/// An event of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpillEvent {
-    /// It was written out.
+    /// The chunk was written out.
     PagedOut {
-        /// Bytes of its rows.
+        /// Bytes of the chunk's rows.
         bytes: usize,
-        /// Bytes that they take in the store.
+        /// Bytes in the store.
         stored: usize,
     },
-    /// It was read back.
+    /// The chunk was read back.
     PagedIn {
-        /// Bytes of its rows.
+        /// Bytes of the chunk's rows.
         bytes: usize,
     },
-    /// It could not be written out; it is still in memory.
+    /// The write failed; the chunk is still in memory.
     Failed,
-    /// It left memory without being written: it was dead, or in the store already.
+    /// The chunk left memory without a write: it was dropped, or was already in the store.
     Released {
-        /// Bytes of its rows.
+        /// Bytes of the chunk's rows.
         bytes: usize,
     },
 }
 
-/// Decides about chunks. Called on any thread, between one chunk and the next, so it may take a
-/// microsecond but should not wait.
+/// Decides on chunks. Called on any thread between two chunks, so `decide` may take a microsecond
+/// but should not block.
 pub trait SpillPolicy: Any + Debug + Send + Sync {
-    /// What becomes of a chunk.
+    /// Decides on a chunk.
     fn decide(&self, offer: &Offer) -> Decision;
 
-    /// Hears of what became of chunks.
+    /// Observes an event of a chunk.
     fn record(&self, _event: SpillEvent) {}
 }
 
-/// The usual policy: in memory while the budget has room, then to where the pool is set to. A chunk that
-/// no merge has read yet is not compressed, since its first merge will read it back.
+/// The default policy: keeps chunks while the budget suffices, then spills to the pool's target.
+/// Chunks of generation 0 are not compressed, since their first merge reads them back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tiered;
 
@@ -94,7 +94,7 @@ impl SpillPolicy for Tiered {
     }
 }
 
-/// Writes every chunk out, whatever the budget: for tests, and to see what spilling costs.
+/// Writes every chunk out, whatever the budget: for tests, and to measure the cost of spilling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForceSpill;
 

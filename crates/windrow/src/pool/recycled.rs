@@ -1,4 +1,4 @@
-//! Buffers that nobody uses, for the next one who asks for as much.
+//! Unused buffers, kept for reuse by size.
 //!
 //! ```text
 //! newest last   | 341 KiB | 64 KiB | 64 KiB | 341 KiB |      chunks are of one size, or of two if there are indexes
@@ -6,7 +6,7 @@
 
 use super::Buffer;
 
-/// Buffers that keep their leases.
+/// Unused buffers, with their leases.
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
     buffers: Vec<Buffer>,
@@ -15,17 +15,17 @@ pub(super) struct Recycled {
 }
 
 impl Recycled {
-    /// How many were used again.
+    /// Returns how many buffers were reused.
     pub(super) fn reused(&self) -> u64 {
         self.reused
     }
 
-    /// Bytes of all of them.
+    /// Returns the bytes of all buffers.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The newest of exactly `len` bytes.
+    /// Takes the newest buffer of exactly `len` bytes.
     pub(super) fn take(&mut self, len: usize) -> Option<Buffer> {
         let at = self.buffers.iter().rposition(|buffer| buffer.len() == len)?;
         self.reused += 1;
@@ -33,13 +33,13 @@ impl Recycled {
         Some(self.buffers.remove(at))
     }
 
-    /// Keeps one.
+    /// Keeps a buffer.
     pub(super) fn put(&mut self, buffer: Buffer) {
         self.bytes += buffer.len();
         self.buffers.push(buffer);
     }
 
-    /// Those that are beyond `kept` bytes: the newest.
+    /// Takes the buffers beyond the first `kept` bytes: the newest.
     pub(super) fn take_beyond(&mut self, kept: usize) -> Vec<Buffer> {
         let mut bytes = 0;
         let within = |buffer: &Buffer| {

@@ -1,25 +1,25 @@
-//! Working memory that outlives who works with it.
+//! Reusable workspaces, kept in the pool between uses.
 //!
 //! ```text
 //! pool   | desk | desk |   | starts | starts | ...      nobody's, for the next one who asks
 //! ```
 //!
-//! To sort a few hundred rows takes less time than the allocator needs for the memory to do it in: with glibc
-//! the first request of more than a kilobyte puts its whole heap in order, which takes 4 microseconds. Nothing
-//! is kept where memory has a limit, since what is kept here is not leased.
+//! Sorting a few hundred rows takes less time than allocating the workspace: the first request of
+//! more than a kilobyte makes glibc consolidate its heap, which takes 4 microseconds. With a memory
+//! limit nothing is kept, since workspaces have no lease.
 
 use std::any::Any;
 use std::sync::PoisonError;
 
 use super::Pool;
 
-/// Pieces of working memory that are kept.
+/// Most workspaces kept.
 const MOST: usize = 8;
-/// Lists of row starts that are kept, and the entries that one of them may have room for.
+/// Most lists of row starts kept, and the largest capacity of such a list.
 const MOST_STARTS: usize = 64;
 const LONGEST_STARTS: usize = 1 << 14;
 
-/// What is kept.
+/// Kept workspaces.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pieces: Vec<Box<dyn Any + Send>>,
@@ -31,7 +31,7 @@ impl Pool {
         with(&mut self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A piece of working memory as somebody left it, or a new one.
+    /// Returns a kept workspace with its old contents, or a new one.
     pub(crate) fn scratch<T: Default + Send + 'static>(&self) -> Box<T> {
         let kept = self.kept(|kept| {
             let at = kept.pieces.iter().rposition(|piece| piece.is::<T>())?;
@@ -40,7 +40,7 @@ impl Pool {
         kept.unwrap_or_default()
     }
 
-    /// Keeps a piece of working memory for the next one who asks for its like.
+    /// Keeps a workspace for the next caller of the same type.
     pub(crate) fn keep_scratch<T: Send + 'static>(&self, piece: Box<T>) {
         if !self.inner.budget.is_limited() {
             self.kept(|kept| {
@@ -51,13 +51,13 @@ impl Pool {
         }
     }
 
-    /// Keeps nothing of it.
+    /// Frees all kept workspaces.
     pub(super) fn release_scratch(&self) {
         let Kept { pieces, starts } = self.kept(std::mem::take);
         drop((pieces, starts));
     }
 
-    /// A list of where rows start, which is to be filled: nothing but the zero that the first one starts at.
+    /// Returns an empty list of row starts: only the zero of the first row.
     pub(crate) fn starts(&self) -> Vec<u32> {
         let mut starts = self.kept(|kept| kept.starts.pop()).unwrap_or_default();
         starts.clear();
@@ -65,7 +65,7 @@ impl Pool {
         starts
     }
 
-    /// Takes a list of row starts back.
+    /// Keeps a list of row starts for reuse.
     pub(crate) fn recycle_starts(&self, starts: Vec<u32>) {
         if (1..=LONGEST_STARTS).contains(&starts.capacity()) && !self.inner.budget.is_limited() {
             self.kept(|kept| {

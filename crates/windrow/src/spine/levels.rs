@@ -1,4 +1,4 @@
-//! Which batches are merged: a function of their levels, and of what is being merged, alone.
+//! The choice of batches to merge: a function of their levels and of running merges alone.
 //!
 //! ```text
 //! oldest                newest
@@ -8,45 +8,46 @@
 //!        \_____________/
 //!   4   (1    1    1    1)  0   3          but not before a merge has ended that is as small and stands before them
 //! ```
-//! So levels descend from the oldest to the newest, but for what is being merged.
+//! So levels descend from the oldest batch to the newest, apart from running merges.
 //!
 //! Invariant: however long merges take, and in whatever order they end, a change is merged at most
-//! [so many times a level](MERGES_A_LEVEL). A merge takes it up a level, or it is in the larger batch that smaller ones
-//! before it go with; and those are taken all at once, which is why the merge before them is waited for. Where changes
-//! cancel, what vanishes has paid for what stays where it was.
+//! [twice per level](MERGES_A_LEVEL). A merge either takes a change up one level, or the change is
+//! in the larger batch that absorbs smaller, older neighbours. Such a merge absorbs all of the
+//! neighbours at once, and so waits for an unfinished merge before them. If changes cancel, the
+//! vanished changes have paid for the others, which stay at their level.
 
 use std::ops::Range;
 
-/// Batches of a level that are merged at once, and how many times larger those of the next level are.
+/// Batches of one level that are merged at once; also the ratio of batch sizes between levels.
 pub(super) const FAN_IN: usize = 4;
 
-/// Bytes that a batch of level 0 is counted as at the least, a row or two: what is merged again and again before there is as
-/// much of it costs no more than to begin a merge does.
+/// Least bytes counted for a batch of level 0, a row or two: merging less than that repeatedly
+/// costs no more than starting a merge.
 const LEAST_BYTES: u64 = 64;
 
-/// How often a change is merged at the most, for each level that there is and the one that it comes in.
+/// Most merges of a change per level, counting also its level of entry.
 #[cfg(test)]
 pub(crate) const MERGES_A_LEVEL: u64 = 2;
 
-/// What stands somewhere in a spine.
+/// An element of a spine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// A batch of this level.
     Batch(u32),
-    /// Batches that are being merged, of this level all together.
+    /// Batches in a running merge; their sum has this level.
     Merging(u32),
-    /// A batch that readers want to tell from others.
+    /// A batch that readers need to keep separate.
     Apart,
 }
 
-/// The level of a batch of so many bytes.
+/// Returns the level of a batch of `bytes` bytes.
 pub(super) fn level_of(bytes: u64) -> u32 {
     (bytes / LEAST_BYTES).max(1).ilog(FAN_IN as u64)
 }
 
-/// The batches to merge next, if some are due.
+/// Returns the batches to merge next, if a merge is due.
 pub(super) fn group(standing: &[Standing]) -> Option<Range<usize>> {
-    // From the newest on, which are the cheapest.
+    // The newest batches first: their merges are the cheapest.
     let mut end = standing.len();
     loop {
         let wall = standing[..end].iter().rposition(|one| !matches!(one, Standing::Batch(_)));
@@ -64,18 +65,18 @@ pub(super) fn group(standing: &[Standing]) -> Option<Range<usize>> {
     }
 }
 
-/// As [`group`], of batches that may all be merged, behind one that may not.
+/// Finds a group as [`group`] does, in a stretch of mergeable batches after `before`.
 fn within(levels: &[u32], before: Option<Standing>) -> Option<Range<usize>> {
     let larger = |at: &usize| levels[*at] > levels[at - 1];
     if let Some(at) = (1..levels.len()).rev().find(larger) {
         let start = levels[..at].iter().rposition(|&level| level >= levels[at]);
         return match (start, before) {
-            // What comes of it goes with them.
+            // The running merge's output belongs to the group, too.
             (None, Some(Standing::Merging(level))) if level < levels[at] => None,
             (start, _) => Some(start.map_or(0, |start| start + 1)..at + 1),
         };
     }
-    // They descend: equal ones stand side by side.
+    // The levels descend, so equal ones are adjacent.
     let mut end = levels.len();
     while end > 0 {
         let start = levels.partition_point(|&level| level > levels[end - 1]);
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(group(&behind(3)), Some(1..3));
     }
 
-    /// Batches in the spine of a simulation: their bytes, and how often each of the inserted ones in them was merged.
+    /// A batch in a simulated spine: its bytes, and how often each inserted batch in it was merged.
     #[derive(Clone, Debug)]
     struct Simulated {
         bytes: u64,
@@ -143,11 +144,11 @@ mod tests {
         merging: bool,
     }
 
-    /// Something that happens to a spine.
+    /// An event of a simulated spine.
     #[derive(Clone, Debug)]
     enum Event {
         Insert(u64),
-        /// One of the merges ends.
+        /// A running merge ends.
         End(prop::sample::Index),
     }
 

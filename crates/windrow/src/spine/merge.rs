@@ -1,4 +1,4 @@
-//! A merge of a spine, done by whoever has time for it: the spine's own calls, or threads.
+//! A merge of a spine, done in slices by calls of the spine or by threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
@@ -8,46 +8,46 @@ use crate::batch::{Batch, MergedPart, Merging};
 use crate::error::{Error, Result};
 use crate::time::Time;
 
-/// A merge says what it has done each time that one part in so many of the rows went in, so that its inputs need not be
-/// kept: what is there twice is no more than that.
+/// A merge reports its finished part `PARTS` times, so that its spine can release merged inputs: at
+/// most one such part exists twice.
 const PARTS: u64 = 8;
 
-/// Rows of a part at the least: as many are merged at once.
+/// Least rows of a part: the size of a merged block.
 const LEAST_PART: u64 = 64;
 
-/// A merge that is under way or has ended.
+/// A running or ended merge.
 pub(super) struct Merge<T> {
-    /// Rows that go in.
+    /// Input rows.
     rows: u64,
     slot: Slot<Part<T>, Merged<T>>,
-    /// What it has done, for its spine to take.
+    /// The finished part, for the spine to take.
     done: Mutex<Option<MergedPart>>,
 }
 
-/// A merge and the fuel it took so far.
+/// A merge and the fuel consumed so far.
 struct Part<T> {
     merging: Box<Merging<T>>,
     fuel: u64,
 }
 
-/// What a merge came to, and the fuel it took.
+/// The outcome of a merge and the fuel consumed.
 pub(super) struct Merged<T> {
     pub(super) batch: Result<Batch<T>>,
     pub(super) fuel: u64,
 }
 
-/// Work that is done by slices.
+/// Work done in slices.
 pub(super) trait Job: Send + Sync {
-    /// How much of it there is in all: less goes first.
+    /// Returns the total amount of work; smaller jobs go first.
     fn size(&self) -> u64;
 
-    /// Does some of it, if nobody else does; true if that was so.
+    /// Does some of the work. Returns false if another caller is at work.
     fn work(&self, fuel: &mut i64) -> bool;
 
-    /// Waits while somebody is at it.
+    /// Waits while another caller works on the job.
     fn wait(&self);
 
-    /// True once there is nothing left to do.
+    /// Returns true once the work has ended.
     fn is_over(&self) -> bool;
 }
 
@@ -57,17 +57,17 @@ impl<T: Time> Merge<T> {
         Self { rows, slot, done: Mutex::new(None) }
     }
 
-    /// What it has done, if there is more of it than when this was last called.
+    /// Takes the finished part, if it has grown since the last call.
     pub(super) fn done(&self) -> Option<MergedPart> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Fuel from one time that it says what it has done to the next.
+    /// Returns the fuel between two reports of the finished part.
     fn step(&self) -> u64 {
         (self.rows / PARTS).max(LEAST_PART)
     }
 
-    /// What it came to, once it has ended.
+    /// Takes the outcome, once the merge has ended.
     pub(super) fn outcome(&self) -> Option<Merged<T>> {
         self.slot.outcome()
     }
@@ -83,7 +83,7 @@ impl<T: Time> Job for Merge<T> {
         let step = self.step() - before % self.step();
         let given = (*fuel).min(i64::try_from(step).unwrap_or(i64::MAX));
         let mut left = given;
-        // Nobody may wait for ever for a thread that has panicked.
+        // A panicking thread must not leave callers waiting.
         let worked = catch_unwind(AssertUnwindSafe(|| {
             let done = merging.work(&mut left)?;
             Ok(if done { Done::Batch(merging.finish()?) } else { Done::Part(merging) })

@@ -1,12 +1,12 @@
-//! Threads that merge for spines, beside those who insert.
+//! Threads that merge for spines in the background.
 //!
 //! ```text
 //! spine --merge--\                      thread: a slice of the smallest, put back, the next slice ...
 //! spine --merge---> | merge | merge |   thread
 //!        <--------- (the spine collects what has ended when it is called)
 //! ```
-//! The queue holds merges weakly: those of a spine that is gone are not worked on. What the threads leave when they end is
-//! done by the spines themselves.
+//! The queue holds weak references, so merges of a dropped spine stop. Spines themselves complete
+//! the merges left over when the threads end.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -14,11 +14,11 @@ use std::thread::JoinHandle;
 use super::merge::Job;
 use crate::error::{Error, Result};
 
-/// Rows that are merged before a thread looks for a smaller merge.
+/// Rows of a slice; after a slice, a thread looks for a smaller merge.
 const SLICE: i64 = 1 << 16;
 
-/// Threads for the merges of any number of spines: see [`Spine::merge_on`](super::Spine::merge_on). They end when this is
-/// dropped, which waits for less than a chunk to be merged.
+/// Threads for the merges of any number of spines: see [`Spine::merge_on`](super::Spine::merge_on).
+/// Dropping this value ends the threads; it waits for less than a chunk to be merged.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct Mergers {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Merges that wait for a thread.
+/// Queued merges.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -64,7 +64,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a merge behind the others; false if there are no threads any more.
+    /// Enqueues a merge; false if the threads have ended.
     pub(super) fn push(&self, job: Weak<dyn Job>) -> bool {
         let mut state = self.state();
         if !state.closed {
@@ -74,12 +74,12 @@ impl Queue {
         !state.closed
     }
 
-    /// True once there are no threads any more.
+    /// Returns true once the threads have ended.
     pub(super) fn is_closed(&self) -> bool {
         self.state().closed
     }
 
-    /// The smallest merge that still matters, waiting for one; none at the end.
+    /// Returns the smallest live merge, waiting for one; `None` at the end.
     fn next(&self) -> Option<Arc<dyn Job>> {
         let mut state = self.state();
         loop {
@@ -100,11 +100,11 @@ impl Queue {
         }
     }
 
-    /// Merges until there are no threads to be any more.
+    /// Merges until the queue is closed.
     fn serve(&self) {
         while let Some(job) = self.next() {
             if !job.work(&mut SLICE.clone()) {
-                // A call of its spine is at it.
+                // A call of its spine works on this merge.
                 job.wait();
             }
             if !job.is_over() {
@@ -115,10 +115,10 @@ impl Queue {
 }
 
 impl Mergers {
-    /// So many threads, at least one.
+    /// Starts `threads` threads, at least one.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if the system has none.
+    /// [`Error::Io`](crate::Error::Io) if the system cannot start a thread.
     pub fn new(threads: usize) -> Result<Self> {
         let mut mergers = Self { queue: Arc::default(), threads: Vec::new() };
         for _ in 0..threads.max(1) {

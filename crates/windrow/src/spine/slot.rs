@@ -1,4 +1,4 @@
-//! The hand-over of a piece of work between the one who waits for it and the threads that do it.
+//! A slot for work shared by a waiting caller and worker threads.
 //!
 //! ```text
 //!            take            put
@@ -6,12 +6,12 @@
 //!                           -----> ended --outcome--> empty
 //!                            end
 //! ```
-//! Invariant: the work is in one place; who finds it working may wait until it is not. Tested in
+//! Invariant: the work is in one place. Callers can wait while the state is `Working`. Tested in
 //! `tests/merges_under_every_interleaving.rs`.
 
 use super::sync::{Condvar, Mutex, MutexGuard};
 
-/// A piece of work, and in the end what it came to.
+/// A piece of work, and finally its outcome.
 pub(super) struct Slot<W, R> {
     state: Mutex<State<W, R>>,
     changed: Condvar,
@@ -25,7 +25,7 @@ enum State<W, R> {
 }
 
 impl<W, R> Slot<W, R> {
-    /// Work that nobody does yet.
+    /// Returns a slot with unclaimed work.
     pub(super) fn new(work: W) -> Self {
         Self { state: Mutex::new(State::Waiting(work)), changed: Condvar::new() }
     }
@@ -34,7 +34,7 @@ impl<W, R> Slot<W, R> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The work, if nobody is at it. Who takes it has to [`Slot::put`] it back or [`Slot::end`] it.
+    /// Takes unclaimed work. The caller must call [`Slot::put`] or [`Slot::end`] afterwards.
     pub(super) fn take(&self) -> Option<W> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Working) {
@@ -46,12 +46,12 @@ impl<W, R> Slot<W, R> {
         }
     }
 
-    /// Puts work back that was taken, some of it done.
+    /// Puts partly finished work back.
     pub(super) fn put(&self, work: W) {
         self.become_not_working(State::Waiting(work));
     }
 
-    /// Says what work came to that was taken.
+    /// Stores the outcome of taken work.
     pub(super) fn end(&self, outcome: R) {
         self.become_not_working(State::Ended(outcome));
     }
@@ -61,7 +61,7 @@ impl<W, R> Slot<W, R> {
         self.changed.notify_all();
     }
 
-    /// What the work came to, once.
+    /// Takes the outcome, if the work has ended.
     pub(super) fn outcome(&self) -> Option<R> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Empty) {
@@ -73,12 +73,12 @@ impl<W, R> Slot<W, R> {
         }
     }
 
-    /// True once it has ended.
+    /// Returns true once the work has ended.
     pub(super) fn is_over(&self) -> bool {
         matches!(*self.state(), State::Ended(_) | State::Empty)
     }
 
-    /// Waits while somebody is at it.
+    /// Waits while the state is `Working`.
     pub(super) fn wait(&self) {
         let mut state = self.state();
         while let State::Working = *state {

@@ -1,4 +1,4 @@
-//! Rows of a table on their way out: taken one by one, decoded many at a time.
+//! Scans of a table: rows are collected one by one and decoded many at a time.
 
 use arrow_array::RecordBatch;
 
@@ -7,10 +7,10 @@ use crate::batch::Decoder;
 use crate::cursor::{Cursor, TakenRows};
 use crate::error::Result;
 
-/// Bytes of rows beyond which a record batch ends: far below what offsets of strings reach.
+/// Bytes of rows at which a record batch ends: far below the range of string offsets.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What is to be read of a [`Table`].
+/// The definition of a scan of a [`Table`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is read before `batches`"]
 pub struct Scan<'a> {
@@ -25,30 +25,30 @@ impl<'a> Scan<'a> {
         Self { table, from: None, to: None, time: None }
     }
 
-    /// Begins at this key: a record batch of one row with the columns of the key.
+    /// Begins at `key`: a record batch of one row with the key columns.
     pub fn from(mut self, key: &RecordBatch) -> Self {
         self.from = Some(key.clone());
         self
     }
 
-    /// Ends before this key: a record batch of one row with the columns of the key.
+    /// Ends before `key`: a record batch of one row with the key columns.
     pub fn to(mut self, key: &RecordBatch) -> Self {
         self.to = Some(key.clone());
         self
     }
 
-    /// As the table was at this time.
+    /// Reads the table as of `time`.
     pub fn at(mut self, time: u64) -> Self {
         self.time = Some(time);
         self
     }
 
-    /// The rows, `rows` at a time; less where they take 256 MiB.
+    /// Returns an iterator over the rows, `rows` at a time; fewer if they take 256 MiB.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if an end is not of the columns of the key,
-    /// [`Error::InvalidOrder`](crate::Error::InvalidOrder) if it is not one row, or the time is forgotten; what reading
-    /// a chunk reports, here and from the iterator.
+    /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if a bound does not have the key
+    /// columns, [`Error::InvalidOrder`](crate::Error::InvalidOrder) if a bound is not one row, or
+    /// the time is forgotten; errors of reading a chunk, here and from the iterator.
     pub fn batches(self, rows: usize) -> Result<Scanned> {
         let Self { table, from, to, time } = self;
         let time = time.unwrap_or(table.now());
@@ -68,7 +68,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Record batches of a [`Table`], read as they are asked for. They do not see what becomes of it. Ends with the first error.
+/// Record batches of a [`Table`], read on demand. The scan does not see later changes of the table.
+/// Ends with the first error.
 #[must_use = "rows are read as they are asked for"]
 pub struct Scanned {
     cursor: Cursor,

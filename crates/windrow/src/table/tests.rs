@@ -1,4 +1,4 @@
-//! A table against a map of each time.
+//! Tables against one map per time.
 
 use std::collections::BTreeMap;
 
@@ -198,7 +198,7 @@ fn a_table_is_saved_and_goes_on() {
     assert_eq!(all(table.scan().batches(10).unwrap()), [(3, None), (2, name("b"))]);
     let then = table.scan().at(before).batches(10).unwrap();
     assert_eq!(all(then), [(2, None), (1, name("a"))]);
-    // A spine that is no table: its diff stands before its time.
+    // A spine, but no table: its diff column precedes its time column.
     let schema = table.spine().layout().schema().project(&[0, 1, 3, 2]).unwrap();
     let layout = Order::by("id").time("_time").diff("_diff").bind(&schema).unwrap();
     Spine::<u64>::new(&layout, &pool).unwrap().save(directory.path()).unwrap();

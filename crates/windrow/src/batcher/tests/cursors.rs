@@ -1,5 +1,5 @@
-//! Cursors against a map of maps: every move from everywhere, over any number of batches, chunks of a few rows, in memory
-//! and spilled.
+//! Cursors against a map of maps: every move from every position, over any number of batches, with
+//! chunks of a few rows, in memory and spilled.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::pool::{Budget, ForceSpill, PoolOptions};
 use crate::rows::RowEncoder;
 use crate::time::Antichain;
 
-/// What a cursor shows: by key and value, times and diffs in any order.
+/// The contents of a cursor: by key and value, times and diffs in any order.
 pub(super) type Shown = BTreeMap<String, BTreeMap<u64, Vec<(u64, i64)>>>;
 
 /// A move of a cursor.
@@ -44,7 +44,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 }
 
 impl Keys {
-    /// The layout by key alone: what else there is, is the value.
+    /// Returns the layout by key alone: the remaining columns are the value.
     pub(super) fn by_key(self) -> Layout {
         let order = Order::by("key").time("time").diff("diff");
         order.bind(&self.record_batch(&[]).schema()).unwrap()
@@ -61,7 +61,7 @@ impl Keys {
         RowEncoder::of_keys(&self.by_key()).encode(&batch).unwrap().row(0).to_vec()
     }
 
-    /// What a cursor over batches of these changes shows.
+    /// Returns the contents of a cursor over batches of these changes.
     pub(super) fn shown(self, batches: &[Vec<Change>]) -> Shown {
         let mut shown = Shown::new();
         for changes in batches {
@@ -75,7 +75,7 @@ impl Keys {
     }
 }
 
-/// Makes the same moves with a cursor and in the map; they agree after each of them.
+/// Makes the same moves with a cursor and in the map; both agree after each move.
 fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filtered: bool) {
     let sealed = batches.iter().map(|changes| keys.sealed(pool, changes));
     let sealed: Vec<Batch> = match filtered {
@@ -156,7 +156,7 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filte
     }
 }
 
-/// Every chunk goes to a store, and is read back when somebody asks for it.
+/// Returns a pool that spills every chunk; reads load chunks on demand.
 pub(super) fn spilling(chunk: usize) -> Pool {
     let pool = Pool::tiny(chunk);
     pool.set_policy(Arc::new(ForceSpill));
@@ -277,17 +277,17 @@ fn keys_that_are_not_there_are_told_without_their_chunks() {
     let batch = Merging::new(&keys.by_key(), &pool, [sealed]).filtered().finish().unwrap();
     pool.wait_for_spills();
     pool.release();
-    // No room to keep what is read.
+    // No capacity to keep chunks that were read.
     pool.set_limit(pool.budget().used() + pool.chunk_bytes()).unwrap();
     let idle = || Cursor::idle(batch.layout(), [&batch]).unwrap();
     let read = || pool.stats().loaded_bytes;
-    // In their order, some beyond the ends.
+    // In key order, some keys beyond the ends.
     let (before, mut cursor) = (read(), idle());
     for key in (0..100_050).map(|n| n * 2 + 1) {
         assert!(!cursor.find_key(&keys.key_bytes(key)).unwrap() && !cursor.has_key());
     }
     assert!(read() - before <= 100_000 * 32, "each chunk is read once at the most");
-    // Each looked up with no chunk at hand.
+    // Each key is looked up without a chunk in memory.
     let mut told = 0;
     for key in (0..1000).map(|n| (n * 7919 % 100_000) * 2 + 1) {
         let before = read();
@@ -309,7 +309,7 @@ fn a_key_of_a_page_in_a_store_is_read_with_few_others() {
         let batch = keys.sealed(&pool, &changes).spill().unwrap();
         pool.wait_for_spills();
         pool.release();
-        // No room to keep what is read.
+        // No capacity to keep chunks that were read.
         pool.set_limit(pool.budget().used() + pool.chunk_bytes()).unwrap();
         let (before, mut cursor) = (pool.stats(), Cursor::idle(batch.layout(), [&batch]).unwrap());
         for at in (0..1000).map(|n| n * 7919 % 100_000) {
@@ -324,7 +324,7 @@ fn a_key_of_a_page_in_a_store_is_read_with_few_others() {
         }
         let read = pool.stats().loaded_bytes - before.loaded_bytes;
         assert!(read < 2000 * most, "{read}");
-        // All of them, in their order: each page is read once, after a part or two of it.
+        // All keys in order: each page is read once, after a part or two of it.
         let before = pool.stats();
         for (at, change) in changes.iter().enumerate() {
             assert!(cursor.find_key(&keys.key_bytes(change.0)).unwrap(), "{at}");
@@ -358,7 +358,7 @@ fn a_scan_holds_one_chunk_of_a_batch_at_a_time() {
     let batch = batch.spill().unwrap();
     pool.wait_for_spills();
     pool.release();
-    // No room to keep what is read.
+    // No capacity to keep chunks that were read.
     pool.set_limit(pool.budget().used() + pool.chunk_bytes()).unwrap();
     let (before, loaded) = (pool.budget().used(), pool.stats().loaded_bytes);
     let mut cursor = Cursor::new([&batch]).unwrap();

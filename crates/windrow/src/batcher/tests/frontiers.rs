@@ -1,4 +1,4 @@
-//! Sealing, frontiers and advancing, for times that are totally ordered and times that are not.
+//! Sealing, frontiers and advancing, for totally and partially ordered times.
 
 use std::sync::Mutex;
 
@@ -9,7 +9,7 @@ use crate::batcher::Accounting;
 use crate::error::Error;
 use crate::time::Antichain;
 
-/// Pushes rounds of changes, sealing after each; every batch must be what the model says.
+/// Pushes rounds of changes and seals after each; every batch must match the model.
 fn seals<T: Time>(keys: Keys, pool: &Pool, rounds: &[(Vec<Change>, Antichain<T>)]) {
     (1..4).step_by(2).for_each(|threads| seals_on(threads, keys, pool, rounds));
 }
@@ -29,7 +29,7 @@ fn seals_on<T: Time>(
     let mut pending = Model::new();
     let mut lower = Antichain::least();
     for (changes, upper) in rounds {
-        // What comes is at or beyond what was sealed.
+        // New changes are at or beyond the sealed frontier.
         let corners = lower.elements();
         let changes: Vec<Change> = changes
             .iter()
@@ -195,7 +195,7 @@ fn of_the_same_times_are_the_same_however_they_came_to_be() {
     assert_eq!(both.elements(), [right, left]);
     assert_eq!(format!("{both:?}"), "Antichain { elements: [Round(1, 2), Round(2, 1)] }");
     assert!(!both.insert(Round(2, 2)) && both.less_equal(Round(2, 2)) && !both.less_equal(low));
-    // One at whose time both are beyond takes their place.
+    // A lower time replaces two elements beyond it.
     assert!(both.insert(low));
     assert_eq!(both, Antichain::at(low));
     assert_eq!(of(&[left, right]).meet(&Antichain::at(low)), Antichain::at(low));

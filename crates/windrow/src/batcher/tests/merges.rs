@@ -1,4 +1,4 @@
-//! Merges of two and of many, with chunks of a few rows.
+//! Merges of two and of many runs, with chunks of a few rows.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn union(keys: Keys, pool: &Pool, inputs: &[Vec<Change>]) -> Batch {
     Batch::union(&keys.layout(), pool, batches)
 }
 
-/// Merges with so much fuel at a time.
+/// Merges with `fuel` per call.
 fn merged(keys: Keys, pool: &Pool, inputs: &[Vec<Change>], fuel: i64) -> (Batch, usize) {
     let batches = inputs.iter().map(|input| batch_of(keys, pool, input));
     let mut merging = Merging::new(&keys.layout(), pool, batches);
@@ -57,7 +57,7 @@ proptest! {
         chunk in 500usize..60_000,
         fuel in 1i64..5000,
     ) {
-        // Each stretch of keys goes to one side, to the other, or to both.
+        // Each range of keys goes to one side, to the other, or to both.
         let (mut inputs, mut key) = (vec![Vec::new(), Vec::new()], 0);
         for (to, length) in stretches {
             for at in 0..length {
@@ -81,7 +81,8 @@ proptest! {
     }
 }
 
-/// Every way to give each of `inputs` any of the diffs -1, 0, 1 for each of `keys`, seen by two threads.
+/// Calls `see`, on two threads, with every assignment of the diffs -1, 0, 1 to `keys` keys in each
+/// of `inputs` inputs.
 fn every_small_world(inputs: u32, keys: u32, see: impl Fn(&[Vec<Change>]) + Sync) {
     let input = |world: u64, input: u32| {
         let diff = |key: u32| (world / 3u64.pow(input * keys + key) % 3) as i64 - 1;
@@ -99,7 +100,7 @@ fn every_small_world(inputs: u32, keys: u32, see: impl Fn(&[Vec<Change>]) + Sync
     });
 }
 
-/// Merges `world` with every fuel up to one that suffices, and at once.
+/// Merges `world` with every fuel up to a sufficient one, and at once.
 fn merges_with_every_fuel(keys: Keys, pool: &Pool, world: &[Vec<Change>]) {
     let expected = keys.model(&world.concat());
     for fuel in 1..=world.concat().len() as i64 + 1 {
@@ -112,7 +113,7 @@ fn merges_with_every_fuel(keys: Keys, pool: &Pool, world: &[Vec<Change>]) {
 
 #[test]
 fn every_small_world_with_every_fuel() {
-    // One row a chunk, and all in one.
+    // One row per chunk, and all rows in one chunk.
     let pools = [Pool::tiny(40), Pool::tiny(1000)];
     for (inputs, rows) in [(2, 2), (2, 3), (3, 2)] {
         every_small_world(inputs, rows, |world| {
@@ -171,7 +172,7 @@ fn that_cancel_pause_all_the_same() {
 fn at_equal_boundaries_add_up() {
     for keys in ALL_KEYS {
         let layout = keys.layout();
-        // Rows of 32 bytes or more: one, two or a few a chunk.
+        // Rows of 32 bytes or more: one, two or a few per chunk.
         for chunk in [40, 70, 150, 330] {
             let pool = Pool::tiny(chunk);
             let low: Vec<Change> = (0..=50).map(|key| (key, 0, 0, 1)).collect();
@@ -202,7 +203,7 @@ fn of_disjoint_runs_pass_chunks_on() {
 #[test]
 fn of_runs_in_stretches_pass_chunks_on() {
     let keys = Keys::Numbers;
-    // A hundred rows a chunk; all of one side goes between two rows of a chunk of the other.
+    // A hundred rows per chunk; all rows of one side fit between two rows of a chunk of the other.
     let pool = Pool::tiny(3200);
     let stretch = |keys: std::ops::Range<u64>| keys.map(|key| (key, 0, 0, 1)).collect::<Vec<_>>();
     let inputs = [[stretch(0..1030), stretch(2030..3000)].concat(), stretch(1030..2030)];
@@ -211,7 +212,7 @@ fn of_runs_in_stretches_pass_chunks_on() {
     let settled = Batch::union(&keys.layout(), &pool, batches).settle().unwrap();
     assert!(pool.stats().peak_leased <= before + 3200, "the first part of one chunk was copied");
     assert_eq!((settled.rows(), settled.chunks()), (Some(3000), Some(31)));
-    // The chunk that let its first rows go is written and read as any other.
+    // The chunk with released rows is written and read as usual.
     let spilled = settled.spill().unwrap();
     assert_eq!((spilled.rows(), spilled.resident_bytes()), (Some(3000), 0));
     assert_eq!(keys.read(spilled).unwrap(), keys.model(&inputs.concat()));
@@ -221,7 +222,7 @@ fn of_runs_in_stretches_pass_chunks_on() {
 fn come_out_graded() {
     let keys = Keys::Numbers;
     let pool = Pool::tiny(3200);
-    // Alternating stretches of a few rows to a few chunks.
+    // Alternating ranges of a few rows to a few chunks.
     let mut inputs = vec![Vec::new(), Vec::new()];
     for key in 0..20_000u64 {
         inputs[usize::from(key / 37 % 5 < 2)].push((key, 0, 0, 1));
@@ -238,7 +239,7 @@ fn one_after_the_other_stay_graded() {
         let mut all = Vec::new();
         let mut merged = batch_of(keys, &pool, &[]);
         for round in 0..200u64 {
-            // Small batches, each behind the others, every third on top of all of them.
+            // Small batches, each after the others, every third one overlapping all of them.
             let few: Vec<Change> = match round % 3 {
                 0 => (0..5).map(|at| (at * 1000 + round, 1, 0, 1)).collect(),
                 _ => (0..3).map(|at| (round * 10 + at, 0, 0, 1)).collect(),
@@ -247,7 +248,8 @@ fn one_after_the_other_stay_graded() {
             merged = Batch::union(&keys.layout(), &pool, batches).settle().unwrap();
             all.extend(few);
             let (chunks, bytes) = (merged.chunks().unwrap(), merged.bytes().unwrap() as usize);
-            // However often it is merged, no more than one merge passes on beside graded chunks.
+            // However often rows are merged, only the chunks that one merge passes on are not
+            // graded.
             let most = 3 * bytes / 3200 + 2 + FEW_SMALL;
             assert!(chunks <= most, "{chunks} chunks of {bytes} bytes");
         }
@@ -278,7 +280,7 @@ fn of_small_disjoint_runs_pass_chunks_on() {
 
 #[test]
 fn wide_rows_in_runs_are_merged_into_one_more_buffer() {
-    /// A change of seven columns, which all say the same.
+    /// Makes changes with seven equal columns.
     fn record_batch(keys: &[u64], diff: i64) -> RecordBatch {
         let column = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
         let names = ["a", "b", "c", "d", "e", "f", "time"];
@@ -295,7 +297,7 @@ fn wide_rows_in_runs_are_merged_into_one_more_buffer() {
     for (left, right, expected) in [
         (in_runs(0), in_runs(1), (0..500).collect::<Vec<_>>()),
         (in_runs(0), [&in_runs(1)[..], &[410, 411]].concat(), (0..410).chain(412..500).collect()),
-        // Runs end before the rows do, and there are none.
+        // Runs end before the rows do, and there are no runs.
         (turns(0).chain(600..700).collect(), turns(1).collect(), (0..700).collect()),
         ((0..100).collect(), (0..100).collect(), Vec::new()),
     ] {
@@ -315,7 +317,7 @@ fn wide_rows_in_runs_are_merged_into_one_more_buffer() {
             got.extend_from_slice(batch.column(0).as_primitive::<UInt64Type>().values());
         }
         assert_eq!(got, expected);
-        // What is kept is moved into memory of its own size, and the buffer is there for the next.
+        // A kept chunk moves into an exactly sized buffer; the large buffer is recycled.
         assert_eq!(pool.stats().buffers_mapped, 1);
     }
 }

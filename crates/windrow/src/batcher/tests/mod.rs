@@ -1,4 +1,4 @@
-//! Every path against thirty slow lines: a map from (row, time) to the sum of diffs.
+//! All paths against a model of thirty slow lines: a map from (row, time) to the sum of diffs.
 
 mod cursors;
 mod frontiers;
@@ -30,24 +30,24 @@ use crate::time::Time;
 
 /// A change: key, value, time, diff.
 pub(super) type Change = (u64, u64, u64, i64);
-/// What the changes come to.
+/// The sums of changes.
 pub(super) type Model = BTreeMap<(String, u64, u64), i64>;
 
-/// How keys stand in rows.
+/// How rows encode keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     /// Rows of 32 bytes.
     Numbers,
-    /// Rows that vary, with empty keys among them.
+    /// Variable-length rows, some with empty keys.
     Texts,
-    /// Rows that vary and agree in their first 100 bytes.
+    /// Variable-length rows with a common prefix of 100 bytes.
     LongTexts,
 }
 
 pub(super) const ALL_KEYS: [Keys; 3] = [Keys::Numbers, Keys::Texts, Keys::LongTexts];
 
 impl Keys {
-    /// The key as text, in the order of the keys.
+    /// Returns the key as text, in key order.
     fn text(self, key: u64) -> String {
         match self {
             Self::Numbers => format!("{key:020}"),
@@ -87,7 +87,7 @@ impl Keys {
         model
     }
 
-    /// The rows of a batch, which must ascend strictly and have no zeros.
+    /// Reads the rows of a batch, which must ascend strictly and have no zeros.
     pub(super) fn read<T: Time>(self, batch: Batch<T>) -> Result<Model> {
         let mut rows = Vec::new();
         for record_batch in batch.record_batches(1000)? {
@@ -111,13 +111,13 @@ impl Keys {
     }
 }
 
-/// A batch of one run.
+/// Makes a batch of one run.
 pub(super) fn batch_of(keys: Keys, pool: &Pool, changes: &[Change]) -> Batch {
     let pieces = changes.chunks(50).map(|piece| keys.record_batch(piece));
     batch_in(&keys.layout(), pool, pieces)
 }
 
-/// A batch of one run, of rows of any layout.
+/// Makes a batch of one run from rows of any layout.
 pub(super) fn batch_in(
     layout: &Layout,
     pool: &Pool,
@@ -128,12 +128,12 @@ pub(super) fn batch_in(
     batcher.finish().unwrap().settle().unwrap()
 }
 
-/// The time of eight bytes whose code is this number.
+/// Decodes a time of eight bytes from its code.
 pub(super) fn time_of<T: Time>(code: u64) -> T {
     T::decode(&code.to_be_bytes())
 }
 
-/// The code of a time of eight bytes as a number.
+/// Encodes a time of eight bytes.
 pub(super) fn code_of<T: Time>(time: T) -> u64 {
     let mut code = [0; 8];
     time.encode(&mut code);

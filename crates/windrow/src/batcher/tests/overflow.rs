@@ -1,10 +1,10 @@
-//! Sums that do not fit: the same outcome in whatever order the parts meet.
+//! Overflowing sums: the same outcome in any order of merges.
 
 use super::*;
 use crate::error::Error;
 use crate::time::Antichain;
 
-/// Every order of `diffs`.
+/// Returns every order of `diffs`.
 fn orders(diffs: &[i64]) -> Vec<Vec<i64>> {
     if diffs.is_empty() {
         return vec![Vec::new()];
@@ -18,7 +18,8 @@ fn orders(diffs: &[i64]) -> Vec<Vec<i64>> {
     out
 }
 
-/// The sum of the diffs of one row, each its own batch, merged two by two and then all together.
+/// Returns the sum of the diffs of one row, each in its own batch, merged two by two and then
+/// together.
 fn sum(keys: Keys, diffs: &[i64], pairs: usize) -> Result<Model> {
     let (layout, pool) = (keys.layout(), Pool::tiny(400));
     let mut batches: Vec<Batch> = diffs

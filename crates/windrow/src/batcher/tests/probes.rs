@@ -1,4 +1,5 @@
-//! Look-ups of many keys against a map of maps: in any order, some of them twice, over any number of batches.
+//! Look-ups of many keys against a map of maps: in any order, with repetitions, over any number of
+//! batches.
 
 use proptest::prelude::*;
 
@@ -7,7 +8,7 @@ use super::*;
 use crate::cursor::Cursor;
 use crate::rows::RowEncoder;
 
-/// Looks `wanted` up, and moves the cursor away from what it finds.
+/// Looks up `wanted`, and moves the cursor away from each key found.
 fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], wanted: &[u64], filtered: bool) {
     let sealed = batches.iter().map(|changes| keys.sealed(pool, changes));
     let sealed: Vec<Batch> = match filtered {

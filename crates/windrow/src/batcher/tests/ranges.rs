@@ -1,4 +1,4 @@
-//! Merges on several threads: the same rows as on one.
+//! Merges on several threads: the same rows as on one thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use crate::chunk::Finish;
 use crate::error::Error;
 use crate::pool::{Budget, PoolOptions};
 
-/// All rows of a batch, in record batches of 100.
+/// Returns all rows of a batch, in record batches of 100.
 fn record_batches(batch: Batch) -> Vec<RecordBatch> {
     batch.record_batches(100).unwrap().collect::<std::result::Result<_, _>>().unwrap()
 }
@@ -80,7 +80,7 @@ proptest! {
         for keys in ALL_KEYS {
             let pool = match memory {
                 Memory::Any => Pool::tiny(chunk),
-                // Pieces may leave, and do not.
+                // Pages are evictable, but stay.
                 Memory::Enough => {
                     let options = PoolOptions::new().chunk_bytes(chunk);
                     Pool::new(Budget::bytes(16 << 20), options).unwrap()
@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// Of what there is for rows.
+/// Memory for rows.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     Any,
@@ -118,7 +118,7 @@ enum Memory {
     None,
 }
 
-/// What slabs of at most so many rows have in them, or the error behind them.
+/// The contents of blocks of a given number of rows, or the final error.
 type Slabbed = (Vec<RecordBatch>, std::result::Result<u64, String>);
 
 fn decoded(layout: &Layout, mut slabs: Slabs, rows: usize) -> Slabbed {
@@ -133,7 +133,7 @@ fn decoded(layout: &Layout, mut slabs: Slabs, rows: usize) -> Slabbed {
     }
 }
 
-/// The same, while as many threads as `helpers` merge up to `most` bytes ahead.
+/// Does the same as [`decoded`] while `helpers` threads merge up to `most` bytes ahead.
 fn helped_by(
     layout: &Layout,
     mut slabs: Slabs,
@@ -141,7 +141,7 @@ fn helped_by(
     most: usize,
     rows: usize,
 ) -> Slabbed {
-    // Rows that are spilled have none.
+    // Spilled rows have no helper.
     let helper = slabs.helper().unwrap();
     let taken = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Spines that are written out and read back: the same, or an error.
+//! Spines written out and read back: the same, or an error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ proptest! {
         spine.work(&mut fuel.clone()).unwrap();
         let since = spine.since().clone();
         let expected = seen(keys, spine.cursor().unwrap(), &since);
-        // Over an older state, of which nothing is left.
+        // Over an older state, which must vanish.
         for _ in 0..2 {
             spine.save(directory.path()).unwrap();
         }
@@ -69,7 +69,7 @@ proptest! {
         let mut opened = Spine::<u64>::open(directory.path(), &pool).unwrap();
         prop_assert_eq!((opened.since(), opened.upper()), (&since, spine.upper()));
         prop_assert_eq!(seen(keys, opened.cursor().unwrap(), &since), expected.clone());
-        // And it goes on.
+        // The opened spine accepts inserts.
         let layout = keys.layout();
         let mut batcher = Batcher::new(&layout, &pool);
         drop(batcher.seal(spine.upper()).unwrap());
@@ -122,7 +122,7 @@ fn a_save_that_was_cut_off_leaves_the_last_state() {
     spine.save(directory.path()).unwrap();
     let before = seen(keys, spine.cursor().unwrap(), &Antichain::least());
     let (more, _) = spine_of(keys, &pool, &[vec![(1, 1, 0, 1)], vec![(2, 2, 0, 1)]]);
-    // A directory stands where the new manifest is made.
+    // A directory blocks the file of the new manifest.
     let unfinished = directory.path().join(".MANIFEST.tmp");
     fs::create_dir(&unfinished).unwrap();
     assert!(matches!(more.save(directory.path()), Err(Error::Io { .. })));

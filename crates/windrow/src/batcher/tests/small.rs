@@ -1,4 +1,4 @@
-//! Small record batches, which wait for each other.
+//! Small record batches, which wait to be encoded together.
 
 use super::*;
 use crate::error::Error;
@@ -17,7 +17,7 @@ fn numbers(keys: &[Option<u64>], from: u64) -> RecordBatch {
 #[test]
 fn keep_their_place_among_large_ones() {
     let layout = Order::by("key").bind(&numbers(&[], 0).schema()).unwrap();
-    // Shorter and longer than what waits, without and with nulls.
+    // Shorter and longer than the limit for waiting, without and with nulls.
     let sizes = [1usize, 16, 512, 513, 0, 3, 5000, 100, 100, 4095, 1, 512, 512, 512];
     for chunk in [4096, 1 << 20] {
         let mut batcher = Batcher::new(&layout, &Pool::tiny(chunk));
@@ -29,12 +29,12 @@ fn keep_their_place_among_large_ones() {
                 (round % 4 > 0 || key > 5).then_some(key)
             };
             let keys: Vec<_> = (from..from + *size as u64).map(key).collect();
-            // Slices hold on to all of what they are cut from.
+            // Slices keep the whole batch alive.
             let whole = numbers(&[&keys[..], &[Some(9); 3]].concat(), from);
             batcher.push(&whole.slice(0, keys.len())).unwrap();
             expected.extend(keys.into_iter().zip(from..));
         }
-        // Nulls stand last.
+        // Nulls sort last.
         expected.sort_by_key(|&(key, place)| (key.is_none(), key, place));
         let mut got = Vec::new();
         for batch in batcher.finish().unwrap().record_batches(1000).unwrap() {
@@ -70,17 +70,17 @@ fn are_refused_when_they_are_pushed() {
 #[test]
 fn are_one_run_while_they_go_on_in_order() {
     let each = 40;
-    // Two rows of a key, which values tell apart, and three of every other value, which times do.
+    // Two rows per key, distinguished by value, and three per value, distinguished by time.
     let change = |at: u64| (at / 6, at / 3 % 2, at % 3, 1 + at as i64 % 5);
     let sorted: Vec<_> = (0..7 * each).map(change).collect();
     for keys in ALL_KEYS {
         for (at, other) in [
             (0, None),
-            // A diff of zero: first of all, of a push, and within one.
+            // A diff of zero: the very first, the first of a push, and within one.
             (0, Some((0, 0, 0, 0))),
             (2 * each, Some((2 * each / 6, 0, 2, 0))),
             (2 * each + 9, Some((0, 0, 0, 0))),
-            // Behind the one before, by key, value and time, at the seam of pushes and within one.
+            // Out of order by key, value and time, at the seam of pushes and within one.
             (3 * each, Some((0, 0, 0, 3))),
             (3 * each + 20, Some((3 * each / 6, 0, 0, 3))),
             (5 * each, Some(change(5 * each - 1))),

@@ -1,4 +1,5 @@
-//! Spines against the model: at every moment of every merge they show what was inserted, as seen from their `since`.
+//! Spines against the model: at every moment of every merge, a spine shows the inserted changes as
+//! seen from its `since`.
 
 use proptest::prelude::*;
 
@@ -9,7 +10,7 @@ use crate::pool::{Budget, Decision, ForceSpill, Offer, PoolOptions, SpillPolicy,
 use crate::spine::{MERGES_A_LEVEL, Mergers, Spine};
 use crate::time::Antichain;
 
-/// The changes that a cursor shows, times moved up to `since`.
+/// Reads the changes of a cursor, with times advanced to `since`.
 pub(super) fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Model {
     let mut model = Model::new();
     let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0, 1]).unwrap();
@@ -51,7 +52,7 @@ fn advanced<T: Time>(model: &Model, since: &Antichain<T>) -> Model {
     out
 }
 
-/// What is done with a spine beside inserting.
+/// Operations on a spine beside inserting.
 #[derive(Clone, Debug)]
 struct Round {
     changes: Vec<Change>,
@@ -153,18 +154,19 @@ fn a_change_is_merged_about_once_a_level() {
     }
     let work = spine.work_done();
     assert_eq!(work.inserted, rounds * rows);
-    // 16 MB of rows, from 16 KiB on four times as large each: five levels and the one that they come in.
+    // 16 MB of rows, each level four times the one below from 16 KiB on: five levels and the entry
+    // level.
     assert!(work.merged <= 7 * work.inserted, "{work:?}");
     assert!(most <= 40, "{most} batches");
 }
 
-/// Rows of the batches that are inserted, one after the other.
+/// Rows per inserted batch, by round.
 type Sizes = fn(u64) -> u64;
 
 const ALL_SIZES: [Sizes; 4] = [
     |_| 1,
     |_| 300,
-    // Small ones behind large ones, large ones behind small ones.
+    // Small ones after large ones, large ones after small ones.
     |round| if round % 37 == 36 { 4000 } else { 1 + round % 7 },
     |round| (round * 7919 % 13).pow(3),
 ];
@@ -233,7 +235,7 @@ fn what_is_merged_goes_as_the_merge_goes_on() {
     }
     assert!(parts > 20, "it took {parts} calls");
     assert_eq!(spine.batches().filter_map(Batch::rows).sum::<u64>(), 800_000);
-    // An eighth is there twice, chunks that are cut, and those of the merge; not all of it.
+    // An eighth exists twice, plus cut chunks and the merge's own chunks; not everything.
     assert!(most < before + inputs * 5 / 8, "{most} of {before} and {inputs}");
 }
 
@@ -252,7 +254,7 @@ fn threads_merge_as_fast_as_is_inserted() {
         spine.insert(batcher.seal(&Antichain::at(round + 1)).unwrap()).unwrap();
         assert!(spine.batches().count() <= 64, "an insert waits for the threads");
     }
-    // What threads do is the spine's when it is called.
+    // A call of the spine collects the merges of threads.
     while !spine.work(&mut 0).unwrap() {
         std::thread::yield_now();
     }
@@ -260,14 +262,14 @@ fn threads_merge_as_fast_as_is_inserted() {
     assert!(work.merges > 0 && work.merged <= 7 * work.inserted, "{work:?}");
     let rows_seen = spine.batches().filter_map(Batch::rows).sum::<u64>();
     assert_eq!(rows_seen, rounds * rows);
-    // A spine may go before its threads, and threads before their spines.
+    // A spine may be dropped before its threads, and threads before their spines.
     batcher.push(&keys.record_batch(&[(1, 1, rounds, 1)])).unwrap();
     spine.insert(batcher.seal(&Antichain::at(rounds + 1)).unwrap()).unwrap();
     drop(spine);
     drop(mergers);
 }
 
-/// Keeps chunks, those of threads that merge once somebody holds the other end no more.
+/// Keeps chunks; merging threads block until the sender is dropped.
 #[derive(Debug)]
 struct Held(std::sync::Mutex<std::sync::mpsc::Receiver<()>>, Arc<std::sync::atomic::AtomicBool>);
 
@@ -313,8 +315,8 @@ fn an_insert_waits_where_more_comes_than_is_merged() {
         while !spine.work(&mut 1000).unwrap() {}
         spine.batches().filter_map(Batch::rows).sum::<u64>()
     });
-    // Four batches of 128 KiB are merged, which the thread does not get on with; as many as take 1 MiB may come behind
-    // them, and the next one waits.
+    // Four batches of 128 KiB are in a blocked merge. Batches of 1 MiB in total may follow; the
+    // next insert waits.
     while inserted.load(Ordering::SeqCst) < 12 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -361,7 +363,7 @@ fn a_merge_that_fails_leaves_its_inputs() {
         all.extend(changes);
         let batch = batcher.seal(&Antichain::at(time + 1)).unwrap();
         if time == 3 {
-            // There is no room for it.
+            // The disk has no space for it.
             pool.set_policy(Arc::new(ForceSpill));
         }
         failed |= spine.insert(batch).is_err();

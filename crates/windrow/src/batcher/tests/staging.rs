@@ -1,4 +1,4 @@
-//! How rows are staged: in many buffers, and as they are if they come in order.
+//! Write buffers: several buffers, and sorted input without a sort.
 
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ fn what_comes_in_order_is_one_run() {
 fn the_order_may_end_with_any_push() {
     const PUSHES: usize = 200;
     for keys in ALL_KEYS {
-        // Whether rows are in order is looked at some pushes at a time.
+        // The order of rows is checked for some pushes at a time.
         for (last, change) in [1, 2, 29, 30, PUSHES - 1].into_iter().flat_map(|last| {
             [(0, 1, 2, 1), (last as u64 * 7 - 1, 1, 2, 5), (9999, 1, 2, 0)].map(|c| (last, c))
         }) {
@@ -71,7 +71,7 @@ fn the_order_may_end_with_any_push() {
 #[test]
 fn a_null_refuses_a_record_batch_as_a_whole() {
     let keys = Keys::Numbers;
-    // Room for a few rows: the record batch does not fit behind the first one.
+    // Capacity for a few rows: the record batch does not fit after the first one.
     let pool = Pool::unlimited();
     let tight = Pool::staging(320, 320);
     for pool in [pool, tight] {

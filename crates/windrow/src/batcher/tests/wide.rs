@@ -1,5 +1,5 @@
-//! Times of up to 32 bytes and diffs of several lanes: batcher, merges, cursors and spines against a map from (key, time)
-//! to sums, or to what a fold makes of them.
+//! Times of up to 32 bytes and diffs of several lanes: batcher, merges, cursors and spines against
+//! a map from (key, time) to sums or folded diffs.
 
 use std::collections::btree_map::Entry;
 
@@ -21,7 +21,7 @@ type Wide = (u64, [u64; 4], [i64; 3]);
 /// Lanes by key and the code of a time.
 type Sums = BTreeMap<(String, Vec<u8>), Vec<i64>>;
 
-/// A time of some coordinates, which it goes up with.
+/// A time that is monotone in some coordinates.
 trait Grid: Time {
     fn of(at: [u64; 4]) -> Self;
 }
@@ -57,7 +57,7 @@ impl Grid for ((u64, u64), (i64, usize)) {
     }
 }
 
-/// What is made of diffs.
+/// The combination of diffs.
 trait Meaning: std::fmt::Debug {
     const FOLD: Option<&'static dyn Fold>;
     fn add(sum: &mut i64, diff: i64, lane: usize);
@@ -77,7 +77,7 @@ impl Meaning for Sum {
     }
 }
 
-/// The least of the first lane, the greatest of all others.
+/// The minimum of the first lane, the maximum of all others.
 #[derive(Debug)]
 struct Bounds;
 
@@ -90,7 +90,7 @@ impl Meaning for Bounds {
     }
 }
 
-/// What is there an odd number of times.
+/// Rows of odd multiplicity.
 #[derive(Debug)]
 struct Parity;
 
@@ -191,7 +191,7 @@ fn model<T: Grid, M: Meaning>(keys: Keys, lanes: usize, changes: &[Wide]) -> Sum
     without_zeros::<M>(sums)
 }
 
-/// The rows of a batch, which must ascend strictly and have no zeros.
+/// Reads the rows of a batch, which must ascend strictly and have no zeros.
 fn read<T: Time, M: Meaning>(keys: Keys, lanes: usize, batch: Batch<T>) -> Sums {
     let mut rows = Vec::new();
     for batch in batch.record_batches(100).unwrap() {
@@ -215,7 +215,7 @@ fn read<T: Time, M: Meaning>(keys: Keys, lanes: usize, batch: Batch<T>) -> Sums 
     rows.into_iter().collect()
 }
 
-/// What a cursor shows, times moved up to `since`.
+/// Reads the changes of a cursor, with times advanced to `since`.
 fn seen<T: Time, D: Diff, M: Meaning>(
     keys: Keys,
     mut cursor: Cursor<T>,
@@ -258,8 +258,8 @@ fn advanced<T: Time, M: Meaning>(sums: &Sums, since: &Antichain<T>) -> Sums {
     without_zeros::<M>(out)
 }
 
-/// Seals the rounds of changes, each of which ends with a frontier; reads each batch, the spine of them, and all of them
-/// merged, with times as they are and moved up to `since`.
+/// Seals rounds of changes, each ending with a frontier. Reads each batch, the spine of all
+/// batches, and the merge of all batches, with original times and with times advanced to `since`.
 fn agree<T: Grid, D: Diff, M: Meaning>(
     keys: Keys,
     pool: &Pool,

@@ -4,8 +4,8 @@
 //! bytes    |  whole blocks, from where they stand  | tail |
 //! file     | block | block | block | block | block | tail, zeros |   through a block of its own
 //! ```
-//! The system takes blocks of [`BLOCK`] bytes from addresses and to offsets that are multiples of it.
-//! Extents begin at such offsets and have room to the end of their last block.
+//! The system transfers blocks of [`BLOCK`] bytes; addresses and offsets must be multiples of it.
+//! Extents start at such offsets and extend to the end of their last block.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -15,26 +15,27 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{preadv, pwritev, retry_on_intr};
 
-/// What devices ask for at the most.
+/// Largest block size that devices require.
 const BLOCK: usize = 4096;
 
-/// Bytes at an address that is a multiple of their number.
+/// A block, aligned to its size.
 #[repr(align(4096))]
 struct Block([u8; BLOCK]);
 
-/// Another way to `file`, past the page cache; `None` on a file system that has none.
+/// Reopens `file` with direct I/O; `None` if the file system does not support it.
 pub(super) fn reopen(file: &File) -> Option<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
     open(path, flags, Mode::empty()).ok().map(File::from)
 }
 
-/// True if `bytes` can go to or come from `offset` directly.
+/// Returns true if `bytes` and `offset` are aligned for direct I/O.
 pub(super) fn is_aligned(bytes: &[u8], offset: u64) -> bool {
     bytes.as_ptr().addr().is_multiple_of(BLOCK) && offset.is_multiple_of(BLOCK as u64)
 }
 
-/// Writes all of `bytes`, and zeros to the end of the last block. Both are [aligned](is_aligned).
+/// Writes all of `bytes`, padded with zeros to whole blocks. `bytes` and `offset` are
+/// [aligned](is_aligned).
 pub(super) fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let (whole, tail) = bytes.split_at(bytes.len() & !(BLOCK - 1));
     if tail.is_empty() {
@@ -47,13 +48,13 @@ pub(super) fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     if written == whole.len() + BLOCK {
         return Ok(());
     }
-    // A short write; those left say why.
+    // After a short write, writing the rest returns the reason.
     let done = (written & !(BLOCK - 1)).min(whole.len());
     file.write_all_at(&whole[done..], offset + done as u64)?;
     file.write_all_at(&last.0, offset + whole.len() as u64)
 }
 
-/// Fills `out` from `offset` on. Both are [aligned](is_aligned).
+/// Fills `out` from `offset` on. `out` and `offset` are [aligned](is_aligned).
 pub(super) fn read(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
     let len = out.len();
     let (whole, tail) = out.split_at_mut(len & !(BLOCK - 1));
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn bytes_of_any_length_come_back() {
         let file = tempfile::tempfile().unwrap();
-        // Without such a way there is nothing to test.
+        // Without direct I/O, there is nothing to test.
         let Some(direct) = reopen(&file) else { return };
         for len in [0, 1, 4095, 4096, 4097, 3 * 4096, 100_001] {
             let mut bytes = Region::new(len.max(1)).unwrap();

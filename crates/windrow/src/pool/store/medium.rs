@@ -1,7 +1,7 @@
-//! Where extents lie: a file on a disk, or memory that the system may swap out.
+//! Media of extents: a file on a disk, or memory that the system may swap out.
 //!
-//! Both are file descriptors read and written at positions, so the process maps none of it and
-//! nothing of it counts as resident. Neither has a name: whatever ends the process frees it.
+//! Both are file descriptors, read and written at offsets: the process maps nothing, so nothing
+//! counts as resident. Neither has a name, so the end of the process frees it in any case.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -14,12 +14,12 @@ use super::direct;
 use crate::kernel::region::page_out;
 use rustix::fs::{Advice, FallocateFlags, MemfdFlags, fadvise, fallocate, memfd_create};
 
-/// Bytes at positions.
+/// Bytes at offsets.
 pub(super) trait Medium: Debug + Send + Sync {
-    /// Where this is, for messages.
+    /// Returns the location, for messages.
     fn name(&self) -> String;
 
-    /// Makes it, if it is not there yet.
+    /// Creates the medium on first use.
     fn make(&self) -> io::Result<()>;
 
     /// Writes all of `bytes` at `offset`.
@@ -28,27 +28,27 @@ pub(super) trait Medium: Debug + Send + Sync {
     /// Fills `out` from `offset` on.
     fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// `length` bytes at `offset` are read soon. A hint: failure costs time alone.
+    /// Hints that `length` bytes at `offset` are read soon. Failures only cost time.
     fn prefetch(&self, offset: u64, length: usize);
 
-    /// True if what is stored takes the machine's memory.
+    /// Returns true if stored bytes occupy the machine's memory.
     fn is_memory(&self) -> bool;
 
-    /// Gives what `length` bytes at `offset` take back to the system; false if that cannot be.
+    /// Returns the storage of `length` bytes at `offset` to the system; false on failure.
     fn discard(&self, offset: u64, length: u64) -> bool;
 }
 
-/// A temporary file without a name, or anonymous memory: made when first written to.
+/// A temporary file without a name, or anonymous memory; created on the first write.
 #[derive(Debug)]
 pub(super) struct TempFile {
-    /// `None`: memory.
+    /// Directory of the file; `None` for memory.
     directory: Option<PathBuf>,
-    /// Whether to pass the page cache by, where the file system can.
+    /// Whether to bypass the page cache, if the file system supports it.
     direct: bool,
     ways: OnceLock<Ways>,
 }
 
-/// The ways to one file.
+/// The open descriptors of one file.
 #[derive(Debug)]
 struct Ways {
     file: File,
@@ -56,12 +56,12 @@ struct Ways {
 }
 
 impl TempFile {
-    /// A file on the file system of `directory`.
+    /// Returns a file on the file system of `directory`.
     pub(super) fn on_disk(directory: PathBuf, direct: bool) -> Self {
         Self { directory: Some(directory), direct, ways: OnceLock::new() }
     }
 
-    /// Memory outside of the process, swapped out by the system where there is swap.
+    /// Returns memory outside of the process, swapped out by the system if there is swap.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, direct: false, ways: OnceLock::new() }
     }
@@ -100,7 +100,7 @@ impl Medium for TempFile {
         }
         file.write_all_at(bytes, offset)?;
         if self.is_memory() {
-            // What is written is read late. Where there is no swap it stays in memory.
+            // Written data is read late. Without swap, the data stays in memory.
             let _hint = page_out(file, offset, bytes.len());
         }
         Ok(())
@@ -115,7 +115,7 @@ impl Medium for TempFile {
     }
 
     fn prefetch(&self, offset: u64, length: usize) {
-        // What is not to pass the page cache is not to be read into it.
+        // With direct I/O, prefetching would fill the page cache that reads bypass.
         if let Some(Ways { file, direct: None }) = self.ways.get() {
             let length = std::num::NonZeroU64::new(length as u64);
             let _hint = fadvise(file, offset, length, Advice::WillNeed);

@@ -6,14 +6,14 @@
 //! volume n (memory)        | extent |...
 //! ```
 //!
-//! Several files a directory, since a file system lets one writer at a time into a file. Files are
-//! made when first needed. Extents are multiples of 4 KiB; freed ones are joined with free
-//! neighbours and used again, best fit first. No extent costs a create, an unlink or a rename. A
-//! directory that is full is passed over while another has room.
+//! Each directory has several files, since a file system admits one writer at a time per file.
+//! Files are created on first use. Extents are multiples of 4 KiB. Freed extents are merged with
+//! free neighbours and reused, best fit first. No extent costs a create, an unlink or a rename. A
+//! full directory is skipped while another has space.
 //!
-//! Invariant: what is read back is as written - checksums cover the bytes, the volume and the offset, so that a
-//! misdirected or damaged block is [`Error::Corrupt`]. There is one of an extent, which is then read whole, or one of each
-//! of its blocks, and then parts of it are read, too.
+//! Invariant: reads return the bytes as written. Checksums cover the bytes, the volume and the
+//! offset, so a misdirected or damaged block is [`Error::Corrupt`]. An extent has one checksum and
+//! is read whole, or one per block and can be read in parts.
 
 mod direct;
 mod medium;
@@ -34,27 +34,27 @@ pub(crate) use part::Part;
 use volume::Volume;
 
 const BLOCK: u64 = 4096;
-/// Files in each directory. Two threads that spill at once seldom meet in one of four.
+/// Files per directory. Two concurrent spill threads seldom use the same of four files.
 const FILES: usize = 4;
 
-/// Volumes, and the free space in them.
+/// Volumes and their free space.
 #[derive(Debug)]
 pub(super) struct Store {
     disks: Vec<Arc<Volume>>,
     memory: Vec<Arc<Volume>>,
     next: AtomicUsize,
-    /// Bytes that all volumes have, and may have.
+    /// Total bytes of all volumes.
     size: AtomicU64,
     max_bytes: u64,
-    /// What scratch is leased from.
+    /// Budget of the compression workspaces.
     budget: Budget,
-    /// What an extent holds at the most, but for those of rows that are longer than chunks.
+    /// Most bytes of an extent, apart from rows longer than a chunk.
     usual: usize,
-    /// Memory to compress into, for the next who does.
+    /// Compression workspaces for reuse.
     scratch: Mutex<Vec<Scratch>>,
 }
 
-/// Memory to compress into, and the lease that pays for it.
+/// A compression workspace and its lease.
 #[derive(Debug)]
 struct Scratch {
     bytes: Region,
@@ -72,7 +72,7 @@ impl Scratch {
     }
 }
 
-/// Bytes in a store; their space is free again when this drops.
+/// Bytes in a store; dropping the extent frees its space.
 #[derive(Debug)]
 pub(crate) struct Extent {
     volume: Arc<Volume>,
@@ -84,31 +84,31 @@ pub(crate) struct Extent {
     checksums: Checksums,
 }
 
-/// What bytes in a store are told damage by.
+/// Checksums of an extent.
 #[derive(Clone, Debug)]
 enum Checksums {
     Whole(u32),
-    /// Of each [`BLOCK`].
+    /// One checksum per [`BLOCK`].
     Blocks(Box<[u32]>),
 }
 
 impl Extent {
-    /// Bytes that are read back.
+    /// Returns the uncompressed length.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes that they take in the store.
+    /// Returns the bytes in the store.
     pub(super) fn stored_len(&self) -> usize {
         self.stored_len
     }
 
-    /// True if parts of it can be read.
+    /// Returns true if parts of the extent can be read.
     pub(crate) fn has_parts(&self) -> bool {
         matches!(self.checksums, Checksums::Blocks(_))
     }
 
-    /// Fails unless `stored`, the bytes from block `first` on, is what was written there.
+    /// Fails unless `stored`, the bytes from block `first` on, has the expected checksums.
     fn check(&self, stored: &[u8], first: usize) -> Result<()> {
         let check = |stored: &[u8], offset: u64, expected: u32| {
             let got = checksum(stored, self.volume.index, offset);
@@ -138,7 +138,7 @@ impl Drop for Extent {
 }
 
 impl Store {
-    /// A store of chunks of up to `usual` bytes, and of longer rows.
+    /// Returns a store of chunks of up to `usual` bytes, and of longer rows.
     pub(super) fn new(options: PoolOptions, budget: &Budget, usual: usize) -> Result<Self> {
         let mut directories = options.directories;
         for directory in &directories {
@@ -150,7 +150,7 @@ impl Store {
             }
         }
         if directories.is_empty() {
-            // Nobody asked for it: it has to be there only if something is spilled.
+            // The default directory must exist only if something is spilled.
             directories.push(std::env::temp_dir());
         }
         let disks = (0..FILES).flat_map(|_| &directories).cloned();
@@ -187,20 +187,20 @@ impl Store {
         }
     }
 
-    /// Bytes that all volumes have.
+    /// Returns the total bytes of all volumes.
     pub(super) fn size(&self) -> u64 {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Writes `bytes` to where `to` says, compressed if they are a chunk and that makes them smaller. Parts of them can be
-    /// read if they are written `in_parts`, and not compressed.
+    /// Writes `bytes` to the target `to`. Chunks are compressed if this makes them smaller. With
+    /// `in_parts`, an uncompressed extent can be read in parts.
     pub(super) fn write(
         &self,
         bytes: &[u8],
         (to, codec): (SpillTo, Codec),
         in_parts: bool,
     ) -> Result<Extent> {
-        // A row that is longer than chunks has no memory to be packed into.
+        // Rows longer than a chunk exceed the compression workspace.
         if codec == Codec::None || bytes.len() > self.usual {
             return self.write_packed(to, (Codec::None, in_parts), bytes, bytes.len());
         }
@@ -212,12 +212,12 @@ impl Store {
         extent
     }
 
-    /// Gives the memory that is there to compress into back.
+    /// Frees the compression workspaces.
     pub(super) fn release_scratch(&self) {
         self.scratch().clear();
     }
 
-    /// Memory to pack a chunk into, or to read what one was packed into.
+    /// Returns a workspace to compress into or decompress from.
     fn scratch_for(&self, codec: Codec) -> Result<Scratch> {
         let needed = scratch_bytes(codec, self.usual);
         let shelved = self.scratch().pop().filter(|scratch| scratch.bytes.len() >= needed);
@@ -228,7 +228,7 @@ impl Store {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what `len` bytes were packed into.
+    /// Writes `stored`, the possibly compressed form of `len` bytes.
     fn write_packed(
         &self,
         to: SpillTo,
@@ -245,12 +245,13 @@ impl Store {
         let volumes = || from.iter().chain(before);
         let room = (stored.len() as u64).next_multiple_of(BLOCK);
         let mut full = None;
-        // What is free in any volume comes before more of one.
+        // Free extents of any volume come before growth of a volume.
         let free = volumes().filter_map(|volume| Some((volume, volume.space().take(room)?)));
         let more = volumes().map(|volume| self.grow(volume, room).map(|offset| (volume, offset)));
         for place in free.map(Ok).chain(more) {
             let written = place.and_then(|(volume, offset)| {
-                // Made before writing: should that fail, it gives the room back.
+                // Constructed before the write: if the write fails, dropping the extent frees its
+                // space.
                 let extent = Extent {
                     volume: Arc::clone(volume),
                     offset,
@@ -270,7 +271,7 @@ impl Store {
         Err(full.unwrap_or_else(|| unreachable!("a store has volumes")))
     }
 
-    /// Reads `extent` so that it fills `out`.
+    /// Reads `extent`, which must fill `out`.
     pub(super) fn read(&self, extent: &Extent, out: &mut [u8]) -> Result<()> {
         if extent.codec == Codec::None {
             return self.read_packed(extent, out);
@@ -283,7 +284,7 @@ impl Store {
         read
     }
 
-    /// Reads what the bytes of `extent` were packed into, and checks it.
+    /// Reads the stored form of `extent` and verifies its checksums.
     fn read_packed(&self, extent: &Extent, stored: &mut [u8]) -> Result<()> {
         extent.volume.read(stored, extent.offset)?;
         extent.check(stored, 0)
@@ -294,7 +295,7 @@ impl Store {
         extent.volume.prefetch(extent.offset, extent.stored_len);
     }
 
-    /// Makes `volume` longer by `room` bytes; where they are.
+    /// Extends `volume` by `room` bytes and returns their offset.
     fn grow(&self, volume: &Volume, room: u64) -> Result<u64> {
         let fits = |size: u64| size.checked_add(room).filter(|&size| size <= self.max_bytes);
         match self.size.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
@@ -307,7 +308,7 @@ impl Store {
     }
 }
 
-/// The checksum of bytes in their place, or those of each of their blocks.
+/// Returns the checksum of bytes at their position, or one checksum per block.
 fn checksums(bytes: &[u8], volume: usize, offset: u64, blocks: bool) -> Checksums {
     if !blocks {
         return Checksums::Whole(checksum(bytes, volume, offset));
@@ -317,7 +318,7 @@ fn checksums(bytes: &[u8], volume: usize, offset: u64, blocks: bool) -> Checksum
     Checksums::Blocks(blocks.map(|(block, offset)| checksum(block, volume, offset)).collect())
 }
 
-/// The checksum of bytes in their place.
+/// Returns the checksum of bytes at their position.
 fn checksum(bytes: &[u8], volume: usize, offset: u64) -> u32 {
     let place = offset ^ (volume as u64) << 56;
     crc32c::crc32c_append(crc32c::crc32c(&place.to_le_bytes()), bytes)

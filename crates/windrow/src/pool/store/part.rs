@@ -1,4 +1,4 @@
-//! A part of an extent: the blocks that it lies in, each with a checksum of its own.
+//! A part of an extent: the blocks around a byte range, each with its own checksum.
 //!
 //! ```text
 //! extent   | block | block | block | block |
@@ -12,7 +12,7 @@ use super::{BLOCK, Extent, Store};
 use crate::error::Result;
 use crate::pool::Lease;
 
-/// Bytes of an extent, and memory for the blocks that they lie in.
+/// Bytes of an extent, in a buffer of whole blocks.
 #[derive(Debug)]
 pub(crate) struct Part {
     blocks: Vec<u8>,
@@ -28,15 +28,15 @@ impl Deref for Part {
     }
 }
 
-/// The blocks of an extent of `len` bytes that `range` lies in: the bytes from the first to the end of the last.
+/// Rounds `range`, in an extent of `len` bytes, to block boundaries.
 fn around(range: &Range<usize>, len: usize) -> Range<usize> {
     let block = BLOCK as usize;
     range.start - range.start % block..range.end.next_multiple_of(block).min(len)
 }
 
 impl Store {
-    /// Reads bytes `range` of `extent`, which [has parts](Extent::has_parts) and so many bytes. The budget may be passed by
-    /// it.
+    /// Reads bytes `range` of `extent`, which [has parts](Extent::has_parts). The range lies within
+    /// the extent. May exceed the budget.
     pub(in crate::pool) fn read_part(&self, extent: &Extent, range: Range<usize>) -> Result<Part> {
         debug_assert!(extent.has_parts() && range.end <= extent.len, "a part that there is");
         let around = around(&range, extent.stored_len);

@@ -1,4 +1,4 @@
-//! Free space of one file: extents taken best fit first, given back and joined with their neighbours.
+//! Free space of one file: best-fit allocation, with freed ranges merged into their neighbours.
 //!
 //! ```text
 //! | taken | free | taken | free      | taken |              end: the file has never been longer
@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which ranges of a file are free.
+/// The free ranges of a file.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     end: u64,
@@ -21,8 +21,8 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// The smallest free range that holds `length` bytes, the first of those; what it has more stays
-    /// free.
+    /// Takes `length` bytes from the smallest sufficient free range, at the lowest offset among
+    /// equals. The rest of the range stays free.
     pub(super) fn take(&mut self, length: u64) -> Option<u64> {
         let &(found, offset) = self.by_length.range((length, 0)..).next()?;
         self.remove(offset, found);
@@ -32,14 +32,14 @@ impl Space {
         Some(offset)
     }
 
-    /// `length` bytes more at the end of the file.
+    /// Extends the file by `length` bytes and returns their offset.
     pub(super) fn grow(&mut self, length: u64) -> u64 {
         let offset = self.end;
         self.end += length;
         offset
     }
 
-    /// Takes a range back that was taken.
+    /// Frees a taken range.
     pub(super) fn give(&mut self, offset: u64, length: u64) {
         let (mut offset, mut length) = (offset, length);
         if let Some((&before, &len)) = self.by_offset.range(..offset).next_back()
@@ -55,7 +55,7 @@ impl Space {
         self.insert(offset, length);
     }
 
-    /// Free ranges: offset and length.
+    /// Iterates over the free ranges: offset and length.
     pub(super) fn holes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_offset.iter().map(|(&offset, &length)| (offset, length))
     }

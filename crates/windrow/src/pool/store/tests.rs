@@ -1,4 +1,4 @@
-//! Extents: as written, or an error; with media that fail in every way.
+//! Extents are read back as written, or as an error, on media with every kind of fault.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::*;
 
-/// To a file, as it is.
+/// To a file, uncompressed.
 const RAW: (SpillTo, Codec) = (SpillTo::Disk, Codec::None);
 
 fn store(max_temp_bytes: u64) -> (tempfile::TempDir, Store) {
@@ -20,25 +20,25 @@ fn read(store: &Store, extent: &Extent) -> Result<Vec<u8>> {
     store.read(extent, &mut out).map(|()| out)
 }
 
-/// What is wrong with a [`Shaky`] medium.
+/// A fault of a [`Shaky`] medium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
-    /// No more blocks than so many; what is discarded makes room.
+    /// At most so many blocks; discarding a range frees its blocks.
     Full(usize),
     /// Writing fails.
     Write,
     /// Reading fails.
     Read,
-    /// The byte at this position is another one.
+    /// The byte at this position is flipped.
     Flip(u64),
-    /// Reads are of what lies this many bytes further on.
+    /// Reads return the bytes this far further on.
     Misdirect(u64),
-    /// What was written last is gone.
+    /// The last bytes written are missing.
     Cut(usize),
 }
 
-/// Bytes in memory, a fault, and the blocks that are taken.
+/// Bytes in memory, a fault, and the taken blocks.
 #[derive(Clone, Debug)]
 struct Shaky(Arc<Mutex<Inside>>);
 
@@ -113,7 +113,7 @@ fn blocks_of(offset: u64, length: u64) -> BTreeSet<u64> {
     (offset / BLOCK..(offset + length).div_ceil(BLOCK)).collect()
 }
 
-/// A store of shaky media alone.
+/// Returns a store of shaky media only.
 fn shaky(volumes: usize) -> (Vec<Shaky>, Store) {
     let media: Vec<Shaky> = (0..volumes).map(|_| Shaky::new()).collect();
     let boxed = |medium: &Shaky| Box::new(medium.clone()) as Box<dyn Medium>;
@@ -262,7 +262,7 @@ fn a_medium_that_ends_early_is_corruption_and_one_that_fails_says_so() {
     assert!(context.contains("writing"));
     media[0].fault(Fault::None);
     assert_eq!(read(&store, &extent).unwrap(), [7; 4096]);
-    // What failed to be written takes no space.
+    // A failed write takes no space.
     let size = store.size();
     drop(store.write(&[1; 4096], RAW, false).unwrap());
     assert_eq!(store.size(), size);
@@ -274,7 +274,7 @@ fn a_full_disk_gets_back_what_is_free_then_another_is_used() {
     let first = store.write(&[1; 4096], RAW, false).unwrap();
     let second = store.write(&[2; 4096], RAW, false).unwrap();
     drop(first);
-    // Two blocks do not fit beside the one that is free, but in its place.
+    // Two blocks do not fit beside the free block, but fit in its place.
     media.iter().for_each(|medium| medium.fault(Fault::Full(2)));
     let third = store.write(&[3; 8192], RAW, false).unwrap();
     assert_eq!((third.volume.index, third.offset), (0, 4096));

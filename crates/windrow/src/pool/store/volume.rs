@@ -1,4 +1,4 @@
-//! A volume: a medium, and which of its bytes are free.
+//! A volume: a medium and its free ranges.
 
 use std::io::{self, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// One medium of a store.
 #[derive(Debug)]
 pub(super) struct Volume {
-    /// Place of this volume in its store; a part of every checksum.
+    /// Index of the volume in its store; a part of every checksum.
     pub(super) index: usize,
     medium: Box<dyn Medium>,
     space: Mutex<Space>,
@@ -21,17 +21,17 @@ impl Volume {
         Self { index, medium, space: Mutex::default() }
     }
 
-    /// Where it is, for messages.
+    /// Returns the location, for messages.
     pub(super) fn name(&self) -> String {
         self.medium.name()
     }
 
-    /// Free ranges.
+    /// Locks and returns the free ranges.
     pub(super) fn space(&self) -> MutexGuard<'_, Space> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a range back that nobody reads any more.
+    /// Frees a range that nobody reads any more.
     pub(super) fn give(&self, offset: u64, length: u64) {
         if self.medium.is_memory() {
             self.medium.discard(offset, length);
@@ -39,8 +39,8 @@ impl Volume {
         self.space().give(offset, length);
     }
 
-    /// Writes all of `bytes` at `offset`. Where there is no room left, what is free here is given
-    /// back to the system and the write tried once more.
+    /// Writes all of `bytes` at `offset`. If the medium is full, `write` returns the volume's free
+    /// ranges to the system and retries once.
     pub(super) fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.medium.make().map_err(|error| Error::TempSpace {
             dir: self.name(),
@@ -77,12 +77,12 @@ impl Volume {
         self.medium.prefetch(offset, length);
     }
 
-    /// A position, for messages.
+    /// Describes a position, for messages.
     pub(super) fn place(&self, offset: u64) -> String {
         format!("temporary file in {}, offset {offset}", self.name())
     }
 
-    /// Gives all free ranges back to the system; false if none could be.
+    /// Returns all free ranges to the system; false if this failed for all.
     fn discard_free(&self) -> bool {
         let space = self.space();
         space

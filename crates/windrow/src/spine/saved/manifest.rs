@@ -19,7 +19,7 @@ use crate::time::{Antichain, Time};
 
 const HEAD: &str = "windrow spine 1";
 
-/// What a directory has.
+/// The contents of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Manifest {
     pub(super) generation: u64,
@@ -40,14 +40,14 @@ pub(super) struct Saved {
     pub(super) crc: u32,
 }
 
-/// A frontier: how many times, and their codes.
+/// A frontier: the number of times, and their codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Codes {
     count: usize,
     bytes: Vec<u8>,
 }
 
-/// The codes of a frontier.
+/// Encodes a frontier.
 pub(super) fn codes<T: Time>(frontier: &Antichain<T>) -> Codes {
     let count = frontier.elements().len();
     let mut bytes = vec![0; count * T::WIDTH];
@@ -57,7 +57,7 @@ pub(super) fn codes<T: Time>(frontier: &Antichain<T>) -> Codes {
     Codes { count, bytes }
 }
 
-/// The frontier of these codes, which stand in the manifest at `path`.
+/// Decodes a frontier of the manifest at `path`.
 pub(super) fn frontier<T: Time>(path: &Path, codes: &Codes) -> Result<Antichain<T>> {
     if codes.bytes.len() != codes.count.saturating_mul(T::WIDTH) {
         return Err(corrupt(path, "times of another width"));
@@ -87,7 +87,7 @@ impl Manifest {
         text
     }
 
-    /// The manifest at `path`.
+    /// Reads the manifest at `path`.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|source| io_error(path, source))?;
         let text = String::from_utf8(bytes).ok();

@@ -1,14 +1,14 @@
-//! Spines that are written out and read back, so that a program starts again without its input.
+//! Saves spines to a directory and opens saved spines, so a program restarts without its input.
 //!
 //! ```text
 //! directory   batch-G-0.arrows   batch-G-1.arrows   ...       Arrow IPC streams, rows in their order
 //!             MANIFEST           G, the layout, frontiers; of each batch its frontiers, bytes and checksum
 //! save        write the batches, sync -> write the manifest, sync, rename it over the last -> remove what it does not name
 //! ```
-//! Invariant: the directory has the state of one save, whole; one that was cut off at any point is as if it had not begun.
-//! What is read back is what was written, or it is an error.
+//! Invariant: the directory holds the complete state of one save; an interrupted save leaves the
+//! previous state. Opening returns the saved state, or an error.
 //!
-//! Known limits: a directory belongs to one spine at a time. Every save writes all there is.
+//! Known limits: a directory belongs to one spine at a time. Every save writes all changes.
 
 mod manifest;
 
@@ -29,22 +29,22 @@ use crate::time::Time;
 use manifest::{Manifest, Saved};
 
 const MANIFEST: &str = "MANIFEST";
-/// The manifest before it is whole.
+/// The manifest while it is being written.
 const UNFINISHED: &str = ".MANIFEST.tmp";
 const PREFIX: &str = "batch-";
 
-/// Rows of a record batch, and about the bytes of them, at the most: what is written and read at a time.
+/// Limits of a record batch, which is written and read at once: rows, and approximate bytes.
 const MOST_ROWS: u64 = 8192;
 const MOST_BYTES: u64 = 1 << 20;
 
 impl<T: Time> Spine<T> {
-    /// Writes all changes to `directory`, which is made if it is not there, in place of what was saved there before. Merges
-    /// that are under way are not waited for. When it returns, the state is on disk.
+    /// Writes all changes to `directory`, created if missing, and replaces the previous save. Does
+    /// not wait for running merges. On return, the state is on disk.
     ///
     /// # Errors
-    /// [`Error::Io`] if a file cannot be written; what reading chunks reports; [`Error::DiffOverflow`] and
-    /// [`Error::Value`] for sums that a diff column cannot hold; [`Error::InvalidOrder`] if diffs are
-    /// [folded](crate::Order::fold). What was saved before is still there then.
+    /// [`Error::Io`] if a file cannot be written; errors of reading chunks; [`Error::DiffOverflow`]
+    /// and [`Error::Value`] for sums that a diff column cannot hold; [`Error::InvalidOrder`] if
+    /// diffs are [folded](crate::Order::fold). After an error, the previous save is intact.
     pub fn save(&self, directory: impl AsRef<Path>) -> Result<()> {
         let layout = self.layout.to_bytes();
         Layout::from_bytes(&layout)?;
@@ -52,7 +52,7 @@ impl<T: Time> Spine<T> {
         fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
         let last = match Manifest::read(&directory.join(MANIFEST)) {
             Ok(last) => last.generation,
-            // Whatever it was, this takes its place.
+            // An unreadable manifest is replaced.
             Err(_) => newest(directory)?,
         };
         let generation = last.wrapping_add(1);
@@ -80,11 +80,12 @@ impl<T: Time> Spine<T> {
         remove_others(directory, generation)
     }
 
-    /// The spine that was saved to `directory`, with its chunks in the memory of `pool`. Reads all of it.
+    /// Opens the spine saved in `directory`, with its chunks in the memory of `pool`. Reads all of
+    /// the files.
     ///
     /// # Errors
-    /// [`Error::Io`] if a file cannot be read; [`Error::Corrupt`] if one is not what was written; what
-    /// [`Spine::new`] and merging report.
+    /// [`Error::Io`] if a file cannot be read; [`Error::Corrupt`] if its contents changed; errors
+    /// of [`Spine::new`] and of merging.
     pub fn open(directory: impl AsRef<Path>, pool: &Pool) -> Result<Self> {
         let directory = directory.as_ref();
         let path = directory.join(MANIFEST);
@@ -109,7 +110,7 @@ impl<T: Time> Spine<T> {
     }
 }
 
-/// Writes a batch to `path` and syncs it.
+/// Writes a batch to `path` and syncs the file.
 fn write_batch<T: Time>(path: &Path, batch: &Batch<T>) -> Result<Saved> {
     let failed = |source| io_error(path, source);
     let file = BufWriter::new(File::create(path).map_err(failed)?);
@@ -118,7 +119,7 @@ fn write_batch<T: Time>(path: &Path, batch: &Batch<T>) -> Result<Saved> {
     let mut writer = StreamWriter::try_new(checked, batch.layout().schema()).map_err(refused)?;
     let (rows, bytes) = (batch.rows().unwrap_or(0), batch.bytes().unwrap_or(0));
     let at_once = (MOST_BYTES * rows / bytes.max(1)).clamp(1, MOST_ROWS);
-    // All batches of a spine are settled.
+    // Every batch of a spine is one run.
     if let Some(batch) = batch.try_clone() {
         for record_batch in batch.record_batches(at_once as usize)? {
             writer.write(&record_batch?).map_err(refused)?;
@@ -137,12 +138,12 @@ fn write_batch<T: Time>(path: &Path, batch: &Batch<T>) -> Result<Saved> {
     })
 }
 
-/// The batch at `path`, if it is the one that was written.
+/// Reads the batch at `path` and verifies its contents.
 fn read_batch<T: Time>(path: &Path, saved: &Saved, spine: &Spine<T>) -> Result<Batch<T>> {
     let failed = |source| io_error(path, source);
     let mut file = File::open(path).map_err(failed)?;
     let mut checked = Checked { inner: io::sink(), bytes: 0, crc: 0 };
-    // Before anything is made of it: the reader of streams trusts what it reads.
+    // Verified first: the stream reader trusts its input.
     io::copy(&mut file, &mut checked).map_err(failed)?;
     if (checked.bytes, checked.crc) != (saved.bytes, saved.crc) {
         let (bytes, crc) = (checked.bytes, checked.crc);
@@ -164,12 +165,12 @@ fn batch_path(directory: &Path, generation: u64, number: usize) -> PathBuf {
     directory.join(format!("{PREFIX}{generation}-{number}.arrows"))
 }
 
-/// The generation in the name of a file of a batch.
+/// Returns the generation in the name of a batch file.
 fn generation_of(name: &str) -> Option<u64> {
     name.strip_prefix(PREFIX)?.strip_suffix(".arrows")?.split_once('-')?.0.parse().ok()
 }
 
-/// The generations of all files of batches, and their paths.
+/// Returns the generations and paths of all batch files.
 fn files(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let failed = |source| io_error(directory, source);
     let mut found = Vec::new();
@@ -182,12 +183,12 @@ fn files(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// The greatest generation of any file; 0 if there is none.
+/// Returns the greatest generation of the batch files; 0 if there are none.
 fn newest(directory: &Path) -> Result<u64> {
     Ok(files(directory)?.into_iter().map(|(generation, _)| generation).max().unwrap_or(0))
 }
 
-/// Removes files of batches of other generations.
+/// Removes batch files of other generations.
 fn remove_others(directory: &Path, generation: u64) -> Result<()> {
     for (_, path) in files(directory)?.into_iter().filter(|&(other, _)| other != generation) {
         fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
@@ -195,7 +196,7 @@ fn remove_others(directory: &Path, generation: u64) -> Result<()> {
     Ok(())
 }
 
-/// A writer that counts bytes and adds up their CRC-32C.
+/// A writer that counts bytes and computes their CRC-32C.
 struct Checked<W> {
     inner: W,
     bytes: u64,
