@@ -9,7 +9,7 @@ use differential_dataflow::trace::implementations::BatchContainer;
 use crate::of::Of;
 use crate::row::{Form, Row};
 
-/// An encoded value of `K`. A comparison compares bytes. [`Enc::get`] decodes: almost free for
+/// An encoded value of `K`. Comparisons work on the bytes. [`Enc::get`] decodes: almost free for
 /// numbers, a copy for text.
 pub struct Enc<'a, K> {
     bytes: &'a [u8],
