@@ -1,4 +1,4 @@
-//! An in-process object server, and a proxy in front of the server that injects faults.
+//! An in-process object server, behind a proxy with fault injection.
 //!
 //! ```text
 //!  windrow-files --> Proxy: 500s, cuts, lost answers, .. --> Server: s3s-fs, a bucket is a directory

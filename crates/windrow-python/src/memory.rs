@@ -5,9 +5,9 @@
 //!                      + `memory` - code of this package that is yet to be loaded
 //!                      + what of that code is there when the inputs are open
 //! ```
-//! The last line compensates for code that the system pages out between two calls: opening the
-//! inputs loads such code again after `code to be loaded` was subtracted, and the library's plan
-//! counts it as resident.
+//! The last line compensates for code that the system pages out between two calls. The second line
+//! subtracts such code as not loaded; opening the inputs loads the code again, and the library's
+//! plan counts it as resident.
 //!
 //! The library limits the whole process, and counts resident memory when planning. This package
 //! promises a limit on growth, because the rest of a process that has imported pandas is unknown.
