@@ -45,7 +45,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
         self.rows.bytes().len() >= PENDING
     }
 
-    /// Adds an update; `key` is encoded.
+    /// Adds an update; `key` is already encoded.
     pub fn push(&mut self, key: &[u8], value: &V::Owned, time: &T, diff: &R) {
         self.rows.push_with(|out| {
             out.extend_from_slice(key);

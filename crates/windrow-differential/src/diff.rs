@@ -65,8 +65,8 @@ pub trait DiffCode: Semigroup + Ord + 'static {
     /// Returns the diff of `lanes`.
     fn of_lanes(lanes: Self::Lanes) -> Self;
 
-    /// Adds another diff. Called for members of a tuple in which one member folds; the engine then
-    /// adds no lane itself.
+    /// Adds another diff; called by the engine through [`folds`]. In a tuple with a folding member,
+    /// all members are added here, and no lane by the engine.
     fn add(&mut self, other: &Self) {
         self.plus_equals(other);
     }

@@ -206,7 +206,8 @@ impl<'py> Arguments<'py> {
         Ok(self.one_of("float_order", orders)?.unwrap_or_default())
     }
 
-    /// Returns the columns that define the latest change, with the ranks of their texts.
+    /// Returns the columns that define the latest change, and the interpretation of text in these
+    /// columns.
     pub(crate) fn order_by(&self) -> PyResult<OrderBy> {
         let mut order = OrderBy::default();
         for part in self.list("order_by")? {

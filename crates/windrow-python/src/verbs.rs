@@ -47,7 +47,8 @@ impl Call {
         if output.is_none() && matches!(spec, Spec::Partition(_)) {
             return Err(usage(py, "output= is missing: partitions are files of a directory"));
         }
-        // Memory that a producer allocates before any read is the host's, so producers come first.
+        // Sources come before the measurement of memory: allocations of a producer count as the
+        // host's.
         let (sources, new) = match &spec {
             Spec::Diff(_) => {
                 let (old, new): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;

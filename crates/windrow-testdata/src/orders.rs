@@ -88,7 +88,7 @@ pub fn write(file: &Path, scale: f64, seed: u64) -> Result<Summary> {
     Ok(summary)
 }
 
-/// Appends the events of one order; returns the operation of the last one.
+/// Appends the events of one order; returns `Op::Delete` only if the last event is a delete.
 fn live<'a>(order: &'a Order<'a>, rng: &mut Rng, events: &mut Vec<Event<'a>>) -> Op {
     let updates = if rng.percent(UPDATED) { rng.between(1, 3) } else { 0 };
     let mut event = Event {

@@ -11,10 +11,9 @@
 //! condition. If, within one process, the sort's input is repartitioned by key, the repartitioning
 //! moves above the new operator, to carry one row per key.
 //!
-//! An aggregate is replaced as a whole. Sorting groups by bytes, an aggregate by value. So the
-//! aggregate stays if the key has floats, and also if the order has lists or structs, which the
-//! aggregate compares without their nulls.
-//! floats are left to it, and so are lists and structs in the order, which it compares without the nulls in them.
+//! An aggregate is replaced as a whole. A sort groups by bytes, an aggregate by value. So the
+//! aggregate stays if the key has floats or nested values, and also if the order has lists or
+//! structs, which the aggregate compares without their nulls.
 
 use std::sync::Arc;
 

@@ -176,7 +176,7 @@ fn starts_with(order: &LexOrdering, first: &LexOrdering) -> bool {
 
 /// Estimates the bytes of a row of `schema`.
 fn row_bytes(schema: &Schema) -> usize {
-    /// Estimate for a value of variable length.
+    /// Estimated bytes of a value of variable length.
     const VALUE: usize = 32;
     let width = |data_type: &DataType| data_type.primitive_width().unwrap_or(VALUE);
     schema.fields().iter().map(|field| width(field.data_type())).sum()

@@ -3,10 +3,10 @@
 //! Only the merge is measured. Inputs are chains of ship-sized chunks, owned by the merge. Each
 //! round has a new data set, built freshly for every contender, and the fastest round of each
 //! counts. The cost of reading the clock, half the cost of appending one chunk to another, is
-//! subtracted from every figure. Each contender first merges a data set that does not count, so
-//! that its output memory is as warm as its allocator or pool leaves the memory. All outputs must
-//! have the same number of records. Output memory is recycled: Windrow's by a pool for the whole
-//! bench, the rivals' by the allocator's heap and the mergers' stash.
+//! subtracted from every figure. Each contender first merges a data set that does not count, to
+//! warm up its output memory. All outputs must have the same number of records. Output memory is
+//! recycled: Windrow's by a pool for the whole bench, the rivals' by the allocator's heap and the
+//! mergers' stash.
 //!
 //! The rivals need the feature `differential`: differential-dataflow 0.22's columnation merger, and
 //! the Vec and trie chunks of 0.26. The lower bound is one `memcpy` of both inputs' rows into warm

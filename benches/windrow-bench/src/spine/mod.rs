@@ -249,8 +249,7 @@ fn absent(options: &Options, cells: &mut Cells) -> Result<()> {
 }
 
 /// Measures bytes per row of numbers at one time and of edges of degree 16, in memory and on disk,
-/// against the columns' size. Also measures a scan from disk against rows stored without compaction
-/// by a spine.
+/// against the columns' size. Also measures a scan from disk against rows stored as they are.
 fn rest(options: &Options, cells: &mut Cells) -> Result<()> {
     let same =
         |value: u64| Arc::new(UInt64Array::from(vec![value; options.keys as usize])) as ArrayRef;

@@ -58,8 +58,8 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
     }
 
     /// Returns the first row at or after `from` for which `below` is false. `below` must be true
-    /// for some rows in front and false for the rest. Gallops within the first chunk, after a
-    /// binary search over the last rows of chunks.
+    /// for some rows in front and false for the rest. A binary search over last rows finds the
+    /// chunk, galloping finds the row.
     fn seek(batch: &RowBatch<K, V, T, R>, from: Place, below: impl Fn(&[u8]) -> bool) -> Place {
         if !Self::has_row(from, batch) {
             return from;

@@ -61,13 +61,13 @@ pub fn sum(column: impl Into<String>) -> Aggregate {
     Aggregate::of(Kind::Sum, "sum", column.into())
 }
 
-/// Returns the least non-null value of a column: `min(column)`, of the same type, in the order of
-/// [`Order`](windrow::Order).
+/// Aggregates a column to its least non-null value: `min(column)`, of the same type, in the order
+/// of [`Order`](windrow::Order).
 pub fn min(column: impl Into<String>) -> Aggregate {
     Aggregate::of(Kind::Least, "min", column.into())
 }
 
-/// Returns the greatest non-null value of a column: `max(column)`.
+/// Aggregates a column to its greatest non-null value: `max(column)`.
 pub fn max(column: impl Into<String>) -> Aggregate {
     Aggregate::of(Kind::Greatest, "max", column.into())
 }
@@ -304,7 +304,7 @@ fn whole_of(bytes: &[u8], is_signed: bool) -> i128 {
     if !is_signed {
         return code as i128;
     }
-    // The code of zero. Codes keep the distance of numbers to zero.
+    // The code of zero: codes differ by as much as their numbers.
     let zero = 1_u128 << (8 * bytes.len() - 1);
     code.wrapping_sub(zero) as i128
 }

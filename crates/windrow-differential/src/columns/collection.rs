@@ -97,7 +97,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         ColumnCollection { schema: self.schema, inner: self.inner.enter(child) }
     }
 
-    /// Brings the collection back into the outer scope, with the rows of the last round.
+    /// Brings the collection back into the outer scope, with its final rows.
     pub fn leave<'outer, TOuter: Timestamp>(
         self,
         outer: Scope<'outer, TOuter>,

@@ -8,7 +8,7 @@ use super::{Form, Row};
 const END: u8 = 1;
 /// The offset added to each byte of text.
 const SHIFT: u8 = 2;
-/// The prefix of a byte value up to `ESCAPE`, which is then stored plus one.
+/// The escape byte: bytes up to `ESCAPE` are stored as `ESCAPE`, followed by the byte plus one.
 const ESCAPE: u8 = 2;
 
 /// Takes the first `N` bytes off `bytes`.

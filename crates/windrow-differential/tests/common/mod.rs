@@ -121,7 +121,7 @@ where
     ways().into_iter().for_each(|way| way.run(&program, true));
 }
 
-/// As [`in_all_ways`], for a program that keeps no data and so never spills.
+/// As [`in_all_ways`], for a program without data at rest, which need not spill.
 pub(crate) fn passing_in_all_ways<P>(program: P)
 where
     P: Fn(&mut Worker, &Context) -> usize + Send + Sync + 'static,

@@ -3,7 +3,6 @@
 //! pool accounts for.
 //!
 //! The test starts itself as these processes.
-//! The test starts itself as those processes.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
