@@ -101,8 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()
 }
 
-/// Creates changes of `keys` at `time`. Keys are the even numbers from 0, times are below
-/// [`BATCHES`].
+/// Creates changes of `keys`, each its own value, at `time`.
 fn changes(keys: impl Iterator<Item = u64>, time: u64) -> Result<RecordBatch> {
     let keys: Vec<u64> = keys.collect();
     let numbers = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
