@@ -1,12 +1,13 @@
-//! Windrow beside DBSP: merges of K sorted batches, and sorted look-ups in a spine, of the same rows in one process.
+//! Windrow against DBSP: merges of K sorted batches, and sorted lookups in a spine, over the same
+//! rows in one process.
 //!
 //! ```text
 //! merges   rows --> batches of each engine, untimed --> merged by its own merger, timed --> rows again, compared
 //! probes   rows --> spine of each engine, untimed ----> keys looked up, timed -----------> sums of diffs, compared
 //! ```
-//! Both run on one thread, in turns, and the fastest of the rounds counts. Everything happens on the worker of a
-//! DBSP runtime, which is where DBSP finds its storage and its caches; Windrow needs none of that, and is not hindered by it.
-//! `scripts/bench-dbsp` pins the process to one core, and says why it sets what it sets.
+//! Both run on one thread in turns, and the fastest round counts. Everything runs on the worker of
+//! a DBSP runtime, where DBSP finds its storage and caches; Windrow needs neither, and loses
+//! nothing. `scripts/bench-dbsp` pins the process to one core, and explains its settings.
 
 #[path = "../../windrow-bench/src/cells.rs"]
 #[expect(dead_code, reason = "shared with windrow-bench, which has tables of other kinds too")]
@@ -28,7 +29,7 @@ use cells::Cells;
 #[global_allocator]
 static ALLOCATOR: dbsp::mimalloc::MiMalloc = dbsp::mimalloc::MiMalloc;
 
-/// What a measurement returns; it comes from the worker's thread.
+/// The result of a measurement, sendable from the worker's thread.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// What to measure.
@@ -53,16 +54,16 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// True if `case` is to be measured.
+    /// Returns true if `case` is selected.
     pub(crate) fn wants(&self, case: &str) -> bool {
         case.contains(&self.only)
     }
 }
 
-/// A comparison of one case with one way that DBSP has of doing it.
+/// A comparison of one case with one of DBSP's methods.
 pub(crate) struct Compared {
     pub(crate) case: String,
-    /// Nanoseconds a record, or a key.
+    /// Nanoseconds per record or per key.
     pub(crate) ours: f64,
     pub(crate) theirs: &'static str,
     pub(crate) theirs_ns: f64,

@@ -1,4 +1,4 @@
-//! A runtime of DBSP with one worker, on which everything is measured.
+//! A runtime of DBSP with one worker, the thread of all measurements.
 
 use std::sync::mpsc;
 
@@ -9,8 +9,9 @@ use feldera_types::config::{StorageCacheConfig, StorageConfig, StorageOptions};
 
 use crate::Result;
 
-/// Runs `work` on the worker; with `storage`, batches can be in files of a temporary directory, read through the system's
-/// page cache and DBSP's own, and with `filters` they have bitmaps of their keys where DBSP sees fit.
+/// Runs `work` on the worker. With `storage`, batches can be files in a temporary directory, read
+/// through the system's page cache and DBSP's own. With `filters`, DBSP may add key bitmaps to
+/// batches.
 pub(crate) fn run<T: Send + 'static>(
     storage: Option<StorageOptions>,
     filters: bool,

@@ -1,7 +1,7 @@
 //! Measured cells: a table for people, a JSON file for programs.
 //!
-//! A cell compares one case with one rival in the same run. Times are the least of several rounds,
-//! in which ours and the rivals take turns.
+//! A cell compares one case with one rival in the same run. Times are the minimum of several
+//! rounds; Windrow and the rivals take turns within a round.
 
 use std::fs;
 use std::hint::black_box;
@@ -21,7 +21,7 @@ pub(crate) struct Cell {
     rival_name: String,
     rival: f64,
     unit: String,
-    /// How many times faster than the rival we are.
+    /// Speedup relative to the rival.
     ratio: f64,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// Cells whose figures are in `unit`, less being better.
+    /// Creates an empty table of figures in `unit`, where less is better.
     pub(crate) fn new(bench: &'static str, unit: &'static str) -> Self {
         Self { bench, unit, cells: Vec::new() }
     }
@@ -63,8 +63,8 @@ impl Cells {
         });
     }
 
-    /// Prints the table and writes `target/windrow-bench/NAME.json`. Where the figures are nanoseconds
-    /// an item, ours stand there as millions a second, too.
+    /// Prints the table and writes `target/windrow-bench/NAME.json`. Figures of Windrow in
+    /// nanoseconds per item are also shown as millions per second.
     pub(crate) fn finish(&self) -> Result<()> {
         println!(
             "{:<34} {:>10} {:>8}  {:<28} {:>10}  {:>6}",
@@ -83,7 +83,7 @@ impl Cells {
         self.save()
     }
 
-    /// Writes `target/windrow-bench/NAME.json` alone, for benches with a table of their own.
+    /// Writes only `target/windrow-bench/NAME.json`, for benches with a table of their own.
     pub(crate) fn save(&self) -> Result<()> {
         fs::create_dir_all("target/windrow-bench")?;
         let file = format!("target/windrow-bench/{}.json", self.bench);
@@ -92,13 +92,13 @@ impl Cells {
     }
 }
 
-/// Seconds since it was started, without those that the clock itself takes: two dozen nanoseconds, which is as much
-/// as putting one batch behind another.
+/// A stopwatch in seconds that subtracts the cost of reading the clock: two dozen nanoseconds, as
+/// much as appending one batch to another.
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
     pub(crate) fn start() -> Self {
-        // Not measured between start and end.
+        // Calibrates before the measured interval.
         reading();
         Self(Instant::now())
     }
@@ -108,7 +108,7 @@ impl Stopwatch {
     }
 }
 
-/// Seconds that it takes to read the clock.
+/// Measures the seconds of one clock reading.
 fn reading() -> f64 {
     const TIMES: u32 = 10_000;
     static READING: OnceLock<f64> = OnceLock::new();
@@ -124,16 +124,16 @@ fn reading() -> f64 {
     })
 }
 
-/// Seconds that `work` takes, and what it returns.
+/// Measures the seconds of `work`, and returns its result.
 pub(crate) fn seconds<T>(work: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
     let watch = Stopwatch::start();
     let out = work()?;
     Ok((watch.seconds(), out))
 }
 
-/// Has the system's allocator keep what is freed: it gives blocks of up to 32 MiB back to the system until
-/// it has seen one of that size freed. Without this, rivals that allocate their output pay for fresh
-/// pages in the first cases of a run and not in later ones.
+/// Makes the system's allocator keep freed memory: blocks of up to 32 MiB go back to the system
+/// until a block of such a size has been freed. Otherwise rivals with allocated output would pay
+/// for fresh pages only in the first cases of a run.
 pub(crate) fn keep_freed_memory() {
     drop(black_box(vec![1u8; 31 << 20]));
 }

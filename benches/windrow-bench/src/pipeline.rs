@@ -1,8 +1,8 @@
-//! `pipeline`: what each stage of a sort costs, in memory, on the change log and on one thread.
+//! `pipeline`: the cost of each stage of an in-memory sort of the change log, on one thread.
 //!
-//! The rival is what arrow-rs offers for a sort: `lexsort_to_indices` over the whole table and a
-//! `take` of every column. The floor is a copy of the table's bytes. Output memory is fresh in every
-//! round, for both.
+//! The rival is arrow-rs's way of sorting: `lexsort_to_indices` over the whole table and a `take`
+//! of every column. The lower bound is a copy of the table's bytes. Each round allocates fresh
+//! output memory for both.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! `spill`: what a memory limit costs the engine, on one thread, page cache warm.
+//! `spill`: the cost of a memory limit, on one thread, with a warm page cache.
 //!
-//! The same rows are sorted with all of them in memory and with budgets of a fraction of them; both
-//! take turns in each round, and the best round counts. Output memory is what the pool recycles. The
-//! change log of the cancellation case is +1 and -1 for every row, so that all of it dies.
+//! The same rows are sorted in memory and with budgets of a fraction of their size. Both take turns
+//! in each round, and the best round counts. The pool recycles output memory. The cancellation case
+//! has a +1 and a -1 for every row, so nothing is left.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A key in no order, a number and a short text.
+/// Generates rows with a random key, a number and a short text.
 fn rows(rng: &mut Rng, count: usize) -> Result<RecordBatch> {
     let keys = UInt64Array::from_iter_values((0..count).map(|_| rng.next_u64()));
     let numbers = Int64Array::from_iter_values((0..count as i64).map(|i| i * 3));
@@ -90,7 +90,7 @@ fn pool(limit: usize, codec: Codec) -> Result<Pool> {
     Ok(Pool::new(Budget::bytes(limit), PoolOptions::new().codec(codec))?)
 }
 
-/// Sorts and passes all rows by, without decoding them.
+/// Sorts all rows, and discards the output without decoding.
 fn sort(layout: &Layout, batches: &[RecordBatch], pool: &Pool) -> Result<usize> {
     drain(pushed(layout, batches, pool)?)
 }
@@ -121,7 +121,7 @@ fn row_bytes(layout: &Layout, batches: &[RecordBatch]) -> Result<usize> {
     Ok(bytes)
 }
 
-/// GiB a second of rows that go in, while two runs on disk become one.
+/// Measures GiB of input rows per second while two runs on disk are merged into one.
 fn paged_merge(layout: &Layout, batches: &[RecordBatch], codec: Codec) -> Result<f64> {
     let pool = pool(256 << 20, codec)?;
     let halves = batches.chunks(batches.len().div_ceil(2));
@@ -134,7 +134,7 @@ fn paged_merge(layout: &Layout, batches: &[RecordBatch], codec: Codec) -> Result
     Ok((after.loaded_bytes - before.loaded_bytes) as f64 / elapsed / f64::from(1 << 30))
 }
 
-/// Bytes spilled by a consolidation of which nothing is left, within the budget.
+/// Returns the bytes spilled by a consolidation with an empty result, within a budget.
 fn cancelled(batches: &[RecordBatch]) -> Result<usize> {
     let changes = |batch: &RecordBatch, diff: i64| {
         let diffs = Arc::new(Int64Array::from_value(diff, batch.num_rows())) as ArrayRef;

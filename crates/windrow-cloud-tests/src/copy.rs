@@ -1,5 +1,5 @@
-//! Copies an object to a file by ranges of 8 MiB, the next one under way while one is written: what a transfer takes and
-//! nothing else. `ranged-copy BUCKET KEY FILE`, with `AWS_*` in the environment.
+//! Copies an object to a file in ranges of 8 MiB, fetching the next range while writing the current
+//! one. Measures the bare transfer. `ranged-copy BUCKET KEY FILE`, with `AWS_*` in the environment.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A server of objects in this process, and a proxy before it that goes wrong when it is told to.
+//! An in-process object server, behind a proxy with fault injection.
 //!
 //! ```text
 //!  windrow-files --> Proxy: 500s, cuts, lost answers, .. --> Server: s3s-fs, a bucket is a directory

@@ -1,4 +1,4 @@
-//! Serves a directory as a store of objects until it is killed: `object-server DIRECTORY [PORT]`.
+//! Serves a directory as an object store until killed: `object-server DIRECTORY [PORT]`.
 
 use std::path::PathBuf;
 

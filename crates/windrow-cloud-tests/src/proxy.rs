@@ -1,39 +1,40 @@
-//! A proxy of HTTP that looks at each request, and lets it pass or goes wrong.
+//! An HTTP proxy that forwards requests or injects faults.
 //!
-//! A connection has one request: what comes back says that it is closed, so that clients begin another.
+//! Each connection carries one request: the response closes the connection, so clients open a new
+//! one.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What a client asked for.
+/// A client's request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// `GET` and the like.
+    /// `GET`, `PUT` etc.
     pub method: String,
-    /// With the query.
+    /// Including the query.
     pub path: String,
-    /// The value of the header `range`, if it has one.
+    /// Value of the `range` header, if present.
     pub range: Option<String>,
-    /// How many requests there were before it.
+    /// Number of earlier requests.
     pub ordinal: usize,
 }
 
-/// What becomes of a request.
+/// The treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It passes.
+    /// Forwards the request.
     None,
-    /// It is not passed on, and answered with this status.
+    /// Responds with this status without forwarding.
     Status(u16),
-    /// It is not passed on, and the connection is closed.
+    /// Closes the connection without forwarding.
     Refused,
-    /// The answer ends in its middle.
+    /// Truncates the response in the middle.
     Cut,
-    /// It is done, and the answer is lost.
+    /// Forwards the request and drops the response.
     Lost,
-    /// The answer stops for so many milliseconds in its middle.
+    /// Pauses in the middle of the response, in milliseconds.
     Slow(u64),
 }
 
@@ -45,7 +46,7 @@ struct Shared {
     seen: Mutex<Vec<Request>>,
 }
 
-/// A proxy on threads that end with the process.
+/// A proxy on background threads.
 pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -56,10 +57,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Proxy {
-    /// A proxy before `server` that lets everything pass.
+    /// Starts a proxy for `server` that forwards everything.
     ///
     /// # Panics
-    /// If it cannot be started.
+    /// If the proxy cannot start.
     pub fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -69,30 +70,30 @@ impl Proxy {
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let shared = Arc::clone(&of_threads);
-                // What breaks off on either side ends the connection.
+                // An I/O error on either side ends the connection.
                 std::thread::spawn(move || drop(serve(client, &shared)));
             }
         });
         Self { address, shared }
     }
 
-    /// Where it listens.
+    /// Returns the address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Decides by `plan` from now on.
+    /// Sets the plan of faults.
     pub fn go_wrong(&self, plan: impl Fn(&Request) -> Fault + Send + Sync + 'static) {
         *lock(&self.shared.plan) = Arc::new(plan);
     }
 
-    /// Forgets what was seen, and lets everything pass.
+    /// Clears the recorded requests, and forwards everything again.
     pub fn reset(&self) {
         self.go_wrong(|_| Fault::None);
         lock(&self.shared.seen).clear();
     }
 
-    /// The requests that came since.
+    /// Returns the requests since the last reset.
     pub fn seen(&self) -> Vec<Request> {
         lock(&self.shared.seen).clone()
     }
@@ -109,7 +110,7 @@ fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
         request.ordinal = seen.len();
         seen.push(request.clone());
     }
-    // Not under the lock: a plan may wait for another request.
+    // Called without the lock: a plan may wait for another request.
     let plan = Arc::clone(&lock(&shared.plan));
     let fault = plan(&request);
     match fault {
@@ -159,7 +160,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(of_name)
 }
 
-/// The head of a request and its body; none if the client has nothing more to ask.
+/// Reads a request's head and body; returns `None` if the client closed the connection.
 fn message(client: &mut TcpStream) -> io::Result<Option<(String, Vec<u8>)>> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 16 << 10];

@@ -1,4 +1,4 @@
-//! s3s-fs on a port of its own.
+//! An s3s-fs server on its own port.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,21 +11,21 @@ use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
 use tokio::net::TcpListener;
 
-/// What signs requests.
+/// The access key of requests.
 pub const ACCESS_KEY: &str = "tester";
-/// Its other half.
+/// The secret key of requests.
 pub const SECRET_KEY: &str = "a secret of no worth";
 
-/// A server on a thread that ends with the process.
+/// A server on a background thread.
 pub struct Server {
     address: SocketAddr,
 }
 
 impl Server {
-    /// Serves `directory`, whose directories are buckets, on `port`; on any that is free if that is 0.
+    /// Serves `directory`, with subdirectories as buckets, on `port`, or on any free port if 0.
     ///
     /// # Panics
-    /// If it cannot be started.
+    /// If the server cannot start.
     pub fn start(directory: &Path, port: u16) -> Self {
         let files = FileSystem::new(directory).expect("a directory");
         let mut builder = S3ServiceBuilder::new(files);
@@ -42,7 +42,7 @@ impl Server {
                     let service = service.clone();
                     tokio::spawn(async move {
                         let server = Builder::new(TokioExecutor::new());
-                        // A client that went away is no fault of the server's.
+                        // Disconnecting clients are not an error of the server.
                         let _ = server.serve_connection(TokioIo::new(socket), service).await;
                     });
                 }
@@ -51,7 +51,7 @@ impl Server {
         Self { address: receiver.recv().expect("it has started") }
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -4,21 +4,20 @@
 //! struct   its fields' columns, one behind the other
 //! enum     a column of a union: the number of the variant, and its fields
 //! ```
-//! The order that is derived for a struct or an enum looks at the fields, or at the number of the variant and then the
-//! fields, from the first to the last: so do the bytes.
+//! The derived order compares the fields in sequence, or first the variant number and then the
+//! fields. The encoding has the same order.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Error, Fields, Ident, Index, Result, Type, parse_macro_input};
 
-/// Variants that a column of a union can tell apart.
+/// Maximum number of variants of a union column.
 const MOST_VARIANTS: usize = 127;
 
 /// Implements `Row` for a struct or an enum whose fields are `Row`s, and whose order is derived.
 ///
-/// # Errors
-/// It does not compile for unions, for enums without variants or with more than 127, and for variants with numbers of
-/// their own, by which the derived order goes.
+/// Compilation fails for unions, for enums without variants or with more than 127, and for variants
+/// with explicit discriminants: the derived order follows the discriminants, not the positions.
 #[proc_macro_derive(Row)]
 pub fn derive_row(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -48,7 +47,7 @@ fn types(fields: &Fields) -> Vec<&Type> {
     fields.iter().map(|field| &field.ty).collect()
 }
 
-/// The fields as patterns name them, and each of them by a name.
+/// Returns a pattern of all fields, and the variables bound by the pattern.
 fn pattern(fields: &Fields) -> (TokenStream, Vec<Ident>) {
     let names: Vec<Ident> = (0..fields.len()).map(|at| format_ident!("part_{at}")).collect();
     let members = fields.iter().enumerate().map(|(at, field)| match &field.ident {
@@ -64,7 +63,7 @@ fn pattern(fields: &Fields) -> (TokenStream, Vec<Ident>) {
 fn of_struct(fields: &Fields) -> TokenStream {
     let types = types(fields);
     let (pattern, names) = pattern(fields);
-    // A struct without fields is a value without bytes, as its column says.
+    // A struct without fields encodes to no bytes, not even a marker.
     let marked = (!types.is_empty())
         .then(|| (quote!(form.put_marker(out);), quote!(form.take_marker(bytes);)));
     let (put, take) = marked.unzip();
@@ -120,7 +119,7 @@ fn of_enum(input: &DeriveInput, data: &syn::DataEnum) -> Result<TokenStream> {
         let (name, types) = (&variant.ident, types(&variant.fields));
         let (pattern, names) = pattern(&variant.fields);
         let nested = quote!(::windrow_differential::row::Form::Nested);
-        // Without fields there is nothing behind the number; else there is a struct.
+        // A variant without fields has nothing after its number; otherwise a struct follows.
         let marked = (!types.is_empty())
             .then(|| (quote!(#nested.put_marker(out);), quote!(#nested.take_marker(bytes);)));
         let (put, take) = marked.unzip();

@@ -4,7 +4,8 @@
 //! orders.csv --sorted by `at`--> at, op, user, amount --+--> join --> by country: count, sum, min, max --> OUT/<at>.parquet
 //! people.csv ---------------------------- user, country -+                 what changed at each time
 //! ```
-//! No row is a value of Rust on the way. The log may be longer than memory: it is sorted in a budget, and so are the arrangements.
+//! No row becomes a Rust value. The log may exceed memory: the sort and the arrangements each have
+//! a limit.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -67,9 +68,10 @@ fn run(
     for batch in people {
         people_in.push(batch?)?;
     }
-    // All that is known of people is known from the beginning.
+    // The people are complete before the first order: closing their input lets the dataflow
+    // advance.
     drop(people_in);
-    // The time that it is once there is one: earlier ones are over.
+    // Advances to each new time, and waits until the results of earlier times are written.
     while let Some(batch) = log.next().transpose()? {
         let times = batch.column(place(&schema, "at")?).as_primitive::<Int64Type>();
         let ops = batch.column(place(&schema, "op")?).as_string::<i32>();
@@ -95,21 +97,22 @@ fn run(
     Ok(())
 }
 
-/// Works until all before `now` is written.
+/// Runs the worker until all results before `now` are written.
 fn step(worker: &mut timely::worker::Worker, written: &ProbeHandle<i64>, now: i64) {
     while written.less_than(&now) {
         worker.step();
     }
 }
 
-/// The rows of a file, by a column.
+/// Sorts the rows of a file by a column.
 fn sorted(file: &str, column: &str) -> Outcome<windrow_files::Batches> {
     let inputs = Inputs::open(&expand([file])?, &ReadOptions::default())?;
     let job = Job::sort(inputs, &SortSpec::by(column))?;
     Ok(job.batches(&Limits::default().memory(Limit::Bytes(256 << 20)))?)
 }
 
-/// Writes what has changed at each time to a file of its own: the totals, and 1 for each that came or -1 for one that went.
+/// Writes the changes of one frontier step to a file: the totals, with a diff of 1 for an added and
+/// -1 for a removed row.
 fn write(out: &Path, changes: ChangesOf<'_, i64, i64>) -> Outcome {
     let mut all = Vec::new();
     let mut last = None;
@@ -128,7 +131,7 @@ fn write(out: &Path, changes: ChangesOf<'_, i64, i64>) -> Outcome {
     Ok(())
 }
 
-/// Rows, and a column with their diffs.
+/// Appends the diffs to the rows as a column.
 fn with_diffs(changes: Changes<i64, i64>) -> Outcome<RecordBatch> {
     let (batch, _, diffs) = changes.into_parts();
     let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();

@@ -1,11 +1,12 @@
-//! Programs on a random graph, all of whose arrangements share one budget.
+//! Programs on a random graph; all arrangements share one budget.
 //!
 //! ```text
 //! cargo run --release -p windrow-differential --example graphs -- bfs 100000 400000 64 -w 2
 //!                                                 program, nodes, edges, MiB, arguments of timely
 //! ```
-//! bfs: nodes by distance from node 0. scc: edges within strongly connected components. degrees: nodes by number of edges.
-//! pagerank: the most visited nodes. graspan: pairs of nodes, one of which a value flows from to the other.
+//! bfs: nodes by distance from node 0. scc: edges within strongly connected components. degrees:
+//! nodes by number of edges. pagerank: the most visited nodes. graspan: pairs of nodes between
+//! which a value flows.
 
 use differential_dataflow::VecCollection;
 use differential_dataflow::input::Input;
@@ -15,7 +16,7 @@ use windrow_differential::{ArrangeRows, Context, RowArrangement, RowCollection, 
 
 type Edges<'scope> = VecCollection<'scope, u64, (u32, u32)>;
 
-/// What a program shows: a text, and how often it is there.
+/// Lines of output with their multiplicities.
 type Shown<'scope> = VecCollection<'scope, u64, String>;
 
 /// Rounds of surfers who follow edges.
@@ -91,7 +92,7 @@ fn degrees<'scope>(edges: Edges<'scope>, context: &Context) -> Shown<'scope> {
     degrees.map(|(_, degree)| format!("nodes of degree {degree}"))
 }
 
-/// Surfers follow an edge five times out of six, and start anew else.
+/// Surfers follow an edge five times out of six, and start anew otherwise.
 fn ranks<'scope>(edges: Edges<'scope>, context: &Context) -> Shown<'scope> {
     use differential_dataflow::AsCollection;
     use differential_dataflow::operators::iterate::Iterate;
@@ -120,7 +121,7 @@ fn ranks<'scope>(edges: Edges<'scope>, context: &Context) -> Shown<'scope> {
         .map(|(_, visits)| format!("nodes of {} permille", visits * 1_000 / SURFERS))
 }
 
-/// Values flow along edges, and on from where they came to.
+/// Computes the transitive closure: a value flows along edges, from node to node.
 fn flows<'scope>(edges: Edges<'scope>, context: &Context) -> Shown<'scope> {
     use differential_dataflow::operators::iterate::Iterate;
 

@@ -1,10 +1,11 @@
-//! The batcher: updates in, in any order; batches out, up to a frontier.
+//! The batcher: takes updates in any order and returns batches up to a frontier.
 //!
 //! ```text
 //! insert: containers --rows--> pending --64 KiB--> the engine's batcher, inside the budget
 //! extract: all rows, sorted, up to the frontier --> RowBatch; the others stay
 //! ```
-//! What is pending is outside of the budget, and small: batchers that have little hold little.
+//! Pending rows are outside of the budget. The buffer is small, so an idle batcher takes little
+//! memory.
 
 use std::marker::PhantomData;
 
@@ -24,35 +25,36 @@ use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
-/// Bytes of rows that go into the engine together.
+/// Bytes of rows pushed into the engine at once.
 const PENDING: usize = 64 << 10;
 
 /// Sorts updates in the memory of its context.
 pub struct RowBatcher<K, V, T: TimeCode, R> {
     context: Context,
     batcher: windrow::Batcher<T::Code>,
-    /// Behind the batcher, whose last accounts it takes.
+    /// Dropped after the batcher, to report the batcher's last changes.
     ledger: Option<Ledger>,
     pending: Updates<K, V, T, R>,
-    /// The lower bounds of what is held back.
+    /// The lower bounds of the retained updates.
     frontier: Antichain<T>,
     of: Of<(K, V, R)>,
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
-    /// A batcher without updates.
+    /// Creates a batcher without updates.
     pub fn new(context: &Context) -> Self {
         Self::logging(context, None, 0)
     }
 
-    /// The same, and `logger`, if there is one, hears what the batcher of `operator` holds in chunks.
+    /// Creates a batcher without updates that logs its chunk memory to `logger`, if given, as
+    /// `operator`.
     pub fn logging(context: &Context, logger: Option<Logger>, operator: usize) -> Self {
         Self::of_layout(&Format::<K, V, T, R>::layout(), context, logger, operator)
     }
 }
 
 impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
-    /// A batcher of rows of `layout`, without any.
+    /// Creates an empty batcher of rows of `layout`.
     pub(crate) fn of_layout(
         layout: &Layout,
         context: &Context,
@@ -74,14 +76,14 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
         }
     }
 
-    /// Tells the logger what has changed.
+    /// Logs the changes since the last report.
     fn report(&self) {
         if let Some(ledger) = &self.ledger {
             ledger.report();
         }
     }
 
-    /// Hands what is pending to the engine.
+    /// Pushes the pending rows into the engine.
     fn push_pending(&mut self) {
         if !self.pending.is_empty() {
             done(self.batcher.push_rows(self.pending.bytes(), self.pending.ends()));
@@ -108,7 +110,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Extract for RowBatcher<K,
     }
 }
 
-/// Updates as values of Rust.
+/// Updates as Rust values.
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Vec<((K, V), T, R)>>
     for RowBatcher<K, V, T, R>
 {

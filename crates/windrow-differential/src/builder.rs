@@ -1,4 +1,4 @@
-//! The builder: what a reduction puts out, in any order, as a batch.
+//! The builder: collects the output of a reduction, in any order, into a batch.
 
 use differential_dataflow::trace::Builder;
 use windrow::Layout;
@@ -11,10 +11,10 @@ use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
-/// What a batch is to be made in, and the layout of its rows.
+/// The context of a batch, and the layout of its rows.
 type Home = (Context, Layout);
 
-/// Updates of some keys, and the context that their batch is to be made in.
+/// Updates of some keys, and the context of their batch.
 pub struct RowBuffer<K, V, T, R> {
     home: Option<Home>,
     rows: Updates<K, V, T, R>,
@@ -27,7 +27,7 @@ impl<K, V, T, R> Default for RowBuffer<K, V, T, R> {
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
-    /// Removes all updates, and names the context.
+    /// Removes all updates and sets the context.
     pub fn restart(&mut self, context: &Context) {
         self.rows.clear();
         self.home.get_or_insert_with(|| (context.clone(), Format::<K, V, T, R>::layout()));
@@ -35,17 +35,17 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
 }
 
 impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
-    /// No updates, in rows of `layout`.
+    /// Creates an empty buffer of rows of `layout`.
     pub(crate) fn of_layout(context: &Context, layout: &Layout) -> Self {
         Self { home: Some((context.clone(), layout.clone())), rows: Updates::default() }
     }
 
-    /// True if there is enough for the engine.
+    /// Returns true if the buffer is large enough to be pushed into the engine.
     pub(crate) fn is_full(&self) -> bool {
         self.rows.bytes().len() >= PENDING
     }
 
-    /// Adds an update of a key, which stands there as bytes.
+    /// Adds an update; `key` is already encoded.
     pub fn push(&mut self, key: &[u8], value: &V::Owned, time: &T, diff: &R) {
         self.rows.push_with(|out| {
             out.extend_from_slice(key);
@@ -55,10 +55,10 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
     }
 }
 
-/// Bytes of rows that go into the engine together.
+/// Bytes of rows pushed into the engine at once.
 const PENDING: usize = 64 << 10;
 
-/// Makes one batch of all updates that are pushed.
+/// Builds one batch of all pushed updates.
 pub struct RowBuilder<K, V, T: TimeCode, R> {
     buffer: RowBuffer<K, V, T, R>,
     batcher: Option<windrow::Batcher<T::Code>>,
@@ -71,7 +71,7 @@ impl<K, V, T: TimeCode, R> Default for RowBuilder<K, V, T, R> {
 }
 
 impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuilder<K, V, T, R> {
-    /// Hands the rows of the buffer to the engine.
+    /// Pushes the rows of the buffer into the engine.
     fn push_rows(&mut self, (context, layout): &Home) {
         let rows = &mut self.buffer.rows;
         if !rows.is_empty() {

@@ -1,17 +1,19 @@
-//! A piece of rows for one worker, in which rows that are equal but for their diff become one.
+//! A write buffer for one worker, in which rows with equal key, value and time become one.
 //!
 //! ```text
 //! row --hash--> two slots --> a row of the piece that is equal    its diff grows
 //!                             others, or none                     the row is added, and a slot is its
 //! ```
-//! Slots forget: of rows that share two only the last ones are found. What is missed is added up by the receiver. No row's
-//! key, value and time are the first bytes of another's, so that equal bytes are an equal row.
+//! The slots are lossy: of all rows that share a pair of slots only the most recent are found. The
+//! receiver adds up missed duplicates. The bytes of key, value and time are prefix-free, so equal
+//! bytes mean equal rows.
 //!
-//! Most streams have few rows twice in a piece, and a look for them takes about as long as the copy. A piece in which less
-//! than one of [`WORTH`] rows went into another is followed by [`PAUSE`] in which nobody looks.
+//! Most streams have few duplicates within a piece, and a lookup takes about as long as the copy.
+//! If fewer than one in [`WORTH`] rows of a piece were duplicates, the next [`PAUSE`] pieces skip
+//! the lookup.
 //!
-//! Invariant: the diffs of each row that is in the piece, or was taken out because they are zero, add up to those that came
-//! in; so many records are counted as came in.
+//! Invariant: for each row, the diffs in the piece and the removed zero sums add up to the pushed
+//! diffs. The record count is the number of pushed rows.
 
 use windrow::Diff;
 
@@ -20,23 +22,23 @@ use crate::row::RowCode;
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
-/// Slots of a piece: more than it has rows, unless they are shorter than 16 bytes.
+/// Slots of a piece: more than its rows, unless rows are shorter than 16 bytes.
 const SLOTS: usize = 4096;
-/// The part of the rows that must have been equal to others for the next piece to be looked at.
+/// Lookups continue in the next piece if at least one in `WORTH` rows was a duplicate.
 const WORTH: u64 = 8;
-/// Pieces that pass before one is looked at again.
+/// Pieces without lookups before the next attempt.
 const PAUSE: u32 = 15;
-/// An odd number with as many ones as zeros, in no order.
+/// An odd number with as many ones as zeros, in no pattern.
 const FACTOR: u64 = 0xff51_afd7_ed55_8ccd;
 
-/// Rows for one worker.
+/// The buffered rows of one worker.
 pub(crate) struct Piece<K, V, T, R> {
     rows: Updates<K, V, T, R>,
-    /// Where rows with such a hash start, and one; 0 if there was none.
+    /// For each hash, the start of a row plus one; 0 if the slot is empty.
     slots: Vec<u32>,
-    /// Rows that went into others.
+    /// Rows that were added to an equal one.
     combined: u64,
-    /// True if a sum was zero.
+    /// True if a sum became zero.
     has_zero: bool,
     pause: u32,
 }
@@ -49,17 +51,17 @@ impl<K, V, T, R> Default for Piece<K, V, T, R> {
 }
 
 impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
-    /// Bytes of its rows.
+    /// Returns the bytes of the rows.
     pub(crate) fn bytes(&self) -> usize {
         self.rows.bytes().len()
     }
 
-    /// True if nothing came in.
+    /// Returns true if no row was pushed.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.combined == 0
     }
 
-    /// Adds a row, whose key has this hash.
+    /// Adds a row whose key has hash `hash`.
     #[inline]
     pub(crate) fn push(&mut self, row: &[u8], hash: u64, key_len: usize) {
         if self.pause > 0 {
@@ -100,7 +102,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
         self.rows.push_row(row);
     }
 
-    /// What is sent: its rows, without those whose sum is zero. The piece is empty then.
+    /// Takes the rows, without zero sums, and leaves the piece empty.
     pub(crate) fn take(&mut self) -> Updates<K, V, T, R> {
         let mut rows = std::mem::take(&mut self.rows);
         if self.has_zero {
@@ -131,7 +133,7 @@ mod tests {
     type Words = Updates<u64, String, u64, isize>;
     type Update = ((u64, String), u64, isize);
 
-    /// What a receiver comes to.
+    /// Returns the sums that the receiver computes.
     fn sums(pieces: &[Words]) -> BTreeMap<Vec<u8>, i64> {
         let mut sums = BTreeMap::new();
         for row in pieces.iter().flat_map(|piece| piece.iter()) {
@@ -154,7 +156,7 @@ mod tests {
         piece.push(&row, hash_of(&row[..8]), 8);
     }
 
-    /// Of a few keys and values, so that many are equal.
+    /// Generates updates of a few keys and values, so that many are equal.
     fn updates(count: u64, keys: u64) -> Vec<Update> {
         let mut state = 1_u64;
         let mut next = move |below: u64| {

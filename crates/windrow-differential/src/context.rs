@@ -2,10 +2,11 @@
 
 use windrow::{Error, Pool};
 
-/// What arrangements are made in: one a process, shared by its workers and dataflows. Cheap to clone.
+/// The shared state of all arrangements: one per process, used by all workers and dataflows. Cheap
+/// to clone.
 ///
-/// Batchers, batches and traces lease their memory from the budget of its pool, and leave it for temporary files where
-/// they do not fit. Its limit, policy and codec may change while dataflows run:
+/// Batchers, batches and traces reserve memory from the pool's budget, and spill to temporary files
+/// beyond it. The limit, the policy and the codec may change while dataflows run:
 ///
 /// ```
 /// use windrow::{Budget, Codec, Pool};
@@ -22,25 +23,26 @@ pub struct Context {
 }
 
 impl Context {
-    /// Arrangements in the memory of `pool`.
+    /// Creates a context whose arrangements use the memory of `pool`.
     pub fn new(pool: Pool) -> Self {
         Self { pool }
     }
 
-    /// The pool, with its budget and counters.
+    /// Returns the pool, with its budget and counters.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 }
 
-/// Ends the dataflow: there is no way for an error to go on, and an answer without what was lost would be a wrong one.
+/// Panics, which ends the dataflow: errors have no path through a dataflow, and a result without
+/// the lost data would be wrong.
 #[cold]
 #[track_caller]
 pub(crate) fn fail(error: &Error) -> ! {
     panic!("windrow: {error}")
 }
 
-/// What came out, or the end of the dataflow.
+/// Returns the value, or panics with the error.
 #[track_caller]
 pub(crate) fn done<T>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| fail(&error))

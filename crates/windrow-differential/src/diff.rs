@@ -1,4 +1,4 @@
-//! Diffs of a dataflow as lanes of `i64`, which the engine adds up, or has their type add up.
+//! Diffs of a dataflow as lanes of `i64`, added up by the engine or by their type.
 
 use std::any::type_name;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::of::Of;
 /// Bytes of a lane.
 pub(crate) const LANE: usize = 8;
 
-/// A diff of some lanes. Numbers and tuples of them add up lane by lane, and are zero if all lanes are. Any other semigroup
-/// says with [`DiffCode::FOLD`] that it adds up in its own way:
+/// A diff of one or more lanes. Numbers and tuples of numbers add up lane by lane, and are zero if
+/// all lanes are. Any other semigroup sets [`DiffCode::FOLD`] to define its own addition:
 ///
 /// ```
 /// use differential_dataflow::difference::{IsZero, Semigroup};
@@ -50,28 +50,30 @@ pub(crate) const LANE: usize = 8;
 /// }
 /// ```
 ///
-/// Sums that do not fit into an `i64` end the dataflow with the engine's `DiffOverflow`, those that do not fit their type
-/// with a message of their own.
+/// A sum that overflows `i64` ends the dataflow with the engine's `DiffOverflow`. A sum that
+/// overflows a narrower type panics with its own message.
 pub trait DiffCode: Semigroup + Ord + 'static {
-    /// The same as a diff of the engine.
+    /// The engine's diff of the same shape.
     type Lanes: Diff;
 
-    /// None if lanes add up; what [`folds`] makes of the type if they do not.
+    /// `None` if lanes add up; otherwise the result of [`folds`].
     const FOLD: Option<&'static dyn Fold> = None;
 
-    /// The diff as the engine has it.
+    /// Returns the diff as lanes.
     fn lanes(&self) -> Self::Lanes;
 
-    /// The diff of the engine's.
+    /// Returns the diff of `lanes`.
     fn of_lanes(lanes: Self::Lanes) -> Self;
 
-    /// Adds another diff, where one of a tuple folds and the engine adds none of it up.
+    /// Adds another diff; called by the engine through [`folds`]. In a tuple with a folding member,
+    /// all members are added here, and no lane by the engine.
     fn add(&mut self, other: &Self) {
         self.plus_equals(other);
     }
 }
 
-/// Diffs of this type, as the engine folds them: decoded, added up as the type does, and encoded again.
+/// Returns the engine's fold of this type: decodes two diffs, adds them with the type's own
+/// addition, and encodes the sum.
 pub const fn folds<R: DiffCode>() -> &'static dyn Fold {
     &Folds::<R>(PhantomData)
 }
@@ -123,7 +125,7 @@ macro_rules! number {
 }
 number!(i8 i16 i32 i64 isize);
 
-/// A count of how often it was put there, which is never taken away.
+/// The number of insertions. `Present` has no negative diffs.
 impl DiffCode for Present {
     type Lanes = i64;
 
@@ -164,7 +166,7 @@ tuple!(A 0, B 1);
 tuple!(A 0, B 1, C 2);
 tuple!(A 0, B 1, C 2, D 3);
 
-/// Adds the bytes of a diff.
+/// Appends the bytes of a diff.
 #[inline(always)]
 pub(crate) fn put<R: DiffCode>(diff: &R, out: &mut Vec<u8>) {
     let start = out.len();
@@ -172,7 +174,8 @@ pub(crate) fn put<R: DiffCode>(diff: &R, out: &mut Vec<u8>) {
     diff.lanes().encode(&mut out[start..]);
 }
 
-/// Adds a diff to another one, and whether they come to zero; none, and nothing is changed, if a sum does not fit.
+/// Adds `diff` to `into` and returns whether the sum is zero. Returns `None` and changes nothing on
+/// overflow.
 pub(crate) fn add<R: DiffCode>(into: &mut [u8], diff: &[u8]) -> Option<bool> {
     if let Some(fold) = R::FOLD {
         fold.fold(into, diff);
@@ -195,7 +198,7 @@ pub(crate) fn add<R: DiffCode>(into: &mut [u8], diff: &[u8]) -> Option<bool> {
     Some(is_zero)
 }
 
-/// True if a diff is zero.
+/// Returns true if a diff is zero.
 pub(crate) fn is_zero<R: DiffCode>(diff: &[u8]) -> bool {
     match R::FOLD {
         Some(fold) => fold.is_zero(diff),
@@ -203,7 +206,7 @@ pub(crate) fn is_zero<R: DiffCode>(diff: &[u8]) -> bool {
     }
 }
 
-/// The diff of so many bytes.
+/// Decodes a diff.
 #[inline(always)]
 pub(crate) fn take<R: DiffCode>(bytes: &[u8]) -> R {
     R::of_lanes(R::Lanes::decode(bytes))

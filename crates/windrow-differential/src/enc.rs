@@ -1,4 +1,4 @@
-//! Borrowed rows: bytes that are compared as they are, and decoded when somebody asks.
+//! Borrowed rows: bytes that are compared as they are, and decoded on demand.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,21 +9,21 @@ use differential_dataflow::trace::implementations::BatchContainer;
 use crate::of::Of;
 use crate::row::{Form, Row};
 
-/// A value of `K` as its bytes, wherever they lie. Comparing two costs a look at their bytes, [`Enc::get`] what decoding
-/// costs: nothing much for numbers, a copy for text.
+/// An encoded value of `K`. Comparisons work on the bytes. [`Enc::get`] decodes: almost free for
+/// numbers, a copy for text.
 pub struct Enc<'a, K> {
     bytes: &'a [u8],
     of: Of<K>,
 }
 
 impl<'a, K> Enc<'a, K> {
-    /// The value of `bytes`, which are those of a `K` in columns of its own.
+    /// Wraps `bytes`, the encoding of a `K` in columns of its own.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, of: PhantomData }
     }
 
-    /// Its bytes.
+    /// Returns the encoded bytes.
     #[inline(always)]
     pub fn bytes(self) -> &'a [u8] {
         self.bytes
@@ -31,7 +31,7 @@ impl<'a, K> Enc<'a, K> {
 }
 
 impl<K: Row> Enc<'_, K> {
-    /// The value.
+    /// Decodes the value.
     #[inline(always)]
     pub fn get(self) -> K {
         K::from_bytes(self.bytes)
@@ -75,8 +75,8 @@ impl<K: Row> fmt::Debug for Enc<'_, K> {
     }
 }
 
-/// Rows one behind the other: what a dataflow keeps keys and values in for a while. Two arrangements join if their keys
-/// are kept in one type of it.
+/// Encoded rows, one after the other: the container for keys and values within a dataflow. Two
+/// arrangements join if their keys have the same container type.
 pub struct EncVec<K> {
     bytes: Vec<u8>,
     ends: Vec<usize>,

@@ -1,12 +1,12 @@
-//! Rows to the workers that own their keys.
+//! Exchange: routes rows to the workers that own their keys.
 //!
 //! ```text
 //! containers --> hash of the key's bytes --> a piece for each worker --64 KiB, or no more to come--> worker
 //!                                            equal rows are one
 //! ```
-//! Every arrangement of ours sends a key to the same worker, whatever stands beside it, so that any two of them join.
+//! All arrangements route a key to the same worker, whatever the value, so any two of them join.
 //!
-//! Invariant: from one flush to the next as many records are sent as came in.
+//! Invariant: between two flushes, the number of sent records equals the number of received ones.
 
 use timely::communication::Push;
 use timely::dataflow::channels::Message;
@@ -20,17 +20,17 @@ use crate::row::RowCode;
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
-/// Bytes of rows that are sent together, unless a time ends before.
+/// Bytes of rows sent together, unless a time ends earlier.
 pub(crate) const PIECE: usize = 64 << 10;
 
-/// Bytes that are hashed at once.
+/// Bytes hashed at once.
 const WORD: usize = 8;
-/// Odd numbers with as many ones as zeros, in no order.
+/// Odd numbers with as many ones as zeros, in no pattern.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const FINAL: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// A hash of a key: of its bytes as words, each mixed in by a multiplication whose halves are folded. The same in every
-/// process, whatever the rest of the row.
+/// Hashes a key word by word: multiplies, then folds the halves of the product. The hash is the
+/// same in every process and does not depend on the rest of the row.
 pub(crate) fn hash_of(key: &[u8]) -> u64 {
     let fold = |hash: u64, word: u64| {
         let product = u128::from(hash ^ word) * u128::from(FACTOR);
@@ -48,7 +48,7 @@ pub(crate) fn hash_of(key: &[u8]) -> u64 {
     fold(hash, FINAL)
 }
 
-/// The worker, of so many, that owns keys of a hash.
+/// Returns the worker, of `peers`, that owns keys with hash `hash`.
 fn owner_of(hash: u64, peers: usize) -> usize {
     ((u128::from(hash) * peers as u128) >> 64) as usize
 }
@@ -60,7 +60,7 @@ pub(crate) struct RowDistributor<K, V, T, R> {
 }
 
 impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowDistributor<K, V, T, R> {
-    /// Sends rows of `layout` to `peers` workers.
+    /// Creates a distributor of rows of `layout` to `peers` workers.
     pub(crate) fn new(layout: Layout, peers: usize) -> Self {
         Self { layout, pieces: (0..peers).map(|_| Piece::default()).collect() }
     }
@@ -110,6 +110,6 @@ where
     S: Clone,
     P: Push<Message<S, Updates<K, V, T, R>>>,
 {
-    // What comes back is what the receiver has used up.
+    // `push_at` may return a used container of the receiver, which is dropped here.
     Message::push_at(&mut piece.take(), stamp.clone(), pusher);
 }

@@ -17,11 +17,11 @@ use crate::of::Of;
 use crate::row::{Form, Row, RowCode};
 use crate::time::{self, TimeCode};
 
-/// How updates of these types stand in rows.
+/// The encoding of updates of these types as rows.
 pub(crate) struct Format<K, V, T, R>(Of<(K, V, T, R)>);
 
 impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
-    /// Bytes of a row, if they are the same for all, whatever the layout.
+    /// Bytes of a row, if every row has the same length under every layout.
     pub(crate) const STRIDE: Option<usize> = match (K::WIDTH, V::WIDTH) {
         (Some(key), Some(value)) => Some(key + value + tail::<T, R>()),
         _ => None,
@@ -29,7 +29,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
-    /// The layout of the rows.
+    /// Returns the layout of the rows.
     pub(crate) fn layout() -> Layout {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         K::columns(&mut keys);
@@ -52,7 +52,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
         done(order.bind(&Arc::new(Schema::new(fields))))
     }
 
-    /// Adds the row of an update.
+    /// Appends the row of an update.
     #[inline]
     pub(crate) fn put(((key, value), time, diff): &((K, V), T, R), out: &mut Vec<u8>) {
         key.encode(Form::Column, out);
@@ -61,19 +61,19 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
     }
 }
 
-/// Adds what stands behind a value.
+/// Appends time and diff, the part after the value.
 #[inline(always)]
 pub(crate) fn put_tail<T: TimeCode, R: DiffCode>(time: &T, diff: &R, out: &mut Vec<u8>) {
     time::put(time, out);
     diff::put(diff, out);
 }
 
-/// Bytes behind the value.
+/// Bytes after the value.
 pub(crate) const fn tail<T: TimeCode, R: DiffCode>() -> usize {
     time::width::<T>() + R::Lanes::LANES * LANE
 }
 
-/// Time and diff of a row.
+/// Decodes time and diff of a row.
 #[inline(always)]
 pub(crate) fn tail_of<T: TimeCode, R: DiffCode>(row: &[u8]) -> (T, R) {
     let (time, lanes) = row[row.len() - tail::<T, R>()..].split_at(time::width::<T>());

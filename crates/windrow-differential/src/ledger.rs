@@ -1,11 +1,13 @@
-//! What a batcher holds, as logging events of differential.
+//! Memory of a batcher, as logging events of differential.
 //!
 //! ```text
 //! the engine's batcher --every change, from any thread--> sums since the last event --by the worker--> BatcherEvent
 //! ```
-//! Loggers stay with their worker, and the engine's accounts may come from elsewhere: they meet in four counters.
+//! A logger belongs to its worker's thread, while the engine may report from any thread. Four
+//! atomic counters connect the two.
 //!
-//! Invariant: all events add up to what the batcher holds in chunks, and to zero once it is gone.
+//! Invariant: all events add up to the memory of the batcher's chunks, and to zero once the batcher
+//! is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,10 +15,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use differential_dataflow::logging::{BatcherEvent, Logger};
 use windrow::Accounting;
 
-/// Changes since the last event: records, bytes, bytes of memory, pieces of memory.
+/// Changes since the last event: records, bytes, capacity in bytes, allocations.
 type Sums = [AtomicI64; 4];
 
-/// Reports to a logger what one batcher holds.
+/// Reports the memory of one batcher to a logger.
 pub(crate) struct Ledger {
     logger: Logger,
     operator: usize,
@@ -24,12 +26,12 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Nothing so far, of the batcher of `operator`.
+    /// Creates a ledger of the batcher of `operator`, with nothing to report.
     pub(crate) fn new(logger: Logger, operator: usize) -> Self {
         Self { logger, operator, sums: Arc::default() }
     }
 
-    /// Who takes the engine's accounts.
+    /// Returns the callback for the engine's accounts.
     pub(crate) fn sink(&self) -> impl Fn(Accounting) + Send + Sync + 'static {
         let sums = Arc::clone(&self.sums);
         move |change| {
@@ -40,7 +42,7 @@ impl Ledger {
         }
     }
 
-    /// Logs what has changed, if anything has.
+    /// Logs the changes since the last event, if any.
     pub(crate) fn report(&self) {
         let changes = [0, 1, 2, 3].map(|at| self.sums[at].swap(0, Ordering::Relaxed) as isize);
         if changes == [0; 4] {

@@ -1,7 +1,8 @@
-//! Arrangements of differential-dataflow in Windrow's memory: sorted, consolidated and indexed inside one budget, on disk
-//! where they do not fit.
+//! Arrangements of differential-dataflow in Windrow's memory: sorted, consolidated and indexed
+//! within one budget, and spilled to disk beyond it.
 //!
-//! A program of differential-dataflow names its rows and its memory, and calls what ends in `_rows`:
+//! A program of differential-dataflow creates a [`Context`] and calls the operators whose names end
+//! in `_rows`:
 //!
 //! ```
 //! use differential_dataflow::input::Input;
@@ -33,8 +34,8 @@
 //!
 //! # Record batches
 //!
-//! Rows whose columns are known when the program runs are never values of Rust. They come as record batches with a time and
-//! a diff for each row ([`Changes`]), and are arranged, joined and reduced by the names of their columns:
+//! If columns are known only at run time, rows never become Rust values. Record batches carry a
+//! time and a diff for each row ([`Changes`]), and are arranged, joined and reduced by column name:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -64,11 +65,12 @@
 //! ```
 //!
 //! # Errors
-//! Names of columns and types that do not fit are an error of the call that has them. What happens later has none to return:
-//! a dataflow has no way for an error to go on: a disk that is full, a page that is damaged and a sum that does not fit end
-//! it with the engine's message, as a panic of the worker, and timely stops the others.
+//! A call returns an error if its column names or types do not fit. Later errors have no path
+//! through a dataflow: a full disk, a damaged page or an overflowing sum ends the dataflow with the
+//! engine's message, as a panic of the worker, and timely stops the other workers.
 
-// What the derive macro writes names the crate, here too.
+// The derive macro emits paths that start with the crate's name; this makes them resolve in the
+// crate itself.
 extern crate self as windrow_differential;
 
 pub mod algorithms;
@@ -110,7 +112,7 @@ pub use time::TimeCode;
 pub use updates::Updates;
 pub use windrow_differential_derive::Row;
 
-/// The example in the README, which is tested with those of the documentation.
+/// The example in the README, tested with the examples of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,8 +1,8 @@
-//! Types that a struct is of, without values of them.
+//! Marker types.
 
 use std::marker::PhantomData;
 
-/// Says that a struct has to do with `X`, and may go wherever it likes without one.
+/// Makes a struct generic over `X` without holding an `X`; the struct stays `Send` and `Sync`.
 pub(crate) type Of<X> = PhantomData<fn() -> X>;
 
 /// An update: key and value, time, diff.

@@ -1,5 +1,5 @@
-//! Our batcher for their batches: updates are sorted and held inside the budget until their time is complete, and then
-//! built into a batch of differential's own, in memory.
+//! Windrow's batcher for differential's batches: sorts updates within the budget until their time
+//! is complete, then builds one of differential's own batches in memory.
 //!
 //! ```text
 //! updates --> RowBatcher --extract: chunk after chunk, decoded--> their builder --> their batch, in their trace
@@ -19,11 +19,11 @@ use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 
-/// Updates that a builder is given at once.
+/// Updates per call of the builder.
 const PIECE: usize = 1024;
 
-/// A [`RowBatcher`] whose batches are those of a builder of differential's: for programs whose traces fit in memory, and
-/// what waits to be arranged does not.
+/// A [`RowBatcher`] that emits batches of one of differential's builders. For programs whose traces
+/// fit in memory, but whose unarranged updates do not.
 ///
 /// ```
 /// use differential_dataflow::input::Input;
@@ -53,12 +53,12 @@ pub struct RowSorter<K, V, T: TimeCode, R, B> {
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode, B> RowSorter<K, V, T, R, B> {
-    /// A batcher without updates.
+    /// Creates a batcher without updates.
     pub fn new(context: &Context) -> Self {
         Self::logging(context, None, 0)
     }
 
-    /// As [`RowBatcher::logging`].
+    /// Creates a batcher with a logger, as [`RowBatcher::logging`].
     pub fn logging(context: &Context, logger: Option<Logger>, operator: usize) -> Self {
         Self { batcher: RowBatcher::logging(context, logger, operator), of: PhantomData }
     }

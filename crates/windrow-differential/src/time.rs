@@ -1,10 +1,11 @@
-//! Times of a dataflow as the engine's times.
+//! Times of a dataflow as times of the engine.
 //!
 //! ```text
 //! Product<u64, u32>   outer 8 | inner 4        one behind the other, in a column of 12 bytes
 //! ```
 //!
-//! Invariant: the order of the codes goes on with that of the timestamps, and both have the same joins and meets.
+//! Invariant: the order of the codes is a linear extension of the timestamps' order and preserves
+//! joins and meets.
 
 use differential_dataflow::lattice::Lattice;
 use timely::order::Product;
@@ -12,9 +13,10 @@ use timely::progress::Timestamp;
 use windrow::Time;
 use windrow::arrow_schema::DataType;
 
-/// A timestamp that can stand in rows: at most 32 bytes.
+/// A timestamp that can be stored in rows: at most 32 bytes.
 ///
-/// A type that is not one yet is one that says what it is to the engine. Of a pair of numbers that is the pair:
+/// Implement `TimeCode` for your own timestamps by mapping them to an engine time, here a pair of
+/// integers:
 ///
 /// ```
 /// # use differential_dataflow::lattice::Lattice;
@@ -66,13 +68,13 @@ use windrow::arrow_schema::DataType;
 /// }
 /// ```
 pub trait TimeCode: Timestamp + Lattice {
-    /// The same as a time of the engine, with the same order, joins and meets.
+    /// The engine's time with the same order, joins and meets.
     type Code: Time;
 
-    /// The time as the engine has it.
+    /// Returns the engine's time.
     fn code(&self) -> Self::Code;
 
-    /// The timestamp of a time of the engine.
+    /// Returns the timestamp of an engine time.
     fn of_code(code: Self::Code) -> Self;
 }
 
@@ -114,13 +116,13 @@ pub(crate) const fn width<T: TimeCode>() -> usize {
     T::Code::WIDTH
 }
 
-/// The type of the column of times; there is none where there is only one time.
+/// Returns the type of the time column, or `None` if the type has only one time.
 pub(crate) fn data_type<T: TimeCode>() -> Option<DataType> {
     let width = i32::try_from(width::<T>()).expect("a time is short");
     (width > 0).then_some(DataType::FixedSizeBinary(width))
 }
 
-/// Adds the bytes of a time.
+/// Appends the bytes of a time.
 #[inline(always)]
 pub(crate) fn put<T: TimeCode>(time: &T, out: &mut Vec<u8>) {
     let start = out.len();
@@ -128,7 +130,7 @@ pub(crate) fn put<T: TimeCode>(time: &T, out: &mut Vec<u8>) {
     time.code().encode(&mut out[start..]);
 }
 
-/// The time of so many bytes.
+/// Decodes a time.
 #[inline(always)]
 pub(crate) fn take<T: TimeCode>(bytes: &[u8]) -> T {
     T::of_code(T::Code::decode(bytes))

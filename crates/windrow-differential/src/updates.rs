@@ -1,12 +1,13 @@
-//! Updates on their way: rows one behind the other, a container of timely's.
+//! Updates in transit: rows one after the other, as a container of timely.
 //!
 //! ```text
 //! in a process   | row | row | row |                      moved from worker to worker as they are
 //! on a wire      records 8 | ends 8 | end 4 each | row | row | row |    numbers little-endian
 //! ```
-//! What came over a wire is read where it lies.
+//! Rows received over a wire are read in place.
 //!
-//! Invariant: `ends` say where each row ends, unless all rows of the format have one length; then there are none.
+//! Invariant: `ends` holds the end of each row, or nothing if all rows of the format have the same
+//! length.
 
 use std::marker::PhantomData;
 
@@ -20,16 +21,16 @@ use crate::of::Of;
 use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 
-/// Bytes of a number in the head.
+/// Bytes of a number in the header.
 const NUMBER: usize = 8;
-/// Bytes of an end.
+/// Bytes of an end offset.
 const END: usize = 4;
 
 /// Updates `((K, V), T, R)` as rows.
 pub struct Updates<K, V, T, R> {
     rows: Rows,
     ends: Vec<u32>,
-    /// What timely counts.
+    /// The record count for timely.
     records: u64,
     of: Of<(K, V, T, R)>,
 }
@@ -54,7 +55,7 @@ impl<K, V, T, R> Clone for Updates<K, V, T, R> {
 }
 
 impl<K, V, T, R> Updates<K, V, T, R> {
-    /// All rows.
+    /// Returns the bytes of all rows.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.rows {
             Rows::Own(rows) => rows,
@@ -62,32 +63,32 @@ impl<K, V, T, R> Updates<K, V, T, R> {
         }
     }
 
-    /// Where rows end, if they are of several lengths.
+    /// Returns the end offsets of the rows, empty if all rows have the same length.
     pub(crate) fn ends(&self) -> &[u32] {
         &self.ends
     }
 
-    /// True if there are no rows, though there may be records to be counted.
+    /// Returns true if no rows are left. The record count may still be above zero.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }
 
-    /// All rows, to be changed where they lie.
+    /// Returns the bytes of all rows, mutable in place.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.own()
     }
 
-    /// Records that are counted.
+    /// Returns the record count.
     pub(crate) fn records(&self) -> u64 {
         self.records
     }
 
-    /// Counts so many records more, which have no rows of their own.
+    /// Adds `records` to the record count, without rows.
     pub(crate) fn count(&mut self, records: u64) {
         self.records += records;
     }
 
-    /// Removes the rows; keeps the memory, if it is its own.
+    /// Removes the rows, and keeps owned memory.
     pub(crate) fn clear(&mut self) {
         self.own().clear();
         self.ends.clear();
@@ -106,7 +107,7 @@ impl<K, V, T, R> Updates<K, V, T, R> {
 }
 
 impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
-    /// Adds a row that `put` writes.
+    /// Adds a row written by `put`.
     #[inline]
     pub(crate) fn push_with(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         let rows = self.own();
@@ -115,7 +116,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
         self.note(end);
     }
 
-    /// Adds a row that lies elsewhere.
+    /// Adds a copy of a row.
     #[inline]
     pub(crate) fn push_row(&mut self, row: &[u8]) {
         self.push_with(|out| out.extend_from_slice(row));
@@ -128,7 +129,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
         self.records += 1;
     }
 
-    /// Takes out the rows that `is_kept` is false of; they are counted as before.
+    /// Removes the rows for which `is_kept` returns false. The record count is unchanged.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&[u8]) -> bool) {
         let mut kept = Self::default();
         self.iter().filter(|row| is_kept(row)).for_each(|row| kept.push_row(row));
@@ -136,7 +137,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
         *self = kept;
     }
 
-    /// The rows, in their order.
+    /// Iterates over the rows, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = self.bytes();
         let count = match Format::<K, V, T, R>::STRIDE {

@@ -1,7 +1,8 @@
-//! Two processes of two workers each on one machine: rows are exchanged over loopback, and what comes out is what
-//! differential's own traces come to, at every time.
+//! Two processes with two workers each: rows are exchanged over loopback, and the results equal the
+//! results of differential's own traces at every time.
 //!
-//! This program is both: without arguments it starts two of itself, with those of timely it is one of the two.
+//! This program plays both parts: without arguments it starts two copies of itself, with timely's
+//! arguments it is one of the two.
 
 mod common;
 
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "-n") {
         return a_process(arguments);
     }
-    // With `--list` and the like the harness only wants to know what there is.
+    // With `--list` the harness only asks for the names of tests.
     if arguments.iter().any(|argument| argument == "--list") {
         println!("two_processes: test");
         return ExitCode::SUCCESS;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One of the processes: ends well if its workers do.
+/// Runs one of the processes; succeeds if all workers do.
 fn a_process(arguments: Vec<String>) -> ExitCode {
     let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(16 << 20)).unwrap();
     let context = Context::new(pool.clone());
@@ -48,7 +49,7 @@ fn a_process(arguments: Vec<String>) -> ExitCode {
     if ended && pool.budget().peak() > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Every worker puts numbers and words in that any worker may own.
+/// Each worker inserts numbers and words that any worker may own.
 fn program(worker: &mut Worker, context: &Context) -> usize {
     assert_eq!(worker.peers(), 4);
     let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
@@ -62,7 +63,7 @@ fn program(worker: &mut Worker, context: &Context) -> usize {
         let stock = words.clone().map(|(_, word)| word).count();
         let ours = words.clone().map(|(_, word)| word).count_rows(context);
         same(stock, ours, &seen, &mut probe);
-        // The same as record batches: joined by number, and the greatest number of each word.
+        // The same with record batches: a join by number, and the greatest number of each word.
         let (a, b) = (columns_of(pairs.clone()), columns_of(words.clone()));
         let by_number = b.clone().arrange_by(context, "number").unwrap();
         let ours = a.arrange_by(context, "number").unwrap();
@@ -81,7 +82,7 @@ fn program(worker: &mut Worker, context: &Context) -> usize {
     });
     let mut numbers = Numbers(worker.index() as u64);
     for round in 0..5u64 {
-        // In the first round more than one piece for each worker.
+        // The first round fills more than one piece for each worker.
         for _ in 0..if round == 0 { 20_000 } else { 200 } {
             let key = numbers.below(5_000);
             numbers_in.update((key, numbers.below(3)), if numbers.below(4) == 0 { -1 } else { 1 });
@@ -97,7 +98,7 @@ fn program(worker: &mut Worker, context: &Context) -> usize {
 }
 
 fn two_processes() {
-    // Two ports that nobody has; both are held until both are known.
+    // Two free ports; both listeners stay open until both ports are known.
     let listeners = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
     let hosts = listeners.each_ref().map(|listener| listener.local_addr().unwrap().to_string());
     drop(listeners);

@@ -1,4 +1,4 @@
-//! From the library's errors to Python's exceptions, in Python's words.
+//! Conversion of the library's errors to Python exceptions, in Python's terms.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use windrow_files::{Error, ErrorKind, Setting, Size};
 
 use crate::memory::Memory;
 
-/// What an argument stands for in messages.
+/// Returns the name of an argument for messages.
 pub(crate) fn argument(setting: Setting) -> String {
     let name = match setting {
         Setting::MemoryLimit => "memory",
@@ -18,13 +18,13 @@ pub(crate) fn argument(setting: Setting) -> String {
     format!("{name}=")
 }
 
-/// An exception of `windrow._errors`.
+/// Creates an exception of a class in `windrow._errors`.
 fn raised(py: Python<'_>, class: &str, message: &str) -> PyResult<Py<PyAny>> {
     let class = py.import("windrow._errors")?.getattr(class)?;
     Ok(class.call1((message,))?.unbind())
 }
 
-/// The caller asks for what cannot be.
+/// Creates an error for invalid arguments.
 pub(crate) fn usage(py: Python<'_>, message: &str) -> PyErr {
     match raised(py, "UsageError", message) {
         Ok(error) => PyErr::from_value(error.into_bound(py)),
@@ -32,7 +32,7 @@ pub(crate) fn usage(py: Python<'_>, message: &str) -> PyErr {
     }
 }
 
-/// An argument of another type.
+/// Creates an error for an argument of the wrong type.
 pub(crate) fn mistyped(name: &str, takes: &str, given: &Bound<'_, PyAny>) -> PyErr {
     match given.get_type().name() {
         Ok(kind) => PyTypeError::new_err(format!("{name}= takes {takes}, not {kind}")),
@@ -40,7 +40,7 @@ pub(crate) fn mistyped(name: &str, takes: &str, given: &Bound<'_, PyAny>) -> PyE
     }
 }
 
-/// What a job reports, as the exception of its kind; `memory` is what it was given.
+/// Converts a job's error to the exception of its kind; `memory` is the job's memory setting.
 pub(crate) fn exception(py: Python<'_>, error: &Error, memory: Option<&Memory>) -> PyErr {
     exception_of(py, error, memory).unwrap_or_else(|failed| failed)
 }
@@ -72,13 +72,13 @@ fn exception_of(py: Python<'_>, error: &Error, memory: Option<&Memory>) -> PyRes
     Ok(PyErr::from_value(exception))
 }
 
-/// The message in the words of this package.
+/// Words the message in the terms of this package.
 pub(crate) fn worded(error: &Error, memory: Option<&Memory>) -> String {
     let place = error.place();
     let (Some(floor), Some(limit), Some(memory)) = (place.floor, place.limit, memory) else {
         return error.worded(&argument);
     };
-    // The library counts the whole process, this package what a call adds to it.
+    // The library counts the whole process, this package only the growth of a call.
     let floor = Size(memory.grown(floor)).rounded_up();
     let limit = Size(memory.grown(limit));
     let whole = error.to_string();
@@ -92,5 +92,5 @@ pub(crate) fn worded(error: &Error, memory: Option<&Memory>) -> String {
     }
 }
 
-/// What stands behind a row in the library's words for one that was not known when the job was planned.
+/// The separator after a row in the library's message about a row that exceeds the plan.
 const ROW_NEEDS: &str = ", and with it the job needs";

@@ -1,4 +1,4 @@
-//! What Python calls an input: a path, a directory, a pattern, an Arrow object, or a list of these.
+//! Inputs of a Python call: a path, a directory, a pattern, an Arrow object, or a list of these.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use windrow_files::{ReadOptions, Source, expand_with};
 
 use crate::errors::{exception, mistyped, usage};
 
-/// What is passed as `inputs`, in order.
+/// The sources of the argument `inputs`, in order.
 pub(crate) struct Given {
     pub(crate) sources: Vec<Source>,
-    /// Whether it can be more than one, by what was passed.
+    /// True if the argument may stand for more than one source.
     pub(crate) is_many: bool,
 }
 
-/// Takes what is passed as `inputs`. Streams are taken, and nothing of them is read.
+/// Converts the argument `inputs`. Takes over streams without reading any rows.
 pub(crate) fn sources(inputs: &Bound<'_, PyAny>, read: &ReadOptions) -> PyResult<Given> {
     let py = inputs.py();
     if !inputs.is_instance_of::<PyList>() && !inputs.is_instance_of::<PyTuple>() {
@@ -46,10 +46,10 @@ fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>, read: &ReadOptions) -> 
     let path: PathBuf = input.extract().map_err(|_| mistyped("inputs", TAKES, input))?;
     let plain = vec![Source::File(path.clone())];
     let sources = match path.to_str() {
-        // Standard input is the command line's.
+        // Only the command line reads standard input.
         Some("-") => plain.clone(),
         _ => {
-            // Stores may be asked what they have.
+            // Expanding a pattern may list a store.
             let found = input.py().detach(|| expand_with([path], read));
             found.map_err(|error| exception(input.py(), &error, None))?
         }
@@ -57,7 +57,7 @@ fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>, read: &ReadOptions) -> 
     Ok(Given { is_many: sources != plain, sources })
 }
 
-/// An object that exports record batches.
+/// Converts an object that exports record batches.
 fn arrow(input: &Bound<'_, PyAny>, ordinal: Option<usize>) -> PyResult<Source> {
     let kind = input.get_type().name()?.to_string();
     let name = match ordinal {
@@ -67,36 +67,37 @@ fn arrow(input: &Bound<'_, PyAny>, ordinal: Option<usize>) -> PyResult<Source> {
     Ok(Source::reader(&name, pieces(input)?))
 }
 
-/// Whether an object exports record batches.
+/// Returns true if an object exports record batches.
 pub(crate) fn is_arrow(input: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(input.hasattr("__arrow_c_stream__")? || input.hasattr("__arrow_c_array__")?)
 }
 
-/// The record batches that an object exports.
+/// Returns the record batches that an object exports.
 pub(crate) fn pieces(input: &Bound<'_, PyAny>) -> PyResult<Pieces> {
     let batches = input.extract::<AnyRecordBatch>()?.into_reader()?;
-    // A relation of DuckDB's has a length, too, but makes its rows as they are asked for.
+    // DuckDB's relations have a length, too, but compute rows lazily.
     let module: String = input.get_type().getattr("__module__")?.extract().unwrap_or_default();
     let is_held =
         input.hasattr("__len__")? && !module.trim_start_matches('_').starts_with("duckdb");
     Ok(Pieces::new(batches, is_held))
 }
 
-/// Rows of a piece: enough that handing it to a thread costs nothing beside sorting it.
+/// Rows of a piece, so many that the hand-off to a thread is negligible beside sorting.
 const PIECE_ROWS: usize = 1 << 16;
-/// Rows of the first piece of what the caller holds.
+/// Rows of the first piece of an in-memory input.
 const FIRST_ROWS: usize = 1024;
 
-/// Record batches in pieces, since a thread takes one at a time, and a table has perhaps one of all rows.
+/// Record batches in pieces, since a thread takes one at a time and a table may be a single record
+/// batch.
 ///
-/// The library measures a reader by its first record batch, and plans for as much again. Of what the caller has in
-/// memory already nothing is made when it is read, so the first piece of that is a copy of a few rows; of what a
-/// producer makes it is the whole first record batch.
+/// The library estimates a reader's memory from the first record batch. Reading an in-memory input
+/// allocates nothing, so its first piece is a copy of a few rows. The first piece of a producer is
+/// the whole first record batch.
 pub(crate) struct Pieces {
     batches: Box<dyn RecordBatchReader + Send>,
     is_held: bool,
     begun: bool,
-    /// What is left of the record batch read last.
+    /// The unread part of the last record batch.
     rest: Option<RecordBatch>,
 }
 
@@ -119,7 +120,7 @@ impl Pieces {
         RecordBatch::try_new(first.schema(), columns).map(Some)
     }
 
-    /// The next rows of `rest`.
+    /// Returns the next rows of `rest`.
     fn piece(&mut self) -> Option<RecordBatch> {
         let rest = self.rest.take()?;
         let rows = rest.num_rows();
@@ -131,7 +132,7 @@ impl Pieces {
     }
 }
 
-/// Views without the bytes that none of them points to.
+/// Compacts views to the referenced bytes.
 fn without_the_rest(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Utf8View => Arc::new(column.as_string_view().gc()),

@@ -1,4 +1,4 @@
-//! Rows for a table, and keys of its rows: as Arrow has them, or as Python's values.
+//! Rows for a table, and keys of a table, as Arrow objects or Python values.
 //!
 //! ```text
 //! Arrow object --columns by name--> those of the table, in its order and types
@@ -18,11 +18,11 @@ use windrow_files::{Error, Result};
 use crate::errors::{mistyped, usage};
 use crate::inputs::{is_arrow, pieces};
 
-/// Record batches of a producer, or of one's own.
+/// Record batches of a producer, or a single record batch of key values.
 pub(crate) type Rows =
     Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>> + Send>;
 
-/// What is passed as keys, as record batches of the columns of the key or more.
+/// Converts an argument with keys to record batches with at least the key columns.
 pub(crate) fn keys(name: &str, given: &Bound<'_, PyAny>, key: &SchemaRef) -> PyResult<Rows> {
     if is_arrow(given)? {
         return Ok(Box::new(pieces(given)?));
@@ -38,7 +38,7 @@ pub(crate) fn keys(name: &str, given: &Bound<'_, PyAny>, key: &SchemaRef) -> PyR
     Ok(Box::new(std::iter::once(Ok(batch))))
 }
 
-/// What is passed as rows.
+/// Converts an argument with rows.
 pub(crate) fn rows(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Rows> {
     match is_arrow(given)? {
         true => Ok(Box::new(pieces(given)?)),
@@ -46,7 +46,7 @@ pub(crate) fn rows(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Rows> {
     }
 }
 
-/// Column `at` of keys that are Python's values.
+/// Builds column `at` of keys given as Python values.
 fn column(name: &str, keys: &[Bound<'_, PyAny>], key: &SchemaRef, at: usize) -> PyResult<ArrayRef> {
     let (width, field) = (key.fields().len(), key.field(at));
     let value = |given: &Bound<'_, PyAny>| -> PyResult<Option<Vec<u8>>> {
@@ -84,7 +84,7 @@ fn column(name: &str, keys: &[Bound<'_, PyAny>], key: &SchemaRef, at: usize) -> 
     made.map_err(wrong)
 }
 
-/// A cast that fails where a value has no equal.
+/// Casts values; fails on any value without an equivalent.
 fn strictly(
     values: &dyn arrow_array::Array,
     to: &DataType,
@@ -92,7 +92,7 @@ fn strictly(
     cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })
 }
 
-/// The columns of `schema` by their names, in the types that it has.
+/// Selects the columns of `schema` by name, cast to the schema's types.
 pub(crate) fn fitted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = schema.fields().iter().map(|field| {
         let Some(column) = batch.column_by_name(field.name()) else {
@@ -118,7 +118,8 @@ pub(crate) fn fitted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
         .map_err(|error| windrow::Error::from(error).into())
 }
 
-/// Whether a type has the same values as another one, or integers that are looked at one by one.
+/// Returns true if both types hold the same kind of values, or both are integers, whose values are
+/// checked by the cast.
 fn is_another_layout(from: &DataType, to: &DataType) -> bool {
     use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
     let class = |data_type: &DataType| match data_type {

@@ -6,12 +6,13 @@
 //!                                memory                 errors, reader --> Python
 //! ```
 //!
-//! Thin: arguments are converted, the library is called, and what it returns is converted back. No Python object is
-//! touched while a job runs but by the polling thread; inputs that Python produces take the interpreter themselves,
-//! and are therefore read only where this crate does not hold it.
+//! The crate is thin: it converts arguments, calls the library, and converts the results. While a
+//! job runs, only the polling thread touches Python objects. Inputs produced by Python attach to
+//! the interpreter themselves, and are therefore read only while this crate is detached.
 //!
-//! Left out: a host process is not this crate's. It sets no signal handler and no allocator option, starts no
-//! thread before a job, and prints nothing; but for the console script, whose process is the tool's.
+//! Left out: the crate does not own the host process. It sets no signal handler and no allocator
+//! option, starts no thread before a job, and prints nothing. The exception is the console script,
+//! whose process belongs to the tool.
 
 mod errors;
 mod inputs;

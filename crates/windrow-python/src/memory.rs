@@ -1,15 +1,16 @@
-//! How much memory a job may take in a process that is somebody else's.
+//! The memory limit of a job inside a host process.
 //!
 //! ```text
 //! limit of the process = resident when the call begins, of code as much as a job has of it at least
 //!                      + `memory` - code of this package that is yet to be loaded
 //!                      + what of that code is there when the inputs are open
 //! ```
-//! The last line makes up for a system that takes away code between two calls: what comes back while inputs are opened was
-//! subtracted as code to be loaded, and is resident when the library plans.
+//! The last line compensates for code that the system pages out between two calls. The second line
+//! subtracts such code as not loaded; opening the inputs loads the code again, and the library's
+//! plan counts it as resident.
 //!
-//! The library's limit is on the whole process, and counts what is resident when it plans. What is promised here is
-//! growth: nobody knows what else a process that has imported pandas does.
+//! The library limits the whole process, and counts resident memory when planning. This package
+//! promises a limit on growth, because the rest of a process that has imported pandas is unknown.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,32 +19,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use windrow_files::Limit;
 
-/// Of what is free, unless the caller says.
+/// Default share of free memory.
 const DEFAULT_PERCENT: f64 = 25.0;
-/// What a job has resident of code and constants at the most, by the library's own measure.
+/// Maximum resident code and constants of a job, by the library's own measure.
 const CODE: u64 = 13 << 20;
 
-/// What a call may add, measured when it begins, and when its inputs are open.
+/// The memory of a call, measured at its beginning and again once its inputs are open.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     /// The limit of the whole process.
     pub(crate) limit: Limit,
-    /// What of it is not the call's.
+    /// Bytes of the limit that belong to the host process.
     base: u64,
-    /// Mapped files that were resident, and code that was to be loaded.
+    /// Resident bytes of mapped files, and bytes of code not yet loaded.
     of_files: u64,
     to_load: u64,
-    /// What of that has been loaded.
+    /// Bytes of `to_load` that have been loaded since.
     loaded: Arc<AtomicU64>,
 }
 
 impl Memory {
-    /// Measures the process, and adds what is asked for.
+    /// Measures the process, and adds the requested memory.
     pub(crate) fn new(asked: Option<Limit>) -> Self {
-        // The library plans when what is free in the heap is given back. Were it there now, it would be taken for somebody else's,
-        // and the call could name a floor that the next one has not.
+        // The library plans after returning free heap blocks to the system. Without the same step
+        // here, the blocks would count as the host's memory, and the reported floor would not hold
+        // for the next call.
         windrow::give_back_free_blocks();
-        // The library counts code that is not resident, too: else the floor would move with what the system takes away.
+        // As in the library, code counts even if not resident; otherwise the floor would vary with
+        // paging.
         let [whole, of_files] = resident();
         let counted = whole + CODE.saturating_sub(of_files);
         let to_load = code_to_load().min(CODE);
@@ -59,10 +62,10 @@ impl Memory {
         Self { limit, base, of_files, to_load, loaded: Arc::default() }
     }
 
-    /// The limit of the process once the inputs are open: code that was loaded since is no longer to be loaded.
+    /// Returns the limit of the process once the inputs are open, when more code has been loaded.
     pub(crate) fn opened(&self) -> Limit {
         let [_, of_files] = resident();
-        // Of files that were fewer than the library counts, no more than it counts at least.
+        // Below `CODE` bytes, the library counts `CODE` anyway.
         let came = of_files.max(CODE).saturating_sub(self.of_files.max(CODE));
         let loaded = came.min(self.to_load);
         self.loaded.store(loaded, Ordering::Relaxed);
@@ -72,19 +75,19 @@ impl Memory {
         }
     }
 
-    /// What a limit of the process leaves to the call.
+    /// Converts a limit of the process to the growth allowed to the call.
     pub(crate) fn grown(&self, limit: u64) -> u64 {
         limit.saturating_sub(self.base + self.loaded.load(Ordering::Relaxed))
     }
 }
 
-/// The memory that this process has resident now, in bytes: of all, and of files that are mapped.
+/// Returns the resident bytes of the process: in total, and of mapped files.
 fn resident() -> [u64; 2] {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     ["VmRSS:", "RssFile:"].map(|field| kilobytes(&status, field).unwrap_or(0))
 }
 
-/// Bytes of this package's own code that are mapped, and not resident yet.
+/// Returns the bytes of this package's code that are mapped but not resident.
 fn code_to_load() -> u64 {
     let maps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mut ours = false;
@@ -101,7 +104,7 @@ fn code_to_load() -> u64 {
     bytes
 }
 
-/// Bytes that can still be taken: what the tightest cgroup leaves, or the machine.
+/// Returns the available bytes: the least of all cgroups and the machine.
 fn free() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = kilobytes(&machine, "MemAvailable:").unwrap_or(0);
@@ -109,7 +112,8 @@ fn free() -> u64 {
     left_by_cgroups(&groups, Path::new("/sys/fs/cgroup")).map_or(machine, |left| left.min(machine))
 }
 
-/// The least that a group on the way to the root leaves. The page cache of files that nobody has open is free.
+/// Returns the least available bytes of all cgroups up to the root. Inactive page cache counts as
+/// available.
 fn left_by_cgroups(groups: &str, root: &Path) -> Option<u64> {
     const VERSION_2: [&str; 2] = ["memory.max", "memory.current"];
     const VERSION_1: [&str; 2] = ["memory.limit_in_bytes", "memory.usage_in_bytes"];

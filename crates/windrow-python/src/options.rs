@@ -1,4 +1,4 @@
-//! From keyword arguments to what the library is told.
+//! Conversion of keyword arguments to the library's options.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -54,7 +54,7 @@ impl From<&Column> for windrow_files::SortColumn {
     }
 }
 
-/// Keyword arguments; those that are `None` are not given.
+/// Keyword arguments; `None` means not given.
 pub(crate) struct Arguments<'py> {
     given: Bound<'py, PyDict>,
     known: RefCell<HashSet<&'static str>>,
@@ -70,7 +70,7 @@ impl<'py> Arguments<'py> {
         self.given.py()
     }
 
-    /// Refuses what nobody asked for.
+    /// Rejects unknown arguments.
     pub(crate) fn finish(&self, verb: &str) -> PyResult<()> {
         for name in self.given.keys() {
             let name: String = name.extract()?;
@@ -98,7 +98,7 @@ impl<'py> Arguments<'py> {
         self.any(name)?.map(text).transpose()
     }
 
-    /// Words and what they mean: as text, or a dict.
+    /// Returns a mapping of words as text, given as text or a dict.
     pub(crate) fn words(&self, name: &'static str) -> PyResult<Option<String>> {
         let Some(value) = self.any(name)? else { return Ok(None) };
         let Ok(pairs) = value.cast::<PyDict>() else { return self.text(name) };
@@ -120,7 +120,7 @@ impl<'py> Arguments<'py> {
         Ok(self.flag(name)?.unwrap_or(false))
     }
 
-    /// A value that the library reads from text.
+    /// Parses a value with the library's parser.
     pub(crate) fn parsed<T: FromStr<Err: Display>>(
         &self,
         name: &'static str,
@@ -132,7 +132,7 @@ impl<'py> Arguments<'py> {
         text.parse().map_err(|error: T::Err| usage(self.py(), &format!("{name}= {error}")))
     }
 
-    /// A number of bytes, or what people write for it.
+    /// Returns a number of bytes, given as an integer or text with a unit.
     fn size(&self, name: &'static str) -> PyResult<Option<u64>> {
         let Some(value) = self.any(name)? else { return Ok(None) };
         if let Some(bytes) = whole(&value) {
@@ -143,7 +143,7 @@ impl<'py> Arguments<'py> {
         Ok(Some(self.parse::<Size>(name, &text)?.0))
     }
 
-    /// What `memory` asks for.
+    /// Returns the argument `memory`.
     pub(crate) fn memory(&self) -> PyResult<Option<Limit>> {
         let Some(value) = self.any("memory")? else { return Ok(None) };
         if let Some(bytes) = whole(&value) {
@@ -154,7 +154,7 @@ impl<'py> Arguments<'py> {
         self.parse("memory", &text).map(Some)
     }
 
-    /// One value, or those of a list.
+    /// Returns a single value or the elements of a list.
     pub(crate) fn list(&self, name: &'static str) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let Some(value) = self.any(name)? else { return Ok(Vec::new()) };
         match value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
@@ -163,7 +163,7 @@ impl<'py> Arguments<'py> {
         }
     }
 
-    /// Columns of an order, as text, by [`col`], or a list of these.
+    /// Returns the columns of an order, given as text, by [`col`], or as a list of these.
     pub(crate) fn columns(&self, name: &'static str) -> PyResult<Vec<windrow_files::SortColumn>> {
         let mut columns = Vec::new();
         for part in self.list(name)? {
@@ -188,25 +188,26 @@ impl<'py> Arguments<'py> {
         }
     }
 
-    /// The key of a table.
+    /// Returns the key of a table.
     pub(crate) fn key(&self) -> PyResult<Vec<windrow_files::SortColumn>> {
         self.required("key")?;
         self.columns("key")
     }
 
-    /// What `check` asks for.
+    /// Returns the arguments of `check`.
     pub(crate) fn checked(&self) -> PyResult<CheckSpec> {
         let spec = CheckSpec::by(self.by()?).unique(self.is_set("unique")?);
         Ok(spec.float_order(self.float_order()?))
     }
 
-    /// Which floats are equal, and where they stand.
+    /// Returns the equality and order of floats.
     pub(crate) fn float_order(&self) -> PyResult<FloatOrder> {
         let orders = [("total", FloatOrder::Total), ("sql", FloatOrder::Sql)];
         Ok(self.one_of("float_order", orders)?.unwrap_or_default())
     }
 
-    /// Columns that say which change is the latest, and what their text stands for.
+    /// Returns the columns that define the latest change, and the interpretation of text in these
+    /// columns.
     pub(crate) fn order_by(&self) -> PyResult<OrderBy> {
         let mut order = OrderBy::default();
         for part in self.list("order_by")? {
@@ -225,7 +226,7 @@ impl<'py> Arguments<'py> {
         Ok(order)
     }
 
-    /// A number of rows.
+    /// Returns a number of rows.
     pub(crate) fn rows(&self, name: &'static str) -> PyResult<Option<u64>> {
         let rows = |value: Bound<'py, PyAny>| {
             whole(&value)
@@ -234,7 +235,7 @@ impl<'py> Arguments<'py> {
         self.any(name)?.map(rows).transpose()
     }
 
-    /// Names of columns: a list has one in each part, text has them separated by commas.
+    /// Returns names of columns. A list has one name per element; text separates names with commas.
     pub(crate) fn select(&self) -> PyResult<Option<Vec<String>>> {
         let Some(value) = self.any("select")? else { return Ok(None) };
         if let Ok(text) = value.cast::<PyString>() {
@@ -245,7 +246,7 @@ impl<'py> Arguments<'py> {
         Ok(Some(names.map_err(|_| mistyped("select", "names of columns", &value))?))
     }
 
-    /// Where the output goes, if anywhere.
+    /// Returns the output path, if given.
     pub(crate) fn output(&self) -> PyResult<Option<PathBuf>> {
         let path = |value: Bound<'py, PyAny>| -> PyResult<PathBuf> {
             let path = value.extract::<PathBuf>();
@@ -254,7 +255,7 @@ impl<'py> Arguments<'py> {
         self.any("output")?.map(path).transpose()
     }
 
-    /// How inputs are read.
+    /// Returns the options for reading inputs.
     pub(crate) fn read(&self) -> PyResult<ReadOptions> {
         let mut read = ReadOptions::default().csv(self.csv()?);
         read.charset = self.parsed("charset")?;
@@ -270,7 +271,7 @@ impl<'py> Arguments<'py> {
         Ok(read.union_by_name(self.is_set("union_by_name")?))
     }
 
-    /// How CSV is written down.
+    /// Returns the CSV dialect.
     fn csv(&self) -> PyResult<CsvOptions> {
         let mut csv = CsvOptions::default();
         if let Some(delimiter) = self.character("csv_delimiter", None)? {
@@ -301,7 +302,7 @@ impl<'py> Arguments<'py> {
         Ok(csv.has_header(self.flag("csv_header")?.unwrap_or(true)))
     }
 
-    /// A character, unless it is the word for none.
+    /// Returns a character, or `None` for the word `none`.
     fn character(&self, name: &'static str, none: Option<&str>) -> PyResult<Option<char>> {
         let Some(text) = self.text(name)?.filter(|text| Some(&**text) != none) else {
             return Ok(None);
@@ -313,7 +314,7 @@ impl<'py> Arguments<'py> {
         }
     }
 
-    /// The columns of a table: those of an Arrow schema as they are, or as text or a dict has them.
+    /// Returns the columns of a table: an Arrow schema as is, or types given as text or a dict.
     pub(crate) fn table_schema(&self, value: &Bound<'py, PyAny>) -> PyResult<SchemaRef> {
         match value.hasattr("__arrow_c_schema__")? {
             true => Ok(value.extract::<PySchema>()?.into_inner()),
@@ -321,13 +322,13 @@ impl<'py> Arguments<'py> {
         }
     }
 
-    /// How stores are reached.
+    /// Returns the options of object stores.
     fn stores(&self, options: &Bound<'py, PyAny>) -> PyResult<Stores> {
         let pairs = options.cast::<PyDict>();
         let pairs =
             pairs.map_err(|_| mistyped("store_options", "a dict of names and text", options))?;
         let pairs = pairs.iter().map(|(key, value)| {
-            // As they are written in the environment.
+            // Booleans are spelled as in environment variables.
             let value = match value.extract::<bool>() {
                 Ok(flag) => flag.to_string(),
                 Err(_) => shown(&value)?,
@@ -337,7 +338,7 @@ impl<'py> Arguments<'py> {
         self.ok(Stores::with_options(pairs.collect::<PyResult<Vec<_>>>()?))
     }
 
-    /// Types of columns of text, as text, a dict, or an Arrow schema.
+    /// Returns column types for text formats, given as text, a dict, or an Arrow schema.
     fn schema(&self, name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<SchemaRef> {
         if value.hasattr("__arrow_c_schema__")? {
             let schema = value.extract::<PySchema>()?.into_inner();
@@ -357,7 +358,7 @@ impl<'py> Arguments<'py> {
         self.ok(parse_schema(&text))
     }
 
-    /// How the output is written.
+    /// Returns the options for writing the output.
     pub(crate) fn write(&self) -> PyResult<WriteOptions> {
         let mut write = WriteOptions::default();
         write.format = self.parsed("output_format")?;
@@ -375,7 +376,7 @@ impl<'py> Arguments<'py> {
         Ok(write.checksums(self.flag("checksums")?.unwrap_or(true)))
     }
 
-    /// What the job may take, but for memory.
+    /// Returns the limits of the job, except for memory.
     pub(crate) fn limits(&self) -> PyResult<Limits> {
         let mut limits = Limits::default();
         if let Some(value) = self.any("threads")? {
@@ -422,15 +423,15 @@ impl<'py> Arguments<'py> {
     }
 }
 
-/// More than any machine has cores: a mistake.
+/// Upper limit of threads; more than any machine has cores, so a larger number is a mistake.
 const MOST_THREADS: usize = 4096;
 
-/// A whole number that is no truth value.
+/// Returns a non-negative integer; rejects booleans.
 fn whole(value: &Bound<'_, PyAny>) -> Option<u64> {
     if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
 }
 
-/// A value of a column, as text.
+/// Returns a column value as text.
 pub(crate) fn shown(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.str()?.extract()
 }

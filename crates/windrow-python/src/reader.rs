@@ -1,4 +1,4 @@
-//! Rows on their way out: a reader that is read once, its record batches, and their schema.
+//! Output rows: a single-pass reader, its record batches, and their schema.
 //!
 //! ```text
 //! job, table --> Shared <-- Reader: next, stats, close       (attached: detaches to lock)
@@ -30,9 +30,9 @@ use crate::verbs::json;
 pub(crate) struct Reader {
     shared: Arc<Shared>,
     schema: SchemaRef,
-    /// Whether it was handed over as a stream.
+    /// True once exported as a stream.
     handed: AtomicBool,
-    /// Whether rows were taken one batch at a time.
+    /// True once a record batch was taken by iteration.
     begun: AtomicBool,
 }
 
@@ -41,7 +41,7 @@ struct Shared {
     memory: Memory,
 }
 
-/// Where rows come from.
+/// The source of the rows.
 enum Rows {
     Job(Box<Batches>),
     Table(Box<Scanned>),
@@ -57,7 +57,7 @@ impl Rows {
         }
     }
 
-    /// The figures of a job.
+    /// Returns the figures of a job.
     fn stats(&self) -> Option<Stats> {
         match self {
             Self::Job(batches) => Some(batches.stats()),
@@ -68,12 +68,13 @@ impl Rows {
 
 enum State {
     Open(Rows),
-    /// At the end, after an error, or closed before: the figures until then.
+    /// At the end or after an error, with the final figures. `Closed`: closed earlier, with the
+    /// figures so far.
     Ended(Option<Stats>),
     Closed(Option<Stats>),
 }
 
-/// Why there is no next record batch.
+/// The reason for a missing record batch.
 enum Failed {
     Job(Error),
     Here(&'static str),
@@ -91,7 +92,7 @@ impl Shared {
             State::Ended(_) => return None,
             State::Closed(_) => return Some(Err(Failed::Here("the Reader was closed"))),
         };
-        // A panic must not pass the frames of another language.
+        // A panic must not unwind through foreign frames.
         let next = match catch_unwind(AssertUnwindSafe(|| rows.next())) {
             Ok(None) => None,
             Ok(Some(Ok(batch))) => return Some(Ok(batch)),
@@ -123,7 +124,7 @@ impl Reader {
         Self::of(Rows::Job(Box::new(batches)), schema, memory)
     }
 
-    /// The rows of a table.
+    /// Creates a reader of a table's rows.
     pub(crate) fn of_table(rows: Scanned, schema: SchemaRef, memory: Memory) -> Self {
         Self::of(Rows::Table(Box::new(rows)), schema, memory)
     }
@@ -206,7 +207,7 @@ impl Reader {
     }
 }
 
-/// A record batch as a stream has it; errors are text there.
+/// Converts a record batch for a stream, where errors are text.
 fn exported(
     next: Result<arrow_array::RecordBatch, Failed>,
     shared: &Shared,
@@ -216,7 +217,7 @@ fn exported(
         Err(Failed::Job(error)) => worded(&error, Some(&shared.memory)),
         Err(Failed::Here(message)) => message.to_owned(),
     };
-    // A C string ends at its first zero.
+    // A C string ends at its first NUL.
     Err(ArrowError::ExternalError(text.replace('\0', "\\0").into()))
 }
 

@@ -1,9 +1,10 @@
-//! What a call wants of its inputs, by its name and its arguments.
+//! Specifications of calls, from a verb and its arguments.
 //!
 //! ```text
 //! verb, Arguments --of--> Spec --job--> windrow_files::Job
 //! ```
-//! Arguments that exclude each other are refused here; what depends on the inputs is left to the library.
+//! Mutually exclusive arguments are rejected here; the library checks arguments that depend on the
+//! inputs.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -18,7 +19,7 @@ use windrow_files::{
 use crate::errors::usage;
 use crate::options::{Arguments, shown};
 
-/// What is wanted of inputs.
+/// The specification of a call.
 pub(crate) enum Spec {
     Sort(SortSpec),
     Compact(CompactSpec),
@@ -29,11 +30,11 @@ pub(crate) enum Spec {
     Partition(PartitionSpec),
 }
 
-/// Rows that `head` gives unless told otherwise.
+/// Default number of rows of `head`.
 const HEAD: u64 = 10;
 
 impl Spec {
-    /// What the arguments of the call `verb` say.
+    /// Builds the specification of `verb` from its arguments.
     pub(crate) fn of(verb: &str, arguments: &Arguments<'_>) -> PyResult<Self> {
         match verb {
             "sort" => {
@@ -57,7 +58,7 @@ impl Spec {
         }
     }
 
-    /// How inputs are read for it.
+    /// Adapts the read options to the specification.
     pub(crate) fn reading(&self, read: ReadOptions) -> ReadOptions {
         match self {
             Self::Compact(spec) => spec.reading(read),
@@ -65,8 +66,8 @@ impl Spec {
         }
     }
 
-    /// The same where the output is CSV, too: columns that are not compared stay as they are. Where columns are selected,
-    /// others do not count.
+    /// Adapts the read options to the output. For CSV output, uncompared columns stay text as in
+    /// the input. Only selected columns matter.
     pub(crate) fn carrying(
         &self,
         read: ReadOptions,
@@ -91,7 +92,7 @@ impl Spec {
         read.carried_as_text(compared, format)
     }
 
-    /// Bound to the schema of inputs.
+    /// Binds the specification to the schema of `inputs`.
     pub(crate) fn job(&self, inputs: Inputs) -> Result<Job> {
         match self {
             Self::Sort(spec) => Job::sort(inputs, spec),
@@ -199,7 +200,7 @@ fn partition(arguments: &Arguments<'_>) -> PyResult<PartitionSpec> {
     Ok(spec)
 }
 
-/// Where a range starts: a value, or a tuple with one for each column.
+/// Formats the start of a range: a value, or a tuple with a value for each column.
 fn splitter(at: &Bound<'_, PyAny>) -> PyResult<String> {
     let quoted = |text: String| match text.contains([',', '"']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

@@ -1,10 +1,10 @@
-//! The keyed table of the engine: one that lives in Python's process as long as Python wants it to.
+//! The engine's keyed table as a Python object, alive as long as the object.
 //!
 //! ```text
 //! upsert, delete: a Task, batch by batch --lock--> windrow::Table <--lock-- get, scan
 //! ```
-//! It is locked for one record batch at a time, and never while a producer is asked for rows: that may be
-//! Python's, and ask the table something.
+//! The lock is held for one record batch at a time, and never while a producer is read: a Python
+//! producer may query the same table.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,9 +24,9 @@ use crate::options::Arguments;
 use crate::reader::{Reader, RecordBatch as Batch, Schema};
 use crate::task::Task;
 
-/// Rows that a scan hands over at a time.
+/// Rows of a scan's record batch.
 const SCAN_ROWS: usize = 8192;
-/// What a table takes beside its rows, at the least: buffers of a merge, and rows on their way.
+/// Minimum bytes of a table besides its rows: merge buffers and rows being converted.
 const BESIDE: u64 = 24 << 20;
 
 /// Rows with a key.
@@ -34,13 +34,13 @@ const BESIDE: u64 = 24 << 20;
 pub(crate) struct Table {
     shared: Arc<Shared>,
     schema: SchemaRef,
-    /// The columns of the key, in its order.
+    /// The key columns, in the key's order.
     key: SchemaRef,
     memory: Memory,
 }
 
 struct Shared {
-    /// `None` once it is closed.
+    /// `None` once closed.
     table: Mutex<Option<(windrow::Table, Pool)>>,
 }
 
@@ -54,7 +54,7 @@ impl Shared {
         Ok(asked.transpose()?)
     }
 
-    /// Has each record batch change the table; the time of the last change.
+    /// Applies `change` for each record batch; returns the time of the last change.
     fn change(
         &self,
         rows: Rows,
@@ -77,7 +77,7 @@ impl Shared {
 }
 
 impl Table {
-    /// Asks the table something that takes a moment.
+    /// Runs a short query on the table.
     fn ask<T: Send>(
         &self,
         py: Python<'_>,
@@ -100,7 +100,7 @@ impl Table {
         open(task.run(py, move || shared.change(rows, &schema, &cancel, change))?)
     }
 
-    /// What is passed as keys, as one record batch of the columns of the key.
+    /// Converts an argument with keys to one record batch of the key columns.
     fn keys(&self, name: &str, given: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         let (rows, key) = (keys::keys(name, given, &self.key)?, Arc::clone(&self.key));
         let read = move || {

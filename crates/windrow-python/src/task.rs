@@ -1,4 +1,4 @@
-//! One job on a thread of its own, while the caller's thread looks out for signals and tells how far it is.
+//! Runs a job on its own thread, while the caller's thread checks signals and reports progress.
 //!
 //! ```text
 //! caller   detach: wait POLL -> check_signals -> progress -> detach: wait POLL -> ... -> result
@@ -6,8 +6,9 @@
 //! worker   work() ------------------------------------------------------------------> done
 //! ```
 //!
-//! Python handles signals in its main thread only, and only when that is attached. A worker that waits for a
-//! producer of the caller's does not see the request; it is left to end by itself, with nothing on disk.
+//! Python handles signals only in its main thread, and only while attached. A worker waiting for
+//! the caller's producer does not notice cancellation; such a worker is abandoned, with nothing
+//! left on disk.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,24 +24,24 @@ use windrow_files::{Cancel, Error, Moment, Phase, Progress, Result};
 use crate::errors::exception;
 use crate::memory::Memory;
 
-/// How long a signal waits at the most.
+/// Maximum delay of a signal.
 const POLL: Duration = Duration::from_millis(50);
-/// How long a cancelled job is waited for: longer than it works on one record batch.
+/// Time to wait for a cancelled job: longer than its work on one record batch.
 const GRACE: Duration = Duration::from_millis(120);
-/// Progress is told five times a second.
+/// Progress is reported five times a second.
 const TOLD_EVERY: Duration = Duration::from_millis(200);
 
-/// What a call has in hand while its job runs.
+/// The state of a call while its job runs.
 pub(crate) struct Task {
     pub(crate) cancel: Cancel,
     pub(crate) watch: Arc<Watch>,
-    /// Called with the parts of a moment.
+    /// The Python callback for progress.
     progress: Option<Py<PyAny>>,
-    /// The memory that was asked for, for messages.
+    /// The requested memory, for messages.
     memory: Option<Memory>,
 }
 
-/// What a worker sends: a result, or what it panicked with.
+/// The message of a worker: a result, or a panic.
 type Done<T> = thread::Result<Result<T>>;
 
 impl Task {
@@ -48,7 +49,7 @@ impl Task {
         Self { cancel: Cancel::new(), watch: Arc::default(), progress, memory }
     }
 
-    /// Does `work` on a thread of its own, and waits for it without the interpreter.
+    /// Runs `work` on a new thread, and waits detached from the interpreter.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -57,7 +58,7 @@ impl Task {
         quiet_caught_panics();
         let (send, done) = sync_channel(1);
         let work = move || {
-            // If nobody waits any more, what was made is dropped here.
+            // Without a receiver, the result is dropped here.
             let _unheard = send.send(catch_unwind(AssertUnwindSafe(work)));
         };
         thread::Builder::new()
@@ -87,7 +88,7 @@ impl Task {
         }
     }
 
-    /// Ends the job, and drops what it made.
+    /// Cancels the job, and drops its result.
     fn end<T: Send>(&self, py: Python<'_>, done: Receiver<Done<T>>, got: Option<Done<T>>) {
         self.cancel.cancel();
         py.detach(move || {
@@ -113,7 +114,7 @@ impl Task {
         }
     }
 
-    /// Calls who watches.
+    /// Calls the progress callback.
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
         match (&self.progress, self.watch.last()) {
             (Some(progress), Some(Seen { phase, rows, total, spilled })) => {
@@ -124,7 +125,7 @@ impl Task {
     }
 }
 
-/// Waits for a worker; hands the channel back, which only one thread may have.
+/// Waits for a worker. Takes and returns the channel, because a receiver cannot be shared.
 fn wait<T>(done: Receiver<Done<T>>, time: Duration) -> (Receiver<Done<T>>, Option<Done<T>>) {
     let got = match done.recv_timeout(time) {
         Ok(got) => Some(got),
@@ -134,11 +135,11 @@ fn wait<T>(done: Receiver<Done<T>>, time: Duration) -> (Receiver<Done<T>>, Optio
     (done, got)
 }
 
-/// The last moment of a job that was seen.
+/// The last observed progress of a job.
 #[derive(Default)]
 pub(crate) struct Watch {
     seen: Mutex<Option<Seen>>,
-    /// Whether bytes spilled are those of a moment since the last was wanted: to ask for them takes more locks.
+    /// False if the spilled bytes are to be updated; reading the number takes more locks.
     fresh: AtomicBool,
 }
 
@@ -151,13 +152,14 @@ struct Seen {
 }
 
 impl Watch {
-    /// The last moment, and asks for another one.
+    /// Returns the last progress, and requests fresh spilled bytes.
     fn last(&self) -> Option<Seen> {
         self.fresh.store(false, Ordering::Relaxed);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a moment. Threads come in any order: of one phase the later moment has more rows.
+    /// Records a moment. Threads report in any order; within a phase, the largest number of rows is
+    /// the latest.
     fn take(&self, moment: &Moment<'_>, spilled: Option<u64>) {
         let phase = match moment.phase {
             Phase::Read => "read",
@@ -183,7 +185,7 @@ impl Progress for Watch {
     }
 }
 
-/// Keeps panics that become errors of an input from being printed as well. Other panics are printed as before.
+/// Silences the panic message of panics that become input errors. All others are printed as before.
 fn quiet_caught_panics() {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {

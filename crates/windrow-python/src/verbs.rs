@@ -1,4 +1,5 @@
-//! The calls: arguments are taken while attached, all else is done on the thread of a [`Task`].
+//! The calls: arguments are converted while attached; everything else runs on the thread of a
+//! [`Task`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,10 +21,10 @@ use crate::reader::Reader;
 use crate::spec::Spec;
 use crate::task::Task;
 
-/// All that a job is told, but for who watches it.
+/// The parameters of a job, except for its progress callback.
 struct Call {
     sources: Vec<Source>,
-    /// The new side, where there are two.
+    /// The new side of a diff.
     new: Option<Vec<Source>>,
     spec: Spec,
     read: ReadOptions,
@@ -46,7 +47,8 @@ impl Call {
         if output.is_none() && matches!(spec, Spec::Partition(_)) {
             return Err(usage(py, "output= is missing: partitions are files of a directory"));
         }
-        // What a producer makes to be read at all is the producer's.
+        // Sources come before the measurement of memory: allocations of a producer count as the
+        // host's.
         let (sources, new) = match &spec {
             Spec::Diff(_) => {
                 let (old, new): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
@@ -71,13 +73,13 @@ impl Call {
         Ok(job.cancelled_by(&task.cancel).watched_by(Arc::clone(&task.watch) as _))
     }
 
-    /// The limits of the job, whose inputs are open.
+    /// Returns the job's limits; its inputs must be open.
     fn limits(&self) -> Limits {
         self.limits.clone().memory(self.memory.opened())
     }
 }
 
-/// The parts of a [`Task`] that a worker has.
+/// The worker's parts of a [`Task`].
 struct Watched {
     cancel: windrow_files::Cancel,
     watch: Arc<crate::task::Watch>,
@@ -131,7 +133,7 @@ pub(crate) fn explain(
     let watched = Watched::from(&task);
     let reads = call.output.is_none();
     if reads {
-        // What a record batch takes on its way out is what the message of a stream takes.
+        // An output record batch takes as much memory as a message of an Arrow stream.
         call.write = WriteOptions::default().format(Format::ArrowStream).row_group_bytes(2 << 20);
         call.limits = call.limits.threads(1);
     }
@@ -234,12 +236,12 @@ pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>) {
     py.detach(|| windrow_cli::main(arguments))
 }
 
-/// An object as JSON.
+/// Serializes a value as JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Figures, as an object of Python's.
+/// Converts JSON figures to a Python `Stats` object.
 pub(crate) fn stats(py: Python<'_>, figures: &str) -> PyResult<Py<PyAny>> {
     let figures = py.import("json")?.call_method1("loads", (figures,))?;
     let class = py.import("windrow._results")?.getattr("Stats")?;

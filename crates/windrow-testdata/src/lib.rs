@@ -1,4 +1,4 @@
-//! Files made from a seed: the same seed writes the same bytes.
+//! Generated files: the same seed writes the same bytes.
 //!
 //! [`log`] writes the large synthetic change log of the benches and of `scripts/check-memory`; [`orders`] writes the small
 //! change log of a shop in `examples/data`. Both are change logs: a key's first event is an
@@ -11,10 +11,10 @@ pub mod rng;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The error of a generator: its text is all that a caller needs.
+/// Errors of a generator are for display only.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What was written, for the last line of the command.
+/// Totals for the last line of the command's output.
 pub struct Summary {
     file: PathBuf,
     rows: u64,
@@ -64,7 +64,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// What an event does to its key.
+/// The effect of an event on its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Op {
     Insert,

@@ -1,11 +1,11 @@
 //! The synthetic change log: `id, lsn, op, payload, amount, ts`, about 105 bytes a row in Arrow.
 //!
-//! Events are made in the order of their sequence number, in blocks; some stretches of a block
-//! are then shuffled, as deliveries are. The only state that grows with the keys is one bit
-//! each (alive or not), so that memory is constant for all purposes.
+//! Events are generated in sequence order, in blocks; some stretches of a block are then shuffled,
+//! like real deliveries. Only one bit per key (alive or not) grows with the number of keys, so
+//! memory is constant for all purposes.
 //!
-//! The file is written as most files are found: plain encoding, dictionary on `op` alone,
-//! zstd level 1, 122,880-row groups, 1 MB pages.
+//! The file has a typical Parquet layout: plain encoding, dictionary on `op` only, zstd level 1,
+//! row groups of 122,880 rows, 1 MB pages.
 
 use std::fs::File;
 use std::path::Path;
@@ -29,11 +29,11 @@ const BLOCK: usize = 12_288;
 const ROW_GROUP: usize = 122_880;
 const PAGE_BYTES: usize = 1 << 20;
 
-/// The text of payloads is drawn from this many words, so that it compresses as prose does.
+/// Number of words in payloads; a limited vocabulary compresses like prose.
 const WORDS: usize = 10_000;
 /// Word ranks are a uniform number to this power: the higher, the more a few words recur.
 const RANK_POWER: i32 = 2;
-/// Shares, in percent, that make the log look like a table's life.
+/// Percentages that make the log resemble the life of a table.
 const DELETES: u64 = 8;
 const NULL_AMOUNTS: u64 = 3;
 const NULL_PAYLOADS: u64 = 1;
@@ -83,7 +83,7 @@ struct History {
     rng: Rng,
     rows_left: u64,
     keys: u64,
-    /// Keys `0..born` have had an event. A key's `id` is its place in a permutation.
+    /// Keys `0..born` have had an event. A key's `id` is its index in a permutation.
     born: u64,
     alive: Vec<u64>,
     live: u64,
@@ -108,7 +108,7 @@ impl History {
         }
     }
 
-    /// Replaces the block by the next one; false at the end.
+    /// Replaces the block by the next one; returns false at the end.
     fn fill(&mut self, block: &mut Vec<Event>) -> bool {
         block.clear();
         while block.len() < BLOCK && self.rows_left > 0 {
@@ -119,7 +119,7 @@ impl History {
     }
 
     fn event(&mut self) -> Event {
-        // A new key with just the probability that has all of them born by the last row.
+        // With this probability of a new key, all keys are born by the last row.
         let fresh = self.born == 0 || self.rng.below(self.rows_left) < self.keys - self.born;
         let key = if fresh {
             self.born += 1;
@@ -155,7 +155,7 @@ impl History {
     }
 }
 
-/// A step that visits every residue of `keys` once, in an order that looks random.
+/// Returns a stride that visits every residue of `keys` once, in a random-looking order.
 fn coprime_stride(keys: u64) -> u64 {
     fn gcd(a: u64, b: u64) -> u64 {
         if b == 0 { a } else { gcd(b, a % b) }
@@ -165,7 +165,7 @@ fn coprime_stride(keys: u64) -> u64 {
     (start.max(1)..).find(|&stride| gcd(stride, keys) == 1).unwrap_or(1)
 }
 
-/// Payloads and amounts: what a row carries beside its place in the log.
+/// Payloads and amounts: the columns besides key, sequence number and time.
 struct Text {
     rng: Rng,
     words: Vec<String>,

@@ -1,13 +1,13 @@
-//! A shop's change log: TPC-H orders, inserted, updated, deleted, brought back.
+//! A shop's change log: TPC-H orders, inserted, updated, deleted, reinserted.
 //!
 //! ```text
 //! order -> its events, each at a time -> all events by time, numbered (lsn)
 //!       -> shuffled within windows -> some delivered twice -> file
 //! ```
 //!
-//! An order that is updated starts open (O) and goes to P and F, its price changing on the way
-//! to the one that TPC-H gives it; the others keep the status of TPC-H. A delete carries the
-//! row as it was. Rows, keys and texts are TPC-H's; times after the order date are ours.
+//! An updated order starts open (O) and continues with P and F, while its price changes to TPC-H's.
+//! Orders without updates keep the status of TPC-H. A delete carries the last row. Rows, keys and
+//! texts are TPC-H's; times after the order date are generated here.
 
 use std::fs::File;
 use std::path::Path;
@@ -30,7 +30,7 @@ use crate::{Op, Result, Summary};
 /// Events are out of place by less than this many rows.
 const WINDOW: usize = 512;
 const BATCH: usize = 8192;
-/// Small enough for a small file to have several.
+/// Small, so that a small file has several row groups.
 const ROW_GROUP: usize = 16_384;
 
 /// Shares of the orders, in percent.
@@ -43,7 +43,7 @@ const DUPLICATED: u64 = 1;
 
 const DAY: i64 = 86_400_000_000;
 
-/// One change, before and after it has its sequence number.
+/// A change. `lsn` is 0 until numbered.
 #[derive(Clone)]
 struct Event<'a> {
     order: &'a Order<'a>,
@@ -88,7 +88,7 @@ pub fn write(file: &Path, scale: f64, seed: u64) -> Result<Summary> {
     Ok(summary)
 }
 
-/// Appends the events of one order's life; returns what the last one did.
+/// Appends the events of one order; returns `Op::Delete` only if the last event is a delete.
 fn live<'a>(order: &'a Order<'a>, rng: &mut Rng, events: &mut Vec<Event<'a>>) -> Op {
     let updates = if rng.percent(UPDATED) { rng.between(1, 3) } else { 0 };
     let mut event = Event {
@@ -128,13 +128,12 @@ fn live<'a>(order: &'a Order<'a>, rng: &mut Rng, events: &mut Vec<Event<'a>>) ->
     Op::Insert
 }
 
-/// A time span of up to `days`, never zero: the events of an order have an order.
+/// Returns a time span of up to `days`, never zero, so that an order's events have distinct times.
 fn later(rng: &mut Rng, days: i64) -> i64 {
     1 + rng.below((days * DAY) as u64) as i64
 }
 
-/// Puts the events in the order of their time and gives each its place in the log. Places have
-/// gaps, as byte positions do.
+/// Sorts the events by time and assigns log positions. Positions have gaps, like byte offsets.
 fn number(events: &mut [Event<'_>], rng: &mut Rng) {
     events.sort_by_key(|event| event.at);
     let mut lsn = 26_000_000;
@@ -144,7 +143,7 @@ fn number(events: &mut [Event<'_>], rng: &mut Rng) {
     }
 }
 
-/// The events in the order in which they arrive, some of them a second time, a little later.
+/// Returns the events in order of arrival, some with a duplicate a little later.
 fn deliver<'a>(mut events: Vec<Event<'a>>, rng: &mut Rng) -> Vec<Event<'a>> {
     for window in events.chunks_mut(WINDOW) {
         if rng.percent(60) {

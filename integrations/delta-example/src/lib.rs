@@ -5,8 +5,8 @@
 //!                                                  |
 //!                  the session's rules put WindrowSortExec here, in the session's memory pool
 //! ```
-//! delta-rs plans and runs this sort in the session that it is given, so nothing of delta-rs is replaced: the rule is one
-//! more of the session's.
+//! delta-rs plans and runs this sort in a session of the caller, so delta-rs needs no changes: the
+//! session has one additional rule.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use deltalake_core::operations::optimize::{Metrics, OptimizeType};
 use deltalake_core::{DeltaResult, DeltaTable};
 use windrow_datafusion::WithWindrow;
 
-/// The session that delta-rs would make for itself, with Windrow's rule behind its own and memory of `pool`.
+/// Creates delta-rs's default session with the memory of `pool`, and appends Windrow's rule.
 ///
 /// # Errors
-/// What making temporary directories reports.
+/// The error of creating temporary directories.
 pub fn session(pool: Arc<dyn MemoryPool>) -> DeltaResult<SessionState> {
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
     let stock = DeltaSessionContext::with_runtime_env(runtime).state();
@@ -31,7 +31,7 @@ pub fn session(pool: Arc<dyn MemoryPool>) -> DeltaResult<SessionState> {
 /// Rewrites `table` in the Z-order of `columns`, in `session`.
 ///
 /// # Errors
-/// What delta-rs reports: columns that are not there, another writer, memory or disks that do not suffice.
+/// The error of delta-rs: missing columns, a concurrent writer, insufficient memory or disk space.
 pub async fn z_order(
     table: DeltaTable,
     columns: Vec<String>,

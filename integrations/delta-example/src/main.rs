@@ -8,7 +8,7 @@ use deltalake_core::datafusion::execution::memory_pool::FairSpillPool;
 use deltalake_core::{ensure_table_uri, open_table};
 use windrow_delta_example::{session, z_order};
 
-/// Memory of the sorts in MiB, unless it is given.
+/// Default memory of the sort in MiB.
 const MEMORY: usize = 256;
 
 #[tokio::main]

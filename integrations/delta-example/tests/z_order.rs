@@ -1,5 +1,6 @@
-//! The same table Z-ordered twice: by delta-rs in a session of its own, and in one with Windrow's rule and less memory
-//! than the table has. The operator ran, the rows are those of before, and they lie in the same order.
+//! Z-orders the same table twice: in delta-rs's own session, and in a session with Windrow's rule
+//! and less memory than the table. Checks that Windrow's operator ran, and that both results have
+//! the same rows in the same order.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,11 +19,11 @@ use deltalake_core::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilde
 use deltalake_core::{DeltaTable, ensure_table_uri};
 use windrow_delta_example::{session, z_order};
 
-/// Rows of the table, in so many files; each pair of `x` and `y` is there once, so that their Z-order is one.
+/// Rows and files of the table. Each pair of `x` and `y` occurs once, so the Z-order is unique.
 const ROWS: i64 = 40_000;
 const FILES: i64 = 8;
 const WIDTH: i64 = 200;
-/// Memory of the sort, of which the rows with their keys take more.
+/// Memory of the sort; the rows with their keys exceed it.
 const POOL: usize = 6 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,12 +72,12 @@ async fn opened(directory: &Path) -> DeltaTable {
     DeltaTable::try_from_url(url).await.expect("a table")
 }
 
-/// A table whose rows are in no order, a commit a file.
+/// Writes a table with shuffled rows, one commit per file.
 async fn written(directory: &Path) -> DeltaTable {
     std::fs::create_dir_all(directory).expect("a directory");
     let mut table = opened(directory).await;
     for file in 0..FILES {
-        // 7919 is prime: all places come, each once.
+        // 7919 is prime, so all places occur exactly once.
         let of_file = (0..ROWS).filter(|row| row % FILES == file);
         let places: Vec<i64> = of_file.map(|row| row * 7919 % ROWS).collect();
         let text = places.iter().map(|place| format!("what was at {place}: {}", "-".repeat(90)));
@@ -90,7 +91,7 @@ async fn written(directory: &Path) -> DeltaTable {
     table
 }
 
-/// The rows of the files of `table`, as they lie there, by the number in the names of the files.
+/// Reads the rows of the files of `table` in order; file names are numbered.
 fn rows(table: &DeltaTable) -> RecordBatch {
     let mut files: Vec<String> = table.get_file_uris().expect("files").collect();
     files.sort_unstable();
@@ -109,7 +110,7 @@ fn lines(rows: &RecordBatch) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// A pool with a limit that remembers who was there.
+/// A limited pool that records the names of its consumers.
 #[derive(Debug)]
 struct Registering {
     pool: FairSpillPool,

@@ -4,8 +4,9 @@
 //! scheduler: plans and cuts stages, stock operators only
 //!     stage --wire--> executor: WindrowEngine --rewrite below the shuffle writer--> the stage as it runs
 //! ```
-//! Planners cut a plan where they know its operators by type, and send what they know. So a stage is rewritten where it
-//! runs: nothing of Windrow's is sent, and executors with the engine and without work on one query.
+//! Planners cut a plan by operator types, and serialize only known operators. So each executor
+//! rewrites a stage just before running. No operator of Windrow's is sent, and executors with and
+//! without the engine can share a query.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -38,16 +39,19 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::prelude::SessionConfig;
 use windrow_datafusion::{WindrowConfig, rewrite};
 
-/// An execution engine that runs stages with Windrow's operators: sorts, and the latest row of each key.
+/// An execution engine that runs stages with Windrow's operators: sorts, and the latest row of each
+/// key.
 ///
-/// Merges of sorted partitions stay as they are: writers of shuffles look for them to know how many partitions come out.
+/// Merges of sorted partitions are not replaced, because shuffle writers read the number of output
+/// partitions from them.
 pub struct WindrowEngine {
     inner: Arc<dyn ExecutionEngine>,
     config: WindrowConfig,
 }
 
 impl WindrowEngine {
-    /// An engine that hands rewritten stages to `inner`, by `config` where a session has no settings of Windrow's.
+    /// Creates an engine that passes rewritten stages to `inner`. `config` applies to sessions
+    /// without settings of Windrow.
     pub fn new(inner: Arc<dyn ExecutionEngine>, config: WindrowConfig) -> Self {
         Self { inner, config }
     }
@@ -92,8 +96,8 @@ impl ExecutionEngine for WindrowEngine {
     }
 }
 
-/// A stage, rewritten below its root, which writes it out. One that samples its rows stays: samples are looked for below
-/// operators that Ballista knows.
+/// Rewrites a stage below its root, the shuffle writer. Stages with row sampling stay unchanged:
+/// Ballista looks for samples below its own operators.
 fn stage(root: Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Arc<dyn ExecutionPlan>> {
     if root.exists(|node| Ok(node.is::<RuntimeStatsExec>()))? {
         return Ok(root);
@@ -103,7 +107,7 @@ fn stage(root: Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Arc<dyn
     replace_children_if_necessary(root, children)
 }
 
-/// The example in the README, which is tested with those of the documentation.
+/// The example in the README, tested with the examples of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,8 +1,9 @@
-//! A scheduler and two executors, each a process of its own: the latest row of each key of a change log is that which
-//! one process finds; both executors ran stages with Windrow's operators, each within its limit; and an executor that
-//! is killed is made up for by the other.
+//! A scheduler and two executors, each a separate process: the latest rows of a change log equal
+//! the result of a single process, both executors run stages with Windrow's operators, each within
+//! its limit, and one executor takes over when the other is killed.
 //!
-//! The test starts itself as these processes: `scheduler PORT`, `executor SCHEDULER PORT GRPC DIRECTORY`.
+//! The test starts itself as these processes: `scheduler PORT`, `executor SCHEDULER PORT GRPC
+//! DIRECTORY`.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -23,13 +24,13 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use windrow_ballista::WindrowEngine;
 
-/// Rows of the log, and keys in it.
+/// Rows and distinct keys of the log.
 const ROWS: u64 = 400_000;
 const KEYS: u64 = 60_000;
-/// Bytes of memory of an executor, which has one core: of its operators, and of all beyond what it has at rest.
+/// Bytes of memory of a single-core executor: of its operators, and of all growth since idle.
 const POOL: u64 = 16 << 20;
 const GROWTH: u64 = 96 << 20;
-/// How long anything may take.
+/// Timeout of any step.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 const LATEST: &str = "SELECT id, lsn, amount, note FROM \
@@ -93,7 +94,7 @@ async fn executor(scheduler_port: u16, port: u16, grpc_port: u16, directory: &st
     start_executor_process(Arc::new(config)).await.expect("an executor");
 }
 
-/// Writes down what runs.
+/// Records the stages that run.
 struct Telling {
     engine: WindrowEngine,
     stages: PathBuf,
@@ -120,7 +121,7 @@ impl ExecutionEngine for Telling {
     }
 }
 
-/// A process that ends with the test.
+/// A process that is killed when dropped.
 struct Process(Child);
 
 impl Process {
@@ -130,7 +131,7 @@ impl Process {
         Self(child.expect("a process"))
     }
 
-    /// Bytes that it has had in memory at the most, or has now.
+    /// Returns a memory figure of the process in bytes: its peak or its current size.
     fn memory(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()));
         let status = status.expect("a process that runs");
@@ -139,7 +140,7 @@ impl Process {
             << 10
     }
 
-    /// Waits until it listens.
+    /// Waits until the process listens at `port`.
     fn listening(self, port: u16) -> Self {
         let begun = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
@@ -152,13 +153,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Ports that nobody listened at a moment ago.
+/// Returns currently unused ports.
 fn ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
     listeners.each_ref().map(|listener| listener.local_addr().expect("an address").port())
@@ -212,7 +213,7 @@ async fn latest_of_each_key(kill: bool) {
     drop(scheduler);
 }
 
-/// The answer, as text.
+/// Runs the query, and returns the rows as text.
 async fn rows(context: &SessionContext, log: &Path) -> String {
     let log = log.to_str().expect("text");
     context.register_parquet("log", log, ParquetReadOptions::default()).await.expect("a table");
@@ -221,7 +222,7 @@ async fn rows(context: &SessionContext, log: &Path) -> String {
     pretty_format_batches(&batches).expect("rows").to_string()
 }
 
-/// A change log in four files.
+/// Writes a change log of four files.
 async fn write_log(directory: &Path) {
     let context = SessionContext::new();
     for part in 0..4 {

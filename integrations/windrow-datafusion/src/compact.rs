@@ -3,8 +3,8 @@
 //! ```text
 //! files --windrow-files: read, sort, compact--> record batches, one at a time, to the query
 //! ```
-//! The job reads the files by itself, as the command line tool does, in as much memory as the pool grants when the
-//! first rows are asked for: that is reserved until the last of them.
+//! The job reads the files itself, as the command line tool does. When the query polls the first
+//! rows, the job reserves all the memory that the pool grants, until the last row.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ use crate::error::datafusion_error;
 use crate::memory::reserved;
 use crate::run::blocking;
 
-/// The table function `windrow_compact(files, key, order [, op [, preset]])`: the rows that a change log leaves, sorted
-/// by key. `files` is a path, a pattern or a directory; `key` and `order` are columns as on the command line,
-/// `id,name:desc`; `op` is the column that says what a change does; `preset` is the format of the log by name, and
-/// `generic` unless given.
+/// The table function `windrow_compact(files, key, order [, op [, preset]])`: the compacted rows of
+/// a change log, sorted by key. `files` is a path, a pattern or a directory. `key` and `order` are
+/// columns as on the command line, `id,name:desc`. `op` is the column with the kind of change.
+/// `preset` is the name of the log's format, by default `generic`.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -46,7 +46,7 @@ use crate::run::blocking;
 pub struct WindrowCompact;
 
 impl WindrowCompact {
-    /// What it is registered as.
+    /// The name of the function in SQL.
     pub const NAME: &str = "windrow_compact";
 }
 
@@ -124,7 +124,7 @@ impl PartitionStream for Log {
     }
 }
 
-/// The rows of `log`, in memory and on disks of `context`.
+/// Starts the job, and returns the rows of `log`.
 async fn opened(
     log: Log,
     context: Arc<TaskContext>,
@@ -146,14 +146,14 @@ async fn opened(
     }))
 }
 
-/// A job that is read, and what goes with it.
+/// A running job, with its reservation and its cancellation.
 struct Reading {
     batches: Batches,
     _reservation: MemoryReservation,
     _cancel: Cancelling,
 }
 
-/// Cancels its job when nobody waits for it any more.
+/// Cancels the job when dropped.
 struct Cancelling(Cancel);
 
 impl Drop for Cancelling {
@@ -162,7 +162,7 @@ impl Drop for Cancelling {
     }
 }
 
-/// What a job may take: what the process has resident already, and all that the pool grants.
+/// Returns the limits of a job: resident memory of the process plus the pool's grant.
 fn limits(context: &TaskContext) -> Result<(Limits, MemoryReservation)> {
     let (reservation, granted) = reserved(context, WindrowCompact::NAME)?;
     let memory = match granted {
@@ -175,7 +175,7 @@ fn limits(context: &TaskContext) -> Result<(Limits, MemoryReservation)> {
     Ok((disks.into_iter().fold(limits, Limits::temp_dir), reservation))
 }
 
-/// Bytes of the process that are in memory now.
+/// Returns the resident bytes of the process.
 fn resident() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

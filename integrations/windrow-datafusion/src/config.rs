@@ -1,4 +1,4 @@
-//! What is replaced: settings of a session, which SQL can change by `SET windrow.sort = false`.
+//! Settings of a session, which SQL can change with `SET windrow.sort = false`.
 
 use datafusion::common::extensions_options;
 use datafusion::config::ConfigExtension;

@@ -1,10 +1,11 @@
-//! Errors of the engine as DataFusion's.
+//! Conversion of the engine's errors to DataFusion's, and back.
 
 use arrow_schema::ArrowError;
 use datafusion::error::DataFusionError;
 use windrow::Error;
 
-/// An error of the engine by its kind: one of space is one of resources, one of Arrow or of an input is itself.
+/// Converts an error of the engine. Lack of disk space becomes `ResourcesExhausted`; Arrow's errors
+/// and errors of inputs keep their kind.
 pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
     match error {
         Error::Arrow(ArrowError::ExternalError(error)) => match error.downcast() {
@@ -21,7 +22,7 @@ pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
     }
 }
 
-/// The other way, for inputs that the engine reads: [`datafusion_error`] gives it back as it was.
+/// Wraps an error of an input that the engine reads. [`datafusion_error`] unwraps the original.
 pub(crate) fn engine_error(error: DataFusionError) -> Error {
     Error::Arrow(ArrowError::ExternalError(Box::new(error)))
 }

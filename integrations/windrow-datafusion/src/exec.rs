@@ -1,4 +1,4 @@
-//! The operator, as DataFusion's plans see it.
+//! The physical operator in DataFusion's plans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,40 +30,41 @@ use futures::StreamExt;
 use crate::run::{Run, RunMetrics};
 use crate::shape::Shape;
 
-/// What becomes of the rows.
+/// The operation on the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// All of them are sorted.
+    /// Sorts all rows.
     Sort,
-    /// Of those that are equal in the first `key` expressions of the order, only the first in that order stays.
+    /// Sorts, and keeps the first row of each value of the first `key` expressions.
     Latest {
         /// Number of expressions.
         key: usize,
     },
-    /// Partitions that are in that order are merged into one.
+    /// Merges sorted partitions into one.
     Merge,
 }
 
-/// Sorts what its input yields, in the memory of the task's pool and on the task's disks. Each partition by itself, or
-/// all of them into one, each taken in by a task of its own; then they share one budget and one merge.
+/// Sorts its input in the memory of the task's pool and on the task's disks. Either each partition
+/// is sorted by itself, or all partitions become one: a task per partition pushes the rows, and all
+/// tasks share one budget and one merge.
 ///
-/// Equal rows come in the order of their partitions, and of the rows there.
+/// The sort is stable: equal rows keep the order of partitions, and of rows within a partition.
 #[derive(Debug)]
 pub struct WindrowExec {
     work: Work,
     input: Arc<dyn ExecutionPlan>,
     order: LexOrdering,
-    /// All partitions of the input become one.
+    /// True if all partitions of the input become one.
     gathers: bool,
     fetch: Option<usize>,
-    /// What comes out, if that is not all columns as they are.
+    /// Output columns, if different from the input's.
     projected: Option<Projected>,
     shape: Arc<Shape>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Columns that come out, over those of the input, and what is known of them.
+/// Output columns as expressions over the input, and the plan's properties.
 #[derive(Clone, Debug)]
 pub(crate) struct Projected {
     pub(crate) columns: Vec<Arc<dyn PhysicalExpr>>,
@@ -71,10 +72,10 @@ pub(crate) struct Projected {
 }
 
 impl WindrowExec {
-    /// An operator that does `work` to each partition of `input`.
+    /// Creates an operator that applies `work` to each partition of `input`.
     ///
     /// # Errors
-    /// `NotImplemented` where the engine has no order for a type, or the input no end.
+    /// `NotImplemented` for types without an order in the engine, and for unbounded inputs.
     pub fn try_new(work: Work, order: LexOrdering, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = input.schema();
         let column = |(place, field): (usize, &Arc<arrow_schema::Field>)| {
@@ -86,7 +87,7 @@ impl WindrowExec {
         Ok(Self { gathers, ..Self::with(work, order, input, columns, properties)? })
     }
 
-    /// The same, with other columns.
+    /// Creates an operator with other output columns.
     ///
     /// # Errors
     /// As [`WindrowExec::try_new`].
@@ -130,10 +131,10 @@ impl WindrowExec {
         })
     }
 
-    /// The same, and all partitions of the input become one.
+    /// Makes the operator gather all partitions of the input into one.
     ///
     /// # Errors
-    /// What DataFusion reports of the order.
+    /// DataFusion's error, if the order is invalid.
     pub fn gathering(mut self) -> Result<Self> {
         self.gathers = true;
         if self.projected.is_none() {
@@ -142,39 +143,39 @@ impl WindrowExec {
         Ok(self)
     }
 
-    /// The same, and only the first `fetch` rows of each partition come out.
+    /// Limits each output partition to the first `fetch` rows.
     #[must_use]
     pub fn fetching(mut self, fetch: Option<usize>) -> Self {
         self.fetch = fetch;
         self
     }
 
-    /// What becomes of the rows.
+    /// Returns the operation on the rows.
     pub fn work(&self) -> Work {
         self.work
     }
 
-    /// What they are sorted by.
+    /// Returns the sort order.
     pub fn order(&self) -> &LexOrdering {
         &self.order
     }
 
-    /// Whether all partitions of the input become one.
+    /// Returns true if all partitions of the input become one.
     pub fn gathers(&self) -> bool {
         self.gathers
     }
 
-    /// Whether other columns come out than those of the input.
+    /// Returns true if the output columns differ from the input's.
     pub(crate) fn is_projected(&self) -> bool {
         self.projected.is_some()
     }
 
-    /// Where the rows come from.
+    /// Returns the input.
     pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
 
-    /// The same, over another input.
+    /// Creates the same operator over another input.
     fn over(&self, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let new = match self.projected.clone() {
             None => Self::try_new(self.work, self.order.clone(), input)?,
@@ -185,7 +186,7 @@ impl WindrowExec {
     }
 }
 
-/// Those of what comes out of `input` sorted by `order`.
+/// Returns the plan properties of `input` after `work` by `order`.
 fn properties(
     work: Work,
     input: &Arc<dyn ExecutionPlan>,

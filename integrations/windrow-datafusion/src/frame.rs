@@ -1,13 +1,13 @@
-//! Data frames: the latest row of each key.
+//! A method of data frames: the latest row of each key.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, SortExpr};
 use datafusion::prelude::DataFrame;
 
-/// What data frames can do more.
+/// Additional methods of data frames.
 pub trait WindrowFrame: Sized {
-    /// Of the rows of each value of `key`, the last one in the order of `order`; as `DISTINCT ON`, which is bounded in a
-    /// session with Windrow.
+    /// Returns the last row of each value of `key`, in the order of `order`. Equivalent to
+    /// `DISTINCT ON`; memory is bounded in a session with Windrow.
     ///
     /// ```
     /// use datafusion::prelude::{col, dataframe};
@@ -22,7 +22,7 @@ pub trait WindrowFrame: Sized {
     /// ```
     ///
     /// # Errors
-    /// What DataFusion reports of the expressions.
+    /// DataFusion's error, if an expression is invalid.
     fn latest(self, key: Vec<Expr>, order: Vec<SortExpr>) -> Result<Self>;
 }
 

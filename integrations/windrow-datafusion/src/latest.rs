@@ -1,4 +1,4 @@
-//! Plans that keep one row of each key: the first in some order.
+//! Plans that keep the first row of each key in some order.
 //!
 //! ```text
 //! row_number() OVER (PARTITION BY key ORDER BY order) = 1     filter over window over sort
@@ -6,11 +6,14 @@
 //! SELECT DISTINCT ON (key) .. ORDER BY key, order             first_value(..) GROUP BY key
 //! first_value(x ORDER BY order), last_value(..) GROUP BY key  an aggregate, or a partial one and its end
 //! ```
-//! Below a filter the sort is replaced. Its window then sees one row a key, which is the first of its key: it becomes a
-//! column of ones, and a filter that asks for nothing else goes. Where rows are spread by key below that sort, in one
-//! process, they are spread behind it: one row a key.
-//! An aggregate is replaced as a whole. Sorting finds groups by bytes, where an aggregate compares values: keys of
-//! floats are left to it, and so are lists and structs in the order, which it compares without the nulls in them.
+//! Below a filter, the sort is replaced. The window above then sees one row per key, always with
+//! number 1, so a column of ones replaces the window, and the filter is dropped if it has no other
+//! condition. If, within one process, the sort's input is repartitioned by key, the repartitioning
+//! moves above the new operator, to carry one row per key.
+//!
+//! An aggregate is replaced as a whole. A sort groups by bytes, an aggregate by value. So the
+//! aggregate stays if the key has floats or nested values, and also if the order has lists or
+//! structs, which the aggregate compares without their nulls.
 
 use std::sync::Arc;
 
@@ -39,8 +42,8 @@ use datafusion::scalar::ScalarValue;
 
 use crate::exec::{Projected, WindrowExec, Work};
 
-/// What stands for `node`, whose inputs are rewritten, if it is one of these plans.
-/// With `fuse` rows are spread over partitions behind it.
+/// Returns the replacement of `node`, whose inputs are rewritten already, or `None` if no pattern
+/// matches. With `fuse`, a repartitioning moves above the new operator.
 pub(crate) fn replacement(
     node: &Arc<dyn ExecutionPlan>,
     fuse: bool,
@@ -60,7 +63,7 @@ pub(crate) fn replacement(
     Ok(None)
 }
 
-/// For a heap of each key.
+/// Replaces a top-k heap per key with k = 1.
 fn topmost(top: &PartitionedTopKExec, fuse: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if top.fetch() != 1 || !matches!(top.fn_kind(), WindowFnKind::RowNumber) {
         return Ok(None);
@@ -75,8 +78,9 @@ fn topmost(top: &PartitionedTopKExec, fuse: bool) -> Result<Option<Arc<dyn Execu
     spread_behind(new, fuse).map(Some)
 }
 
-/// `latest`, and with `fuse` before its rows are spread over partitions by their keys, if they are: fewer rows are, and
-/// those of one partition stay in order. Rows of one partition are spread to be sorted side by side.
+/// Returns `latest`. With `fuse`, moves a repartitioning by key above the operator: fewer rows are
+/// repartitioned, and each partition stays in order. A repartitioning of a single partition stays,
+/// as it makes the sort parallel.
 fn spread_behind(latest: WindrowExec, fuse: bool) -> Result<Arc<dyn ExecutionPlan>> {
     let spread = latest.input().downcast_ref::<RepartitionExec>();
     let Some(spread) = spread.filter(|spread| fuse && spreads_by_key(spread, &latest)) else {
@@ -88,7 +92,7 @@ fn spread_behind(latest: WindrowExec, fuse: bool) -> Result<Arc<dyn ExecutionPla
     Ok(Arc::new(RepartitionExec::try_new(Arc::new(gathered), partitioning)?))
 }
 
-/// True if `spread` brings all rows of a key of `latest` together, which finds the latest of each partition.
+/// Returns true if `spread` brings all rows of a key of `latest` together.
 fn spreads_by_key(spread: &RepartitionExec, latest: &WindrowExec) -> bool {
     let (Partitioning::Hash(by, _), Work::Latest { key }) = (spread.partitioning(), latest.work())
     else {
@@ -100,7 +104,7 @@ fn spreads_by_key(spread: &RepartitionExec, latest: &WindrowExec) -> bool {
         && by.iter().all(|by| keys.iter().any(|key| &key.expr == by))
 }
 
-/// For a filter of row numbers.
+/// Replaces the input of a filter on row numbers.
 fn filtered(
     node: &Arc<dyn ExecutionPlan>,
     filter: &FilterExec,
@@ -123,7 +127,7 @@ fn filtered(
     Ok(None)
 }
 
-/// The columns of `plan` at these places.
+/// Projects `plan` to the columns at `columns`.
 fn projected(plan: &Arc<dyn ExecutionPlan>, columns: &[usize]) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = plan.schema();
     let columns = columns.iter().map(|&place| column(&schema, place));
@@ -135,7 +139,7 @@ fn column(schema: &Schema, place: usize) -> ProjectionExpr {
     ProjectionExpr::new(Arc::new(Column::new(name, place)), name.clone())
 }
 
-/// The column that `predicate` wants to be 1, if it is a row number.
+/// Returns the column that `predicate` restricts to row number 1: by `= 1`, `<= 1` or `< 2`.
 fn first_of(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     let binary = predicate.downcast_ref::<BinaryExpr>()?;
     let sides = [(binary.left(), binary.right(), *binary.op())]
@@ -154,7 +158,7 @@ fn first_of(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     None
 }
 
-/// `plan` with one row of each key, if its column at `place` numbers the rows of each key.
+/// Reduces `plan` to one row of each key, if column `place` holds row numbers within keys.
 fn numbered(
     plan: &Arc<dyn ExecutionPlan>,
     place: usize,
@@ -188,7 +192,7 @@ fn numbered(
     }
 }
 
-/// True if the rows of `window` are those of an operator that keeps one of each of its keys.
+/// Returns true if the input of `window` has one row for each of the window's keys.
 fn sees_one_row_a_key(window: &BoundedWindowAggExec) -> bool {
     let input = window.input();
     let spread = input.downcast_ref::<RepartitionExec>();
@@ -206,7 +210,8 @@ fn sees_one_row_a_key(window: &BoundedWindowAggExec) -> bool {
         && keys.iter().all(|key| by.contains(&key.expr))
 }
 
-/// `rows`, each the only one of its key, with the number that `window` gives them: 1.
+/// Appends the column of `window` to `rows` as a literal 1; each row must be the only one of its
+/// key.
 fn ones(
     window: &BoundedWindowAggExec,
     rows: &Arc<dyn ExecutionPlan>,
@@ -227,7 +232,7 @@ fn is_row_number(window: &Arc<dyn WindowExpr>) -> bool {
     function.is_some_and(|function| function.fun().name() == "row_number")
 }
 
-/// The first row of each key that `number` numbers, for the sort that it needs.
+/// Returns the operator for the first row of each key of `number`, in place of the sort below.
 fn first_rows(number: &Arc<dyn WindowExpr>, sort: &Arc<dyn ExecutionPlan>) -> Option<WindrowExec> {
     let (order, input, gathers) = if let Some(sort) = sort.downcast_ref::<SortExec>() {
         if sort.fetch().is_some() {
@@ -243,13 +248,13 @@ fn first_rows(number: &Arc<dyn WindowExpr>, sort: &Arc<dyn ExecutionPlan>) -> Op
     };
     let (keys, then) = (number.partition_by(), number.order_by());
     let key = order.iter().take_while(|by| keys.contains(&by.expr)).count();
-    // As in the sort, an expression counts where it stands first.
+    // As in the sort, only the first occurrence of an expression counts.
     let new = |(place, by): (usize, &PhysicalSortExpr)| {
         !keys.contains(&by.expr) && !then[..place].iter().any(|before| before.expr.eq(&by.expr))
     };
     let then = then.iter().enumerate().filter(|by| new(*by)).map(|(_, by)| by).collect::<Vec<_>>();
     let rest = &order[key..];
-    // A key that the sort leaves out has one value, or so it was found; it is not looked into here.
+    // The sort may omit a key with a constant value; this case is not replaced.
     let all = keys.iter().all(|key| order.iter().any(|by| &by.expr == key));
     if key == 0 || !all || then.len() > rest.len() || then.iter().zip(rest).any(|(a, b)| *a != b) {
         return None;
@@ -258,7 +263,8 @@ fn first_rows(number: &Arc<dyn WindowExpr>, sort: &Arc<dyn ExecutionPlan>) -> Op
     if gathers { new.gathering().ok() } else { Some(new) }
 }
 
-/// For first and last values of each key. With `fuse` all partitions become one, which is spread behind that.
+/// Replaces an aggregate of first and last values. With `fuse`, all partitions become one, which is
+/// repartitioned afterwards.
 fn aggregated(aggregate: &AggregateExec, fuse: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let below = aggregate.input();
     let mut spreads = false;
@@ -309,14 +315,14 @@ fn aggregated(aggregate: &AggregateExec, fuse: bool) -> Result<Option<Arc<dyn Ex
     }))
 }
 
-/// The first stage of an aggregate, if `plan` is that.
+/// Returns the first stage of an aggregate, if `plan` is one.
 fn partial(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
     let partial = plan.downcast_ref::<AggregateExec>()?;
     matches!(partial.mode(), AggregateMode::Partial).then_some(partial)
 }
 
-/// The order in which the first row of each group has all values of `aggregate`, which `source` takes in, and how many
-/// of its expressions are the group's.
+/// Returns an order in which the first row of each group has all values of `aggregate`, and the
+/// number of group expressions in front. `source` is the stage that reads the input.
 fn group_order(aggregate: &AggregateExec, source: &AggregateExec) -> Option<(LexOrdering, usize)> {
     let groups = source.group_expr();
     let plain = groups.is_single()
@@ -346,7 +352,7 @@ fn group_order(aggregate: &AggregateExec, source: &AggregateExec) -> Option<(Lex
     Some((LexOrdering::new(keys.into_iter().chain(then))?, key))
 }
 
-/// The order whose first row has the value, if it is that of one row.
+/// Returns the order in which the first row has the value, if the value comes from a single row.
 fn first_by(value: &AggregateFunctionExpr) -> Option<Vec<PhysicalSortExpr>> {
     if value.is_distinct() || value.ignore_nulls() || value.expressions().len() != 1 {
         return None;
@@ -365,7 +371,7 @@ fn reversed(mut by: PhysicalSortExpr) -> PhysicalSortExpr {
     by
 }
 
-/// True if two values of the type may be equal and have other bytes.
+/// Returns true if equal values of the type may differ in bytes.
 fn holds_floats(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => holds_floats(values),

@@ -1,5 +1,5 @@
-//! Windrow inside DataFusion: sorts, merges and the latest row of each key, in the memory that the query engine's
-//! pool grants, and on its disks beyond that.
+//! Windrow inside DataFusion: sorts, merges and the latest row of each key, in memory granted by
+//! the query engine's pool, and on its disks beyond.
 //!
 //! ```text
 //! SQL, DataFrame --> DataFusion's optimizer --> rewrite --> plan with WindrowExec in place of some stock operators
@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! What an operator cannot do, it does not replace: types that have no order in the engine, inputs without an end,
-//! sorts that are there already, `LIMIT`s that fit in memory.
+//! An unsupported operator is not replaced: types without an order in the engine, unbounded inputs,
+//! sorts of sorted inputs, and `LIMIT`s that fit in memory.
 
 #[cfg(feature = "compact")]
 mod compact;
@@ -49,7 +49,7 @@ pub use frame::WindrowFrame;
 pub use pool::WindrowMemoryPool;
 pub use rule::{WindrowRule, WithWindrow, rewrite, rewrite_above};
 
-/// The example in the README, which is tested with those of the documentation.
+/// The example in the README, tested with the examples of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,14 +1,15 @@
-//! The memory and the disk of a task, as the engine takes them.
+//! Memory and disk of a task, for the engine.
 //!
 //! ```text
 //! MemoryPool --reservation--> Budget --> chunks
 //!                        \--> aside: what is no chunk
 //! DiskManager --directories, bytes left--> temporary files
 //! ```
-//! In a pool with a limit every chunk is granted by it before it is used, and given back as it goes. What a sort takes
-//! beside its chunks - code, arrays to encode and to order in, record batches on their way out - is set aside in the
-//! same reservation, and the budget is less by it. A pool without a limit hears how much is held after every step. Who
-//! sorts is registered when the first rows are asked for: pools divide their memory among those who are registered.
+//! A pool with a limit grants every chunk before its use; the reservation shrinks when a chunk is
+//! freed. A sort also needs memory outside of chunks: code, arrays for encoding and sorting, and
+//! output record batches. The same reservation sets this memory aside, and the budget is reduced
+//! accordingly. A pool without a limit is informed of the used bytes after every step. A sort
+//! registers at the first poll, because pools divide their memory among registered consumers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,33 +25,35 @@ use windrow::{Budget, Codec, Memory, Pool, PoolOptions};
 use crate::error::datafusion_error;
 use crate::pool::{Adopted, WindrowMemoryPool};
 
-/// What is planned with, in bytes, where a pool does not say what its limit is.
+/// Bytes assumed for a pool of unknown limit.
 const UNKNOWN_LIMIT: usize = 1 << 30;
-/// Whatever a pool says, chunks are planned for so many bytes.
+/// Minimum number of bytes planned for chunks, whatever the pool grants.
 const LEAST_LIMIT: usize = 4 << 20;
-/// What is taken beside chunks by code that a scan does not run, and by those who encode and order rows.
+/// Bytes set aside for code that a scan does not run, and for encoding and sorting of rows.
 const WORKING: usize = 16 << 20;
-/// Of a small limit it is no more than this part.
+/// Divisor of the limit that caps `WORKING`.
 const WORKING_PART: usize = 4;
-/// The part of it, one of so many, that is there still when rows come out: code, and what heaps keep.
+/// Divisor of the set-aside bytes for the part still in use during output: code, and memory kept by
+/// heaps.
 const LASTING_PART: usize = 2;
 
 /// Memory and disk for one sort.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pool: Pool,
-    /// Where the memory pool has a limit: what is no chunk.
+    /// Bytes outside of chunks, if the memory pool has a limit.
     aside: Option<Aside>,
-    /// Where the memory pool has no limit: what it is told.
+    /// The reservation to report to, if the memory pool has no limit.
     told: Option<Mutex<MemoryReservation>>,
-    /// In a pool of Windrow's: what makes batches give way to others.
+    /// Registration in a pool of Windrow's, which can spill sorted batches for other operators.
     adopted: Option<Adopted>,
-    /// Its temporary directories go with it.
+    /// Owner of the temporary directories.
     _runtime: Arc<RuntimeEnv>,
 }
 
 impl Workspace {
-    /// One of `sharers` of the same operator in the pool of `context`; `name` is what it is called there.
+    /// Opens the workspace of one of `sharers` partitions in the pool of `context`. `name` is the
+    /// consumer's name.
     pub(crate) fn open(context: &TaskContext, name: String, sharers: usize) -> Result<Self> {
         let options = options(context)?;
         let memory = context.memory_pool();
@@ -81,11 +84,11 @@ impl Workspace {
         Ok(Self { pool, aside, told: None, adopted: None, _runtime: runtime })
     }
 
-    /// From now on rows come out, as record batches of `bytes` bytes: leaves those to what is no chunk, and what lasts of
-    /// the work before. Chunks leave memory for it.
+    /// Prepares for output in record batches of `bytes` bytes: sets aside `bytes`, and memory that
+    /// lasts from earlier steps. Chunks are spilled if necessary.
     ///
     /// # Errors
-    /// What writing them out reports.
+    /// The error of spilling chunks.
     pub(crate) fn set_aside_for(&self, bytes: usize) -> Result<()> {
         let Some(aside) = &self.aside else { return Ok(()) };
         aside.set(&self.pool, bytes + aside.lasting)
@@ -95,12 +98,12 @@ impl Workspace {
         &self.pool
     }
 
-    /// True if others may ask for what is held when it is sorted.
+    /// Returns true if other operators may claim the memory of sorted rows.
     pub(crate) fn gives_way(&self) -> bool {
         self.adopted.is_some()
     }
 
-    /// Tells a pool without a limit what is held now.
+    /// Reports the used bytes to a pool without a limit.
     pub(crate) fn tell(&self) {
         if let Some(told) = &self.told {
             let reservation = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,19 +112,20 @@ impl Workspace {
     }
 }
 
-/// What a sort takes beside its chunks, in the same memory.
+/// Memory of a sort outside of its chunks, in the same reservation.
 #[derive(Debug)]
 struct Aside {
     reserved: Arc<Reserved>,
-    /// Bytes for chunks and for that, where they do not follow from what is reserved.
+    /// Total bytes for chunks and the set-aside part. `None` in a pool of Windrow's, which sets the
+    /// limit.
     whole: Option<usize>,
-    /// What of the work before is still there when rows come out.
+    /// Bytes of earlier steps that are still in use during output.
     lasting: usize,
     bytes: AtomicUsize,
 }
 
 impl Aside {
-    /// What those take who work with `limit` bytes.
+    /// Sets aside the bytes needed to work with `limit` bytes.
     fn open(
         pool: &Pool,
         reserved: Arc<Reserved>,
@@ -129,14 +133,15 @@ impl Aside {
         limit: usize,
     ) -> Result<Self> {
         let working = WORKING.min(limit / WORKING_PART);
-        // Where batches give way, what others ask for is more than a guess.
+        // In a pool of Windrow's, other operators have actual requests, which take precedence over
+        // this estimate.
         let lasting = if whole.is_some() { working / LASTING_PART } else { 0 };
         let aside = Self { reserved, whole, lasting, bytes: AtomicUsize::new(0) };
         aside.set(pool, working)?;
         Ok(aside)
     }
 
-    /// Makes it `bytes`. What the memory pool refuses is not counted.
+    /// Sets aside `bytes`. Does not count bytes that the memory pool refuses.
     fn set(&self, pool: &Pool, bytes: usize) -> Result<()> {
         if self.whole.is_some_and(|whole| whole <= LEAST_LIMIT) {
             return Ok(());
@@ -155,7 +160,8 @@ impl Aside {
     }
 }
 
-/// The most bytes, at most `limit`, that the pool would grant at once, by steps of an eighth.
+/// Returns the largest size up to `limit` that the pool would grant at once, reducing by an eighth
+/// per attempt.
 fn granted(reservation: &MemoryReservation, mut limit: usize) -> usize {
     while limit > LEAST_LIMIT {
         if reservation.try_grow(limit).is_ok() {
@@ -167,10 +173,11 @@ fn granted(reservation: &MemoryReservation, mut limit: usize) -> usize {
     LEAST_LIMIT
 }
 
-/// All that the pool of `context` grants to `name` at once, or nothing if it has no limit, and how much that is.
+/// Reserves all memory that the pool of `context` grants to `name` at once, and returns the size.
+/// Reserves nothing if the pool has no limit.
 ///
 /// # Errors
-/// What the pool reports of less than the least that is planned for.
+/// The pool's error if even the minimum is refused.
 #[cfg(feature = "compact")]
 pub(crate) fn reserved(
     context: &TaskContext,
@@ -188,7 +195,7 @@ pub(crate) fn reserved(
     Ok((reservation, Some(granted)))
 }
 
-/// Memory of a pool of DataFusion's.
+/// Memory in a pool of DataFusion's.
 #[derive(Debug)]
 struct Reserved(MemoryReservation);
 
@@ -206,7 +213,7 @@ impl Memory for Reserved {
     }
 }
 
-/// Where and how temporary files are written.
+/// Returns the options for temporary files.
 fn options(context: &TaskContext) -> Result<PoolOptions> {
     let disks = &context.runtime_env().disk_manager;
     let codec = match context.session_config().spill_compression() {
@@ -222,13 +229,13 @@ fn options(context: &TaskContext) -> Result<PoolOptions> {
     Ok(options.directories(directories(disks)?).max_temp_bytes(left))
 }
 
-/// The directories of the disk manager; none of one that keeps what is spilled elsewhere.
+/// Returns the directories of the disk manager, or none if the manager spills elsewhere.
 fn directories(disks: &Arc<DiskManager>) -> Result<Vec<std::path::PathBuf>> {
     let named = disks.temp_dir_paths();
     if !named.is_empty() {
         return Ok(named);
     }
-    // The directory is made with the first file.
+    // The manager creates its directory with the first file.
     disks.create_tmp_file("a sort")?;
     Ok(disks.temp_dir_paths())
 }

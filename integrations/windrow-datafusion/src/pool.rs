@@ -1,12 +1,13 @@
-//! One limit for all operators of a session, Windrow's and others.
+//! A memory pool with one limit for all operators of a session, of Windrow and of DataFusion.
 //!
 //! ```text
 //! limit   | what others have reserved | Windrow's budget                     |
 //!                                     | rows being taken in | batches at rest |  <- leave for disk when others ask
 //! ```
-//! The budget is what others leave. Who asks for more makes it smaller, and what is over it goes to disk, the coldest
-//! first, before the request fails. Rows that are being taken in cannot leave; their operator hears of the smaller
-//! budget with the next rows.
+//! Windrow's budget is the limit minus the reservations of other operators. A request of another
+//! operator shrinks the budget. Batches over the budget are spilled, the coldest first, before the
+//! request may fail. Rows being pushed cannot be spilled; their operator sees the smaller budget at
+//! the next push.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use datafusion::execution::memory_pool::{
 };
 use windrow::{Budget, Pool};
 
-/// A memory pool in which sorted batches of Windrow's give way to other operators.
+/// A memory pool in which Windrow's sorted batches are spilled for other operators.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,7 +39,7 @@ pub struct WindrowMemoryPool {
 #[derive(Debug)]
 struct Shared {
     limit: usize,
-    /// What Windrow's operators lease from.
+    /// The budget of Windrow's operators.
     budget: Budget,
     others: Mutex<Others>,
     next: AtomicU64,
@@ -46,14 +47,14 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Others {
-    /// Bytes that other operators have reserved.
+    /// Bytes reserved by operators of DataFusion.
     reserved: usize,
-    /// Pools of Windrow's operators that run, whose batches may leave.
+    /// Pools of running Windrow operators, whose batches may be spilled.
     pools: Vec<(u64, Pool)>,
 }
 
 impl WindrowMemoryPool {
-    /// A pool of `limit` bytes.
+    /// Creates a pool of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         let shared = Shared {
             limit,
@@ -64,12 +65,12 @@ impl WindrowMemoryPool {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The budget of Windrow's operators.
+    /// Returns the budget of Windrow's operators.
     pub(crate) fn budget(&self) -> &Budget {
         &self.shared.budget
     }
 
-    /// Lets what `pool` holds leave when others ask, until what this returns is dropped.
+    /// Allows spilling of the batches in `pool` for other operators, until the result is dropped.
     pub(crate) fn adopt(&self, pool: &Pool) -> Adopted {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         self.shared.others().pools.push((number, pool.clone()));
@@ -82,14 +83,15 @@ impl Shared {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `bytes` from the budget for others; false if it cannot give as much.
+    /// Moves `bytes` from the budget to other operators. Returns false if spilling does not free
+    /// enough.
     fn take(&self, bytes: usize) -> bool {
         let mut others = self.others();
         let wanted = others.reserved.saturating_add(bytes);
         let Some(left) = self.limit.checked_sub(wanted) else { return false };
         self.budget.set_limit(left);
         for (_, pool) in &others.pools {
-            // What cannot be written stays where it is, and then there is less to give.
+            // If spilling fails, the memory stays in use.
             if self.budget.used() > left && pool.set_limit(left).is_err() {
                 break;
             }
@@ -103,7 +105,7 @@ impl Shared {
         given
     }
 
-    /// Sets what others have reserved to what `change` makes of it.
+    /// Applies `change` to the bytes reserved by other operators.
     fn change(&self, change: impl FnOnce(usize) -> usize) {
         let mut others = self.others();
         others.reserved = change(others.reserved);
@@ -111,7 +113,7 @@ impl Shared {
     }
 }
 
-/// A pool of an operator that runs.
+/// Registration of a running operator's pool.
 #[derive(Debug)]
 pub(crate) struct Adopted {
     shared: Arc<Shared>,

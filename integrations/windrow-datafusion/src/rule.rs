@@ -1,4 +1,4 @@
-//! What of a plan is replaced.
+//! The optimizer rule, which replaces operators in a physical plan.
 //!
 //! ```text
 //! SortPreservingMergeExec                    ProjectionExec
@@ -10,7 +10,8 @@
 //!   BoundedWindowAggExec            -->        BoundedWindowAggExec
 //!     SortExec                                   WindrowLatestExec: one row a key
 //! ```
-//! The plan is rewritten from its leaves up, after all rules of DataFusion's: they know their own operators by type.
+//! Rewrites a plan from the leaves up, after all rules of DataFusion, as DataFusion's rules
+//! recognize operators by type.
 
 use std::sync::Arc;
 
@@ -32,11 +33,12 @@ use crate::config::WindrowConfig;
 use crate::exec::{WindrowExec, Work};
 use crate::latest;
 
-/// `plan` with Windrow's operators in place of those that `config` names, wherever they give the same rows. For a
-/// session there is [`WithWindrow`]; this is for engines that plan by themselves, and rewrite what runs.
+/// Replaces the operators selected by `config` in `plan`, wherever the result has the same rows. A
+/// session should use [`WithWindrow`]; this function is for engines with their own planner, which
+/// rewrite plans before running.
 ///
 /// # Errors
-/// What DataFusion reports of a plan that does not hold together.
+/// DataFusion's error for an inconsistent plan.
 pub fn rewrite(
     plan: Arc<dyn ExecutionPlan>,
     config: &WindrowConfig,
@@ -44,7 +46,8 @@ pub fn rewrite(
     rewrite_above(plan, config, |_| false)
 }
 
-/// The same, for the nodes above those that `ends` is true for: plans that are cut there run elsewhere below.
+/// As [`rewrite`], but only above nodes for which `ends` is true: subplans from there on run
+/// elsewhere.
 ///
 /// # Errors
 /// As [`rewrite`].
@@ -69,7 +72,7 @@ pub fn rewrite_above(
     Ok(plan.transform_down_up(down, up)?.data)
 }
 
-/// What stands for `node`, whose inputs are rewritten.
+/// Returns the replacement of `node`, whose inputs are rewritten already.
 fn replacement(
     node: &Arc<dyn ExecutionPlan>,
     config: &WindrowConfig,
@@ -93,7 +96,7 @@ fn replacement(
     Ok(merged.map(|merged| Arc::new(merged) as Arc<dyn ExecutionPlan>))
 }
 
-/// For a sort.
+/// Replaces a sort.
 fn sorted(node: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Option<WindrowExec>> {
     let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(None) };
     let input = sort.input();
@@ -108,13 +111,15 @@ fn sorted(node: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Optio
     Ok(new.ok().map(|new| new.fetching(sort.fetch())))
 }
 
-/// For a merge of partitions that are sorted each by itself, and may be projected then.
+/// Replaces a merge of partitions, each sorted by its own operator, with an optional projection
+/// between.
 fn gathered(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
     gathered_below(merge.input(), merge.expr(), merge.fetch())
 }
 
-/// `plan` with all partitions in one, if it sorts each of them by `order` or by more.
+/// Gathers all partitions of `plan` into one, if the plan sorts each partition by `order` or by
+/// more columns.
 fn gathered_below(
     plan: &Arc<dyn ExecutionPlan>,
     order: &LexOrdering,
@@ -136,7 +141,7 @@ fn gathered_below(
     Ok(Some(Arc::new(new.gathering()?.fetching(fetch))))
 }
 
-/// `order`, which is over what `projection` yields, over what it takes.
+/// Rewrites `order` from the output of `projection` to its input.
 fn unprojected(order: &LexOrdering, projection: &ProjectionExec) -> Result<Option<LexOrdering>> {
     let below = |expr: Arc<dyn PhysicalExpr>| {
         let place = expr.downcast_ref::<Column>().map(Column::index);
@@ -152,7 +157,7 @@ fn unprojected(order: &LexOrdering, projection: &ProjectionExec) -> Result<Optio
     Ok(LexOrdering::new(order.iter().map(by).collect::<Result<Vec<_>>>()?))
 }
 
-/// For a merge of partitions that were sorted before.
+/// Replaces a merge of partitions that are sorted in the input.
 fn merged(node: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Option<WindrowExec> {
     let merge = node.downcast_ref::<SortPreservingMergeExec>()?;
     let input = merge.input();
@@ -164,27 +169,28 @@ fn merged(node: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Option<Windr
     Some(new.fetching(merge.fetch()))
 }
 
-/// True if rows in `order` are in the order of `first`, too.
+/// Returns true if rows in `order` are also in the order `first`.
 fn starts_with(order: &LexOrdering, first: &LexOrdering) -> bool {
     first.len() <= order.len() && first.iter().zip(order.iter()).all(|(a, b)| a == b)
 }
 
-/// Bytes of a row of `schema`, by estimate.
+/// Estimates the bytes of a row of `schema`.
 fn row_bytes(schema: &Schema) -> usize {
-    /// Of a value of any length.
+    /// Estimated bytes of a value of variable length.
     const VALUE: usize = 32;
     let width = |data_type: &DataType| data_type.primitive_width().unwrap_or(VALUE);
     schema.fields().iter().map(|field| width(field.data_type())).sum()
 }
 
-/// [`rewrite`] as a rule of DataFusion's optimizer, by the [`WindrowConfig`] of the session. It is to be the last one.
+/// [`rewrite`] as a rule of DataFusion's optimizer, with the session's [`WindrowConfig`]. Must be
+/// the last rule.
 #[derive(Debug, Default)]
 pub struct WindrowRule {
     config: WindrowConfig,
 }
 
 impl WindrowRule {
-    /// A rule by `config` in sessions that have no [`WindrowConfig`] of their own.
+    /// Creates a rule with `config` for sessions without a [`WindrowConfig`] of their own.
     pub fn new(config: WindrowConfig) -> Self {
         Self { config }
     }
@@ -208,9 +214,9 @@ impl PhysicalOptimizerRule for WindrowRule {
     }
 }
 
-/// Windrow in a session.
+/// Adds Windrow to a session.
 pub trait WithWindrow {
-    /// The same, with the rule behind those that are there, and settings named `windrow.`
+    /// Appends the rule after existing ones, and registers the settings named `windrow.`
     #[must_use]
     fn with_windrow(self) -> Self;
 }

@@ -1,15 +1,16 @@
-//! One run of an operator: its inputs pushed side by side, then rows merged, decoded and handed on.
+//! One run of an operator: pushes all inputs in parallel, then merges, decodes and emits rows.
 //!
 //! ```text
 //! input 0 --task--> pusher \                                    decode
 //! input 1 --task--> pusher  > batcher --settle--> slab by slab <        > in order --> record batches
 //! input 2 --task--> pusher /                                    decode
 //! ```
-//! Pushing is done where the input is polled, as stock operators do it, and decoding by tasks beside that. What may take
-//! long or wait for a disk - settling, merging - is done on threads that may block; none of these calls waits for another
-//! task, so they end whatever else runs. Record batches come out of the allocator where those of the input went into it:
-//! threads that may block are many, each with a heap of its own, and what such a heap has held once it keeps. A stream
-//! that is dropped ends its tasks, and with them its memory.
+//! Pushing happens where the input is polled, as in stock operators; separate tasks decode.
+//! Compacting and merging may take long or wait for a disk, and run on blocking threads. No
+//! blocking call waits for a task, so each one ends whatever else runs. Output record batches are
+//! allocated on the threads that also allocated the input's: blocking threads are many, each with
+//! its own heap, and a heap keeps memory once allocated. Dropping a stream ends its tasks and frees
+//! their memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,39 +29,39 @@ use crate::error::{datafusion_error, engine_error};
 use crate::memory::Workspace;
 use crate::shape::Shape;
 
-/// Rows of one input are numbered with this many bits, inputs with the others: equal rows come in the order of their
-/// inputs, and of the rows there.
+/// Bits of a row number within an input; the input number takes the upper bits. Equal rows keep the
+/// order of inputs, and of rows within an input.
 const ROW_BITS: u32 = 40;
-/// Record batches that are decoded beside each other.
+/// Record batches decoded in parallel.
 const DECODED_AHEAD: usize = 2;
-/// Bytes of rows that become one record batch at the most: of wide rows there are fewer.
+/// Maximum bytes of rows of a record batch; wide rows make smaller batches.
 const MOST_SLAB_BYTES: usize = 16 << 20;
-/// The same where memory has a limit, as far as it is a small part of that.
+/// The maximum under a memory limit, unless `SLABS_PER_BUDGET` gives less.
 const MOST_LIMITED_SLAB_BYTES: usize = 4 << 20;
 const LEAST_SLAB_BYTES: usize = 256 << 10;
 const SLABS_PER_BUDGET: usize = 16;
-/// Record batches that are there at a time: those that are decoded, and the consumer's.
+/// Record batches alive at a time: the decoded ones and the consumer's.
 const RECORD_BATCHES: usize = DECODED_AHEAD + 1;
 
-/// What one partition of an operator is to do.
+/// The parameters of one partition of an operator.
 pub(crate) struct Run {
     pub(crate) shape: Arc<Shape>,
     pub(crate) context: Arc<TaskContext>,
-    /// What the memory pool calls it.
+    /// The consumer's name in the memory pool.
     pub(crate) name: String,
-    /// Partitions of the operator that run beside each other.
+    /// Number of partitions of the operator that run in parallel.
     pub(crate) sharers: usize,
     pub(crate) fetch: Option<usize>,
     pub(crate) metrics: RunMetrics,
 }
 
-/// What `EXPLAIN ANALYZE` shows of a run.
+/// Metrics of a run for `EXPLAIN ANALYZE`.
 #[derive(Clone, Debug)]
 pub(crate) struct RunMetrics {
     pub(crate) baseline: BaselineMetrics,
-    /// Chunks that were written out.
+    /// Spilled chunks.
     spill_count: Count,
-    /// Bytes that they took on disk.
+    /// Bytes of the spilled chunks on disk.
     spilled_bytes: Count,
     peak: Gauge,
 }
@@ -79,7 +80,7 @@ impl RunMetrics {
         self.baseline.elapsed_compute().clone()
     }
 
-    /// Takes over what the pool of the run counted, once.
+    /// Adds the counters of the run's pool. Called once.
     fn record(&self, workspace: &Workspace) {
         let stats = workspace.pool().stats();
         self.spill_count.add(stats.spills as usize);
@@ -89,7 +90,7 @@ impl RunMetrics {
 }
 
 impl Run {
-    /// The rows of `inputs`, as they come out. Nothing happens before they are polled.
+    /// Sorts the rows of `inputs`. Nothing runs before the first poll.
     pub(crate) fn sorted(
         self,
         inputs: Vec<SendableRecordBatchStream>,
@@ -104,7 +105,7 @@ impl Run {
         stream::once(sorted).try_flatten()
     }
 
-    /// The rows of `inputs`, which are in order, merged as they come.
+    /// Merges the rows of `inputs`, which must be sorted, as the rows arrive.
     pub(crate) fn merged(
         self,
         inputs: Vec<SendableRecordBatchStream>,
@@ -120,7 +121,7 @@ impl Run {
             let bytes = slab_bytes(workspace.pool());
             workspace.set_aside_for(RECORD_BATCHES * bytes)?;
             let slabs = slabs_of(self.merging(batch, bytes, &workspace))?;
-            // The tasks go with the rows that come of them.
+            // The tasks live as long as the stream of rows.
             let rows = self.decoded(slabs).map(move |batch| {
                 let _tasks = &tasks;
                 batch
@@ -130,7 +131,8 @@ impl Run {
         stream::once(merged).try_flatten()
     }
 
-    /// All rows of `inputs`, to be merged, and bytes of them that may come out at once.
+    /// Pushes all rows of `inputs`, and returns a batch to merge and the maximum bytes of one
+    /// output block.
     async fn pushed(
         &self,
         inputs: Vec<SendableRecordBatchStream>,
@@ -160,7 +162,8 @@ impl Run {
             workspace.set_aside_for(RECORD_BATCHES * bytes)?;
             let mut batch = batcher.finish().map_err(datafusion_error)?;
             if workspace.gives_way() {
-                // A merge holds a chunk of each run, which may be all there are; of one run the others can leave.
+                // A merge pins a chunk of each run, possibly all chunks; with a single run, all
+                // other chunks can be spilled.
                 batch = batch.settle().map_err(datafusion_error)?;
                 workspace.set_aside_for(RECORD_BATCHES * bytes.min(bytes_of(&batch, rows)))?;
             }
@@ -170,7 +173,7 @@ impl Run {
         .await
     }
 
-    /// The last merge of `batch`, of which so many bytes come out at once at the most.
+    /// Creates the last merge of `batch`, with output blocks of at most `bytes` bytes.
     fn merging(&self, batch: Batch, bytes: usize, workspace: &Arc<Held>) -> Merging {
         Merging {
             slabs: batch.slabs(Finish::Log),
@@ -182,7 +185,7 @@ impl Run {
         }
     }
 
-    /// Slabs as record batches.
+    /// Decodes slabs into record batches.
     fn decoded<S>(&self, slabs: S) -> impl Stream<Item = Result<RecordBatch>> + Send + use<S>
     where
         S: Stream<Item = Result<Slab>> + Send + 'static,
@@ -208,7 +211,7 @@ impl Run {
     }
 }
 
-/// Bytes of rows that become one record batch at the most.
+/// Returns the maximum bytes of rows of one record batch.
 fn slab_bytes(pool: &Pool) -> usize {
     match pool.budget().is_limited() {
         true => (pool.budget().limit() / SLABS_PER_BUDGET)
@@ -217,15 +220,15 @@ fn slab_bytes(pool: &Pool) -> usize {
     }
 }
 
-/// Bytes that `rows` of a settled batch take as a record batch, by the mean of all of them.
+/// Estimates the bytes of `rows` rows of a compacted batch as a record batch, from the mean row.
 fn bytes_of(batch: &Batch, rows: usize) -> usize {
     let (Some(bytes), Some(all)) = (batch.bytes(), batch.rows()) else { return usize::MAX };
     let mean = usize::try_from(bytes.div_ceil(all.max(1))).unwrap_or(usize::MAX);
-    // Arrays are as large as rows, and rounded up.
+    // Arrays take about as many bytes as rows, rounded up.
     mean.saturating_add(mean / 4).saturating_mul(rows)
 }
 
-/// A workspace whose counters become metrics when nobody holds it any more.
+/// A workspace that records its counters as metrics when dropped.
 pub(crate) struct Held {
     workspace: Workspace,
     metrics: RunMetrics,
@@ -245,12 +248,12 @@ impl Drop for Held {
     }
 }
 
-/// One input on its way into a batcher.
+/// One input and its pusher.
 struct Push {
     shape: Arc<Shape>,
     workspace: Arc<Held>,
     pusher: Pusher,
-    /// The place of the next row.
+    /// Sequence number of the next row.
     sequence: u64,
     elapsed: Time,
 }
@@ -260,7 +263,7 @@ impl Push {
         while let Some(batch) = input.next().await {
             self.push(&batch?)?;
         }
-        // What the input holds is not needed while the last rows are put in order.
+        // Frees the memory of the input before the last rows are sorted.
         drop(input);
         let _timer = self.elapsed.timer();
         self.pusher.flush().map_err(datafusion_error)
@@ -276,19 +279,19 @@ impl Push {
     }
 }
 
-/// The last merge, as far as it has come.
+/// The state of the last merge.
 struct Merging {
     slabs: Slabs,
     rows: usize,
     bytes: usize,
-    /// Rows that are still to come out, if not all.
+    /// Rows left to emit, if limited.
     left: Option<usize>,
     elapsed: Time,
     workspace: Arc<Held>,
 }
 
 impl Merging {
-    /// The next rows, on a thread that may block.
+    /// Merges the next rows on a blocking thread.
     async fn next(mut self) -> Result<Option<(Slab, Self)>> {
         blocking(move || Ok(self.merged()?.map(|slab| (slab, self)))).await
     }
@@ -307,8 +310,9 @@ impl Merging {
     }
 }
 
-/// What `merging` yields, on a thread of its own: it waits for inputs, which other blocking calls may stand behind.
-/// The thread ends when nobody takes the rows any more, or no more come.
+/// Runs `merging` on its own thread: the merge waits for inputs, and the inputs' blocking calls
+/// could queue after a blocking task. The thread ends when the receiver is dropped, or after the
+/// last rows.
 fn slabs_of(mut merging: Merging) -> Result<impl Stream<Item = Result<Slab>> + Send> {
     let (sender, receiver) = mpsc::channel(1);
     let merge = move || {
@@ -325,8 +329,8 @@ fn slabs_of(mut merging: Merging) -> Result<impl Stream<Item = Result<Slab>> + S
     }))
 }
 
-/// An input that is in order, as a thread reads it that may wait. Its end is sent, too: a task that ends without it
-/// was ended, and rows are missing.
+/// A sorted input, read by a thread that may block. The end of the input is sent explicitly: a
+/// closed channel without an end means an aborted task and missing rows.
 struct Arriving {
     batches: mpsc::Receiver<Option<Result<RecordBatch>>>,
 }
@@ -346,7 +350,7 @@ impl Arriving {
                     return;
                 }
             }
-            // Nobody may be there to hear of it.
+            // The receiver may be gone already.
             let _ = sender.send(None).await;
         });
         Self { batches }
@@ -364,7 +368,7 @@ impl Iterator for Arriving {
     }
 }
 
-/// Decoders, one for each thread that decodes at a time.
+/// A pool of decoders, one for each thread that decodes at the same time.
 struct Decoding {
     shape: Arc<Shape>,
     decoders: Mutex<Vec<Decoder>>,
@@ -382,14 +386,14 @@ impl Decoding {
     }
 }
 
-/// Calls `work` on a thread that may block. It is not ended if nobody waits for it any more.
+/// Runs `work` on a blocking thread. The work continues even if the returned future is dropped.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     SpawnedTask::spawn_blocking(work).join_unwind().await.map_err(unwound)?
 }
 
-/// A task that did not end by itself.
+/// Converts the error of a task that panicked or was aborted.
 fn unwound(error: tokio::task::JoinError) -> DataFusionError {
     if error.is_panic() {
         std::panic::resume_unwind(error.into_panic());

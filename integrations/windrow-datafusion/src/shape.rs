@@ -1,11 +1,12 @@
-//! From the columns of a plan to rows of the engine, and back.
+//! Mapping from the columns of a plan to rows of the engine, and back.
 //!
 //! ```text
 //! input batch --expressions--> columns 0, 1, 2, ... --layout--> rows --decode--> the first of them, by other names
 //!                              what comes out | what else is sorted by
 //! ```
-//! Columns of a plan may have the same name, and are sorted by expressions; the engine's have numbers for names, and
-//! are sorted by columns. A sort key that does not come out is a column behind those that do.
+//! Columns of a plan may share a name, and sort keys are expressions. The engine names columns by
+//! number, and sorts by columns. Sort keys outside of the output become extra columns after the
+//! output columns.
 
 use std::sync::Arc;
 
@@ -18,22 +19,23 @@ use windrow::{Decoder, Layout, Order, SortColumn, asc};
 
 use crate::error::datafusion_error;
 
-/// How record batches of an operator's input become rows, and rows its output. Right by construction.
+/// The mapping from an operator's input to rows, and from rows to the output. Right by
+/// construction.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    /// The columns of rows, over the input.
+    /// The columns of rows, as expressions over the input.
     columns: Vec<Arc<dyn PhysicalExpr>>,
     layout: Layout,
-    /// What comes out: the first columns.
+    /// The schema of the output: the first columns.
     output: SchemaRef,
 }
 
 impl Shape {
-    /// Rows of `columns`, which come out as `output`, ordered by `order`; with `key`, only the first row of each value
-    /// of so many leading expressions.
+    /// Maps `columns` to rows, with `output` as the output schema, ordered by `order`. With `key`,
+    /// only the first row of each value of the leading `key` expressions is kept.
     ///
     /// # Errors
-    /// `NotImplemented` where the engine has no order for a type, or gives it back as another.
+    /// `NotImplemented` if a type has no order in the engine, or is decoded as another type.
     pub(crate) fn new(
         input: &Schema,
         mut columns: Vec<Arc<dyn PhysicalExpr>>,
@@ -78,12 +80,12 @@ impl Shape {
         &self.layout
     }
 
-    /// The schema of what comes out.
+    /// Returns the schema of the output.
     pub(crate) fn output(&self) -> &SchemaRef {
         &self.output
     }
 
-    /// What the engine takes of a record batch of the input.
+    /// Evaluates the engine's columns for a record batch of the input.
     pub(crate) fn rows(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let array = |column: &Arc<dyn PhysicalExpr>| {
             column.evaluate(batch).and_then(|value| value.into_array(batch.num_rows()))
@@ -92,13 +94,13 @@ impl Shape {
         Ok(RecordBatch::try_new(Arc::clone(self.layout.schema()), arrays)?)
     }
 
-    /// From rows to the columns that come out.
+    /// Creates a decoder of the output columns.
     pub(crate) fn decoder(&self) -> Result<Decoder> {
         let places: Vec<usize> = (0..self.output.fields().len()).collect();
         Decoder::new(&self.layout, &places).map_err(datafusion_error)
     }
 
-    /// What was decoded, under the names of the plan.
+    /// Renames the columns of a decoded record batch to the plan's.
     pub(crate) fn named(&self, decoded: &RecordBatch) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(decoded.num_rows()));
         let (output, arrays) = (Arc::clone(&self.output), decoded.columns().to_vec());

@@ -1,11 +1,12 @@
-//! Windrow's operators on the workers of datafusion-distributed, and in the stage that its coordinator runs.
+//! Windrow's operators on the workers of datafusion-distributed, and in the coordinator's own
+//! stage.
 //!
 //! ```text
 //! coordinator: plans and cuts stages, stock operators only --> its own stage is rewritten
 //!     stage --wire, with the settings `windrow.*`--> worker: rewritten as it arrives, before it runs
 //! ```
-//! The planner cuts a plan where it knows DataFusion's operators by type, so nothing is replaced before it has cut.
-//! Stages keep their partitions: sorts and the merges above them do not become one.
+//! The planner cuts a plan by DataFusion's operator types, so the rewrite happens only after the
+//! cut. Stages keep their partitions, so sorts are not fused with the merges above.
 //!
 //! ```
 //! use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -41,10 +42,11 @@ use datafusion_distributed::{
 };
 use windrow_datafusion::{WindrowConfig, rewrite, rewrite_above};
 
-/// Windrow in a session that coordinates.
+/// Adds Windrow to a coordinator's session.
 pub trait WithWindrowStages {
-    /// The same, with settings named `windrow.`, which go to the workers, and with the coordinator's own stage
-    /// rewritten. It is to follow `with_distributed_planner`, and does nothing more than the settings without it.
+    /// Registers settings named `windrow.`, which are sent to the workers, and rewrites the
+    /// coordinator's own stage. Call `with_distributed_planner` first; without a distributed
+    /// planner, only the settings are added.
     #[must_use]
     fn with_windrow_stages(self) -> Self;
 }
@@ -58,7 +60,7 @@ impl WithWindrowStages for SessionStateBuilder {
     }
 }
 
-/// `builder` with a planner that rewrites what its own has cut.
+/// Wraps the planner of `builder` to rewrite its cut plans.
 fn with_planner(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     match builder.query_planner().take() {
         Some(inner) => builder.with_query_planner(Arc::new(Planner { inner })),
@@ -66,11 +68,11 @@ fn with_planner(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
 }
 
-/// A session of a worker for one query, in which stages are rewritten as they arrive, by the settings of the
+/// Creates a worker's session for one query. Arriving stages are rewritten with the settings of the
 /// coordinator's session.
 ///
 /// # Errors
-/// What DataFusion reports of settings that cannot be read.
+/// DataFusion's error for unreadable settings.
 pub fn worker_session(query: WorkerQueryContext) -> Result<SessionStateBuilder> {
     let WorkerQueryContext { builder, headers } = query;
     let builder =
@@ -78,7 +80,7 @@ pub fn worker_session(query: WorkerQueryContext) -> Result<SessionStateBuilder> 
     Ok(builder.with_distributed_worker_plan_rewrite_handler(rewritten))
 }
 
-/// A stage, as a worker runs it.
+/// Rewrites a stage for a worker.
 fn rewritten(stage: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
     let settings = of_stages(stage.session_config.options());
     rewrite(stage.plan, &settings).map(WorkerPlanRewriteEventResponse::new)
@@ -88,14 +90,14 @@ fn of(options: &ConfigOptions) -> WindrowConfig {
     options.extensions.get::<WindrowConfig>().cloned().unwrap_or_default()
 }
 
-/// The settings for stages, whose partitions stay.
+/// Returns the settings for stages, which keep their partitions.
 fn of_stages(options: &ConfigOptions) -> WindrowConfig {
     let mut settings = of(options);
     settings.fuse = false;
     settings
 }
 
-/// Rewrites what the coordinator runs by itself.
+/// Rewrites the coordinator's own stage.
 #[derive(Debug)]
 struct Planner {
     inner: Arc<dyn QueryPlanner + Send + Sync>,
@@ -114,7 +116,7 @@ impl QueryPlanner for Planner {
             return rewrite(plan, &of(options));
         }
         if DistributedConfig::from_config_options(options)?.dynamic_task_count {
-            // It is cut as it runs.
+            // The plan is cut only while it runs.
             return Ok(plan);
         }
         let settings = of_stages(options);
@@ -126,7 +128,7 @@ impl QueryPlanner for Planner {
     }
 }
 
-/// The example in the README, which is tested with those of the documentation.
+/// The example in the README, tested with the examples of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,5 @@
-//! Two workers on loopback give what one session gives, each with Windrow's operators in its stages and in its pool.
+//! Two workers on loopback give the same rows as one session, each with Windrow's operators and its
+//! own pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use url::Url;
 use windrow_distributed::{WithWindrowStages, worker_session};
 
-/// Bytes of the pool of a worker.
+/// Bytes of a worker's pool.
 const POOL: usize = 16 << 20;
 const LATEST: &str = "SELECT id, lsn, note FROM \
     (SELECT *, row_number() OVER (PARTITION BY id ORDER BY lsn DESC) rn FROM log) WHERE rn = 1 ORDER BY id";
@@ -33,7 +34,7 @@ impl WorkerResolver for Workers {
     }
 }
 
-/// Stages of one worker in which the latest rows were found by Windrow.
+/// Stages of one worker with Windrow's latest-row operator.
 type Seen = Arc<AtomicUsize>;
 
 fn session(query: WorkerQueryContext, seen: &Seen) -> Result<SessionState> {
@@ -47,7 +48,7 @@ fn session(query: WorkerQueryContext, seen: &Seen) -> Result<SessionState> {
     Ok(builder.build())
 }
 
-/// A worker that ends with the test.
+/// Starts a worker that ends with the test.
 async fn worker(seen: Seen) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -65,7 +66,7 @@ async fn worker(seen: Seen) -> Url {
     Url::parse(&format!("http://127.0.0.1:{port}")).expect("an address")
 }
 
-/// A change log in four files, some of whose rows do not fit in the pool.
+/// Writes a change log of four files; some stages exceed the pool.
 async fn write_log(directory: &str) {
     for part in 0..4 {
         let sql = format!(
@@ -83,7 +84,7 @@ async fn register(context: &SessionContext, log: &str) {
     context.register_parquet("log", log, ParquetReadOptions::default()).await.expect("a table");
 }
 
-/// The rows of the query as text, and the plan.
+/// Runs the query, and returns the rows as text and the plan.
 async fn rows(context: &SessionContext) -> (String, String) {
     let plan = context.sql(LATEST).await.expect("a query").create_physical_plan().await;
     let plan = plan.expect("a plan");
@@ -116,13 +117,13 @@ async fn latest_rows_are_those_of_one_session() {
     register(&context, log).await;
     context.sql("SET windrow.merge = true").await.expect("a setting");
     let (got, plan) = rows(&context).await;
-    // The coordinator's own stage is rewritten, and what it sends is not.
+    // Only the coordinator's own stage is rewritten; sent stages are not.
     assert!(plan.contains("WindrowMergeExec") && !plan.contains("WindrowLatestExec"), "{plan}");
     assert!(got == expected, "{} lines and {}", got.lines().count(), expected.lines().count());
     let found = seen.each_ref().map(|seen| seen.swap(0, Ordering::SeqCst));
     assert!(found.iter().all(|stages| *stages > 0), "{found:?}\n{plan}");
 
-    // Settings go to the workers.
+    // Workers receive the settings.
     for setting in ["latest", "merge"] {
         context.sql(&format!("SET windrow.{setting} = false")).await.expect("a setting");
     }

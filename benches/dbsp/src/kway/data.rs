@@ -1,8 +1,8 @@
-//! The records that both engines merge, and what their results are compared by.
+//! The records merged by both engines, and a digest to compare the results.
 
 use crate::rng::Rng;
 
-/// Values of a record, each a column.
+/// Number of value columns of a record.
 pub(super) const VALUES: usize = 10;
 
 /// A key, ten values and a diff: rows of 96 bytes, as in DBSP's own bench of its merger.
@@ -13,22 +13,24 @@ pub(super) struct Record {
     pub(super) diff: i64,
 }
 
-/// Which keys there are.
+/// The distribution of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// Below 100: the values decide.
+    /// Below 100: the values decide the order.
     Few,
     /// Below 1e8.
     Many,
-    /// As many as a fifth of the records, each with values of its own: four of five records vanish.
+    /// A fifth as many keys as records, with values determined by the key: four of five records are
+    /// duplicates.
     Duplicates,
 }
 
-/// The keys that are measured, by name.
+/// The measured distributions, by name.
 pub(super) const KEYS: [(Keys, &str); 3] =
     [(Keys::Few, "keys 100"), (Keys::Many, "keys 1e8"), (Keys::Duplicates, "80% duplicates")];
 
-/// `count` sorted runs of `records` in all, each without equal records. Values are any u64: no engine gains by packing them.
+/// Generates `count` sorted runs of `records` in total, each without equal records. Values are
+/// random u64, so neither engine gains by compression.
 pub(super) fn runs(keys: Keys, count: usize, records: usize, seed: u64) -> Vec<Vec<Record>> {
     let mut rng = Rng::new(seed);
     let mut record = |_| {
@@ -50,17 +52,17 @@ pub(super) fn runs(keys: Keys, count: usize, records: usize, seed: u64) -> Vec<V
     (0..count).map(&mut run).collect()
 }
 
-/// What a result is, for comparison: all of its records, in order.
+/// A digest of a result: all of its records, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest {
     records: usize,
     diffs: i64,
-    /// Of all words in the order that they come in.
+    /// Hash of all words, in order.
     hash: u64,
 }
 
 impl Digest {
-    /// Takes the next record in.
+    /// Adds the next record.
     pub(super) fn take(&mut self, record: &Record) {
         self.records += 1;
         self.diffs += record.diff;

@@ -1,4 +1,4 @@
-//! K sorted batches into one: DBSP's `ListMerger` beside ours.
+//! Merges of K sorted batches into one: DBSP's `ListMerger` against Windrow.
 //!
 //! | case | DBSP | Windrow |
 //! |---|---|---|
@@ -6,8 +6,8 @@
 //! | files | as they are, no filters, a cache of 32 MiB | as they are, no filters, 32 MiB in all |
 //! | files, as they come | Snappy, Bloom filters or bitmaps, caches of 512 MiB | LZ4, filters, 32 MiB in all |
 //!
-//! Batches are made before the clock starts. Ours takes its inputs apart while it merges them; DBSP's are dropped when the
-//! clock has stopped. Files are whole when it stops.
+//! Batches are built before the clock starts. Windrow frees its inputs during the merge; DBSP's
+//! inputs are dropped after the clock has stopped. Output files are complete when the clock stops.
 
 mod data;
 mod ours;
@@ -22,16 +22,16 @@ use crate::cells::seconds;
 use crate::{Compared, Options, Result, runtime};
 use data::{Digest, KEYS, Record, runs};
 
-/// Bytes that ours may take where batches are in files, and DBSP's cache where it is told.
+/// Memory limit of Windrow with batches in files, and the size of DBSP's cache where configured.
 const LIMIT: usize = 32 << 20;
 
-/// Where batches are, and how.
+/// The location and form of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Memory,
     /// Neither compressed nor filtered.
     Files,
-    /// As DBSP is without any options.
+    /// DBSP's defaults.
     AsTheyCome,
 }
 
@@ -41,7 +41,7 @@ const PLACES: [(Place, &str); 3] = [
     (Place::AsTheyCome, "files, as they come"),
 ];
 
-/// Measures all cases that are wanted.
+/// Measures all selected cases.
 pub(crate) fn run(options: &Options) -> Result<Vec<Compared>> {
     let mut compared = Vec::new();
     for (place, name) in PLACES {
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Compared>> {
 
 fn cases(place: Place, name: &str, options: &Options) -> Result<Vec<Compared>> {
     let layout = ours::layout()?;
-    // It lives through all cases, and keeps what is freed.
+    // The pool keeps freed memory through all cases.
     let pool = place.pool()?;
     let mut compared = Vec::new();
     for (keys, of_keys) in KEYS {
@@ -84,7 +84,7 @@ fn cases(place: Place, name: &str, options: &Options) -> Result<Vec<Compared>> {
     Ok(compared)
 }
 
-/// Nanoseconds a record of ours and of DBSP's, whose results must be the same.
+/// Returns nanoseconds per record of Windrow and of DBSP; both results must be equal.
 fn round_of(
     place: Place,
     layout: &Layout,
@@ -109,14 +109,14 @@ fn round_of(
 }
 
 impl Place {
-    /// How DBSP is to store batches.
+    /// Returns DBSP's storage options for batches.
     fn storage(self) -> Option<StorageOptions> {
         match self {
             Self::Memory => None,
             Self::Files => Some(StorageOptions {
                 compression: StorageCompression::None,
                 cache_mib: Some(LIMIT >> 20),
-                // Outside of what is valid, which means none.
+                // Outside of the valid range, which disables filters.
                 bloom_false_positive_rate: Some(0.0),
                 ..StorageOptions::default()
             }),
@@ -124,12 +124,12 @@ impl Place {
         }
     }
 
-    /// True if batches have filters of their keys.
+    /// Returns true if batches have key filters.
     fn filters(self) -> bool {
         self == Self::AsTheyCome
     }
 
-    /// Where ours has its chunks.
+    /// Returns Windrow's pool.
     fn pool(self) -> Result<Pool> {
         let limited = |options| Pool::new(Budget::bytes(LIMIT), options);
         Ok(match self {
@@ -139,7 +139,7 @@ impl Place {
         })
     }
 
-    /// Seconds of our merge, and what came out of it.
+    /// Returns the seconds of Windrow's merge, and a digest of the result.
     fn ours(self, layout: &Layout, pool: &Pool, runs: &[Vec<Record>]) -> Result<(f64, Digest)> {
         let batch = |run: &Vec<Record>| ours::batch(layout, pool, run);
         let stored = |run: &Vec<Record>| Ok(batch(run)?.spill()?);
@@ -157,7 +157,7 @@ impl Place {
         Ok((seconds, ours::digest(merged)?))
     }
 
-    /// Seconds of DBSP's merge, and what came out of it.
+    /// Returns the seconds of DBSP's merge, and a digest of the result.
     fn theirs(self, runs: &[Vec<Record>]) -> Result<(f64, Digest)> {
         let mut batches: Vec<theirs::Batch> = Vec::new();
         for run in runs {

@@ -1,4 +1,4 @@
-//! Windrow's side: chains of chunks, merged by one thread.
+//! Windrow's side: chains of chunks, merged on one thread.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use windrow::{Batch, Batcher, Layout, Merging, Order, Pool};
 use super::data::{Digest, Record, VALUES};
 use crate::Result;
 
-/// Rows of a record batch on the way in and out.
+/// Rows of an input or output record batch.
 const ROWS: usize = 8192;
 
-/// Columns of the records.
+/// Converts records to columns.
 fn record_batch(records: &[Record]) -> Result<RecordBatch> {
     let words = |word: &dyn Fn(&Record) -> u64| {
         Arc::new(UInt64Array::from_iter_values(records.iter().map(word))) as ArrayRef
@@ -24,12 +24,12 @@ fn record_batch(records: &[Record]) -> Result<RecordBatch> {
     Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
 }
 
-/// How records lie in rows.
+/// Returns the layout of records.
 pub(super) fn layout() -> Result<Layout> {
     Ok(Order::by("key").diff("diff").bind(&record_batch(&[])?.schema())?)
 }
 
-/// A sorted run as a batch of one chain, in memory as far as the pool has any.
+/// Builds a batch of one chain from a sorted run, in memory as far as the pool's limit allows.
 pub(super) fn batch(layout: &Layout, pool: &Pool, run: &[Record]) -> Result<Batch> {
     let mut batcher = Batcher::new(layout, pool);
     for piece in run.chunks(ROWS) {
@@ -43,21 +43,22 @@ pub(super) fn merge(layout: &Layout, pool: &Pool, batches: Vec<Batch>) -> Result
     Ok(Batch::union(layout, pool, batches).settle()?)
 }
 
-/// Merges batches in temporary files into one in a temporary file, all of which is written when it returns.
+/// Merges batches in temporary files into one such batch. All of the output is written on return.
 pub(super) fn merge_files(layout: &Layout, pool: &Pool, batches: Vec<Batch>) -> Result<Batch> {
     let merged = Batch::union(layout, pool, batches).spill()?;
     pool.wait_for_spills();
     Ok(merged)
 }
 
-/// As [`merge_files`], as spines merge: what comes out has filters of its keys. The pool writes all out.
+/// As [`merge_files`], but merges like a spine: the result has key filters. The pool's policy
+/// writes everything.
 pub(super) fn merge_filtered(layout: &Layout, pool: &Pool, batches: Vec<Batch>) -> Result<Batch> {
     let merged = Merging::new(layout, pool, batches).filtered().finish()?;
     pool.wait_for_spills();
     Ok(merged)
 }
 
-/// What a batch has.
+/// Returns the digest of a batch.
 pub(super) fn digest(batch: Batch) -> Result<Digest> {
     let mut digest = Digest::default();
     for rows in batch.record_batches(ROWS)? {

@@ -1,4 +1,4 @@
-//! DBSP's side: indexed Z-sets, merged by its `ListMerger`, which is what its spines merge with unless told otherwise.
+//! DBSP's side: indexed Z-sets, merged by `ListMerger`, the default merger of DBSP's spines.
 
 use dbsp::dynamic::{DowncastTrait, DynData, Erase};
 use dbsp::trace::{
@@ -11,13 +11,13 @@ use dbsp::{OrdIndexedZSet, ZWeight};
 use super::data::{Digest, Record};
 use crate::Result;
 
-/// The values of a record, which compare as its array does.
+/// The values of a record, with the same order as its array.
 type Values = Tup10<u64, u64, u64, u64, u64, u64, u64, u64, u64, u64>;
 /// A batch, in memory or in a file.
 pub(super) type Batch = DynOrdIndexedZSet<DynData, DynData>;
 type Builder = <Batch as dbsp::trace::Batch>::Builder;
 
-/// A sorted run as a batch in memory.
+/// Builds a batch in memory from a sorted run.
 pub(super) fn batch(run: &[Record]) -> Batch {
     let factories = <OrdIndexedZSet<u64, Values> as BatchReader>::factories();
     let memory = Some(BatchLocation::Memory);
@@ -32,12 +32,12 @@ pub(super) fn batch(run: &[Record]) -> Batch {
     builder.done()
 }
 
-/// The same batch in a file of the runtime's storage.
+/// Copies a batch to a file of the runtime's storage.
 pub(super) fn stored(batch: &Batch) -> Result<Batch> {
     batch.persisted().ok_or_else(|| "a batch that is in a file already".into())
 }
 
-/// Merges batches into one that is at `to`. What they held may be moved out of them; they are the caller's to drop.
+/// Merges batches into one at `to`. May move data out of the inputs; the caller drops the inputs.
 pub(super) fn merge(batches: &mut [Batch], to: BatchLocation) -> Batch {
     let factories = batches[0].factories();
     let builder = Builder::for_merge(&factories, batches.iter(), Some(to));
@@ -45,7 +45,7 @@ pub(super) fn merge(batches: &mut [Batch], to: BatchLocation) -> Batch {
     ListMerger::merge(&factories, builder, cursors)
 }
 
-/// What a batch has.
+/// Returns the digest of a batch.
 pub(super) fn digest(batch: &Batch) -> Digest {
     let mut digest = Digest::default();
     let mut cursor = batch.cursor();

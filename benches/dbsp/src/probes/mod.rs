@@ -1,11 +1,12 @@
-//! Sorted keys looked up, and the diffs of all their values read, in spines and over batches.
+//! Lookups of sorted keys, and sums of the diffs of all their values, in spines and over batches.
 //!
-//! The keys are even numbers, each its own value, spread over sixteen batches that are inserted one after the other; every
-//! key that is looked for is there, in one batch. What is merged by then is each spine's own choice; before anything is
-//! measured DBSP's threads have come to rest. Beside them are cursors over as many batches on both sides, merged by neither.
+//! The keys are even numbers, each its own value, distributed over sixteen batches that are
+//! inserted in sequence; every looked-up key exists in one batch. Each spine decides how far to
+//! merge; measurements start when DBSP's threads are idle. In addition, cursors over the same
+//! number of unmerged batches are measured on both sides.
 //!
-//! DBSP is asked in both ways that it has: `seek_key`, which goes on to the next key, and `seek_key_exact`, as its
-//! joins do, which does not. Ours makes rows of the keys first, and that counts.
+//! DBSP is measured in two variants: `seek_key` moves on to the next key; `seek_key_exact`, used by
+//! DBSP's joins, does not. Windrow first encodes the keys as rows, inside of the measured time.
 
 mod ours;
 mod theirs;
@@ -13,21 +14,21 @@ mod theirs;
 use crate::cells::seconds;
 use crate::{Compared, Options, Result, runtime};
 
-/// Batches that are inserted into spines.
+/// Number of batches inserted into spines.
 const BATCHES: u64 = 16;
 
 /// Numbers of batches under a cursor without a spine.
 const UNDER_CURSORS: [u64; 3] = [1, 4, 16];
 
-/// The sum of the diffs of some keys, found in one way.
+/// A lookup method: returns the sum of diffs of the given keys.
 type Probe<'a> = Box<dyn Fn(&[u64]) -> Result<i64> + 'a>;
 
-/// The keys of one of `batches`.
+/// Returns the keys of one of `batches`.
 fn keys_of(batch: u64, batches: u64, keys: u64) -> impl Iterator<Item = u64> {
     (0..keys).filter(move |key| (key * 7919) % batches == batch).map(|key| key * 2)
 }
 
-/// Measures all cases that are wanted.
+/// Measures all selected cases.
 pub(crate) fn run(options: &Options) -> Result<Vec<Compared>> {
     let options = options.clone();
     runtime::run(None, true, move || {
@@ -74,7 +75,7 @@ fn cursors(batches: u64, options: &Options) -> Result<Vec<Compared>> {
     measured(&case, &|keys| ours.probe(keys), &rivals, options)
 }
 
-/// Shares of the keys that are looked up, each the first of so many.
+/// Shares of looked-up keys: the first of every n.
 const CASES: [(&str, usize); 2] = [("1 %", 100), ("all", 1)];
 
 fn name(share: &str, case: &str) -> String {

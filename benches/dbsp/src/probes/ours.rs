@@ -1,4 +1,4 @@
-//! Windrow's side: a spine of changes with times, and cursors over batches without.
+//! Windrow's side: a spine of timed changes, and cursors over untimed batches.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use windrow::{Antichain, Batch, Batcher, Cursor, Layout, Order, Pool, RowEncoder
 use super::keys_of;
 use crate::Result;
 
-/// Changes of keys that are their own values, at `time` if there is one.
+/// Creates changes of keys with themselves as values, at `time` if given.
 fn changes(keys: Vec<u64>, time: Option<u64>) -> Result<RecordBatch> {
     let numbers = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
     let count = keys.len();
@@ -18,7 +18,7 @@ fn changes(keys: Vec<u64>, time: Option<u64>) -> Result<RecordBatch> {
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
-/// The sum of the diffs of all values of the keys that are found.
+/// Returns the sum of diffs of all values of found keys.
 fn probe(mut cursor: Cursor, layout: &Layout, keys: &[u64]) -> Result<i64> {
     let keys: ArrayRef = Arc::new(UInt64Array::from(keys.to_vec()));
     let rows = RowEncoder::of_keys(layout).encode(&RecordBatch::try_from_iter([("key", keys)])?)?;
@@ -27,7 +27,7 @@ fn probe(mut cursor: Cursor, layout: &Layout, keys: &[u64]) -> Result<i64> {
     Ok(sum)
 }
 
-/// A spine, each of whose batches came at a time of its own.
+/// A spine of batches with distinct times.
 pub(super) struct Timed(Spine);
 
 impl Timed {
@@ -52,7 +52,7 @@ impl Timed {
     }
 }
 
-/// Batches with filters, as a spine has them.
+/// Batches with filters, like a spine's.
 pub(super) struct Untimed {
     layout: Layout,
     batches: Vec<Batch>,

@@ -1,5 +1,5 @@
-//! DBSP's side: its spine of indexed Z-sets, as circuits keep tables, and of batches with times, as loops inside circuits
-//! keep them; and its cursor over a list of batches.
+//! DBSP's side: a spine of indexed Z-sets, the form of tables in circuits; a spine of timed
+//! batches, the form in nested loops; and a cursor over a list of batches.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -18,15 +18,15 @@ use super::keys_of;
 type Untimed = DynOrdIndexedZSet<DynData, DynData>;
 type Timed = DynOrdValBatch<DynData, DynData, u32, DynZWeight>;
 
-/// How long a spine must have been as it is for its threads to be at rest. They take less than this for a merge of all.
+/// A spine counts as idle after this time without changes. A merge of all batches takes less.
 const REST: Duration = Duration::from_millis(500);
 
-/// Keys that are their own values.
+/// Creates changes of keys with themselves as values.
 fn changes(batch: u64, batches: u64, keys: u64) -> Vec<Tup2<Tup2<u64, u64>, ZWeight>> {
     keys_of(batch, batches, keys).map(|key| Tup2(Tup2(key, key), 1)).collect()
 }
 
-/// A spine into which batches have been inserted, each when there was nothing to merge any more.
+/// Builds a spine. Each batch is inserted after all merges of earlier ones have ended.
 fn spine<B: Batch>(factories: &B::Factories, batches: impl Iterator<Item = B>) -> Spine<B> {
     let mut spine = Spine::new(factories, Arc::new("probes".into()));
     for batch in batches {
@@ -48,7 +48,7 @@ fn wait_for_merges<B: Batch>(spine: &Spine<B>) {
     }
 }
 
-/// A spine of batches, each at a time of its own.
+/// Builds a spine of batches with distinct times.
 pub(super) fn timed(batches: u64, keys: u64) -> Spine<Timed> {
     type Typed = OrdValBatch<u64, u64, u32, ZWeight, DynZWeight>;
     let batch = |at| Typed::from_tuples(at as u32, changes(at, batches, keys)).into_inner();
@@ -59,20 +59,20 @@ fn batch(batch: u64, batches: u64, keys: u64) -> Untimed {
     OrdIndexedZSet::from_tuples((), changes(batch, batches, keys)).into_inner()
 }
 
-/// A spine of batches without times.
+/// Builds a spine of untimed batches.
 pub(super) fn untimed(batches: u64, keys: u64) -> Spine<Untimed> {
     let factories = <OrdIndexedZSet<u64, u64> as TypedReader>::factories();
     spine(&factories, (0..batches).map(|at| batch(at, batches, keys)))
 }
 
-/// Batches as they are, under one cursor.
+/// Returns unmerged batches under one cursor.
 pub(super) fn snapshot(batches: u64, keys: u64) -> SpineSnapshot<Untimed> {
     let factories = <OrdIndexedZSet<u64, u64> as TypedReader>::factories();
     let all = (0..batches).map(|at| Arc::new(batch(at, batches, keys))).collect();
     SpineSnapshot::with_batches(&factories, all)
 }
 
-/// The sum of the diffs of the keys' values, each key gone to from the one before.
+/// Returns the sum of the keys' diffs. Each search starts at the previous key's position.
 pub(super) fn seek<B>(trace: &B, keys: &[u64]) -> i64
 where
     B: BatchReader<Key = DynData, Val = DynData, Time = (), R = DynZWeight>,
@@ -80,12 +80,12 @@ where
     sought(trace.cursor(), keys, |cursor| **cursor.weight())
 }
 
-/// As [`seek`], where there are times.
+/// As [`seek`], with times.
 pub(super) fn seek_timed(trace: &Spine<Timed>, keys: &[u64]) -> i64 {
     sought(trace.cursor(), keys, weights)
 }
 
-/// The sum of the diffs of the keys' values, each key looked up.
+/// Returns the sum of the keys' diffs, with an exact lookup of each key.
 pub(super) fn find<B>(trace: &B, keys: &[u64]) -> i64
 where
     B: BatchReader<Key = DynData, Val = DynData, Time = (), R = DynZWeight>,
@@ -93,7 +93,7 @@ where
     found(trace.cursor(), keys, |cursor| **cursor.weight())
 }
 
-/// As [`find`], where there are times.
+/// As [`find`], with times.
 pub(super) fn find_timed(trace: &Spine<Timed>, keys: &[u64]) -> i64 {
     found(trace.cursor(), keys, weights)
 }

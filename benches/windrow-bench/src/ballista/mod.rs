@@ -1,12 +1,14 @@
-//! `ballista`: the latest row of each key of a change log on two executors of Ballista, with Windrow's engine and without.
+//! `ballista`: the latest rows of a change log on two Ballista executors, with and without
+//! Windrow's engine.
 //!
 //! ```text
 //! windrow-bench ballista --SQL--> scheduler --stages--> executor, executor
 //!                       <----------- rows --------------/
 //! ```
-//! A run has a scheduler and two executors of its own, each a process of one core, on this machine: this program, started
-//! again. Stock and ours take turns; the fastest run of each counts, and what its executors had in memory at the most.
-//! Rows are hashed as they arrive, on both sides: a run with other rows than stock's is an error.
+//! Each run starts a scheduler and two single-core executors on this machine, as child processes of
+//! this program. Stock and Windrow take turns. For each side, the fastest run counts, with its
+//! executors' peak memory. Result rows are hashed on both sides; a run with a different result is
+//! an error.
 
 mod processes;
 
@@ -25,7 +27,7 @@ use crate::datafusion::Check;
 use processes::Cluster;
 pub(crate) use processes::{ExecutorOptions, SchedulerOptions, executor, scheduler};
 
-/// A run that takes longer has failed.
+/// Timeout of a run.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 const LATEST: &str = "SELECT id, lsn, op, payload, amount, ts FROM (SELECT *, row_number() OVER \
@@ -63,17 +65,17 @@ pub(crate) enum Side {
     Ours,
 }
 
-/// What is known of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, Serialize)]
 struct Outcome {
-    /// Empty, or why there is no result.
+    /// The error, or empty.
     error: String,
     seconds: f64,
-    /// Bytes that each executor had in memory before, and at the most.
+    /// Resident bytes of each executor before the query, and at the peak.
     before: Vec<u64>,
     peaks: Vec<u64>,
     rows: u64,
-    /// Of all rows, whatever their order.
+    /// Checksum of all rows, independent of order.
     checksum: u64,
 }
 
@@ -86,7 +88,7 @@ struct Row {
     outcome: Outcome,
 }
 
-/// Measures and writes the table.
+/// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let log = options.data.join(format!("log-{}.parquet", options.rows));
     if !log.exists() {
@@ -95,7 +97,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         windrow_testdata::log::write(&part, options.rows, options.rows / 4, 1)?;
         std::fs::rename(part, &log)?;
     }
-    // Executors read it by this name, whatever directory they are in.
+    // An absolute path, because executors have other working directories.
     let log = log.canonicalize()?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -137,7 +139,7 @@ impl Outcome {
     }
 }
 
-/// An error if an earlier run gave other rows.
+/// Returns an error if an earlier run had other rows.
 fn same_rows(before: &[Row], outcome: &Outcome) -> Result<()> {
     let whole = |outcome: &&Outcome| outcome.error.is_empty();
     let Some(first) = before.iter().map(|row| &row.outcome).find(whole) else { return Ok(()) };
@@ -148,7 +150,7 @@ fn same_rows(before: &[Row], outcome: &Outcome) -> Result<()> {
     Err(format!("{} rows, and {} in an earlier run, or others", outcome.rows, first.rows).into())
 }
 
-/// The last of `all`, beside stock with the same limit.
+/// Prints the last run of `all`, relative to stock with the same limit.
 fn report(all: &[Row], limit: u64) {
     let Some(Row { side, outcome, .. }) = all.last() else { return };
     let stock = all.iter().find(|row| {
@@ -171,7 +173,7 @@ fn report(all: &[Row], limit: u64) {
     );
 }
 
-/// One run, with processes of its own.
+/// Runs the query once, with fresh processes.
 async fn one(options: &Options, log: &Path, limit: u64, side: Side) -> Result<Outcome> {
     let mut cluster = Cluster::start(&options.data, limit, side)?;
     let before = cluster.memory("VmRSS:")?;
@@ -190,7 +192,7 @@ async fn one(options: &Options, log: &Path, limit: u64, side: Side) -> Result<Ou
         Err(_) => Err(format!("not done after {} s", PATIENCE.as_secs()).into()),
     };
     outcome.seconds = begun.elapsed().as_secs_f64();
-    // An executor may be gone, which is an outcome, too.
+    // A crashed executor is a valid outcome.
     let peaks = cluster.memory("VmHWM:");
     if let Err(error) = done.and(peaks.map(|peaks| outcome.peaks = peaks)) {
         outcome.error = in_short(error.as_ref());
@@ -201,14 +203,14 @@ async fn one(options: &Options, log: &Path, limit: u64, side: Side) -> Result<Ou
     Ok(outcome)
 }
 
-/// The beginning of what `error` says, in one line.
+/// Shortens an error to one line.
 fn in_short(error: &dyn std::error::Error) -> String {
     let text = error.to_string();
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().take(160).collect()
 }
 
-/// Takes in the answer.
+/// Runs the query and consumes its result.
 async fn latest(
     options: &Options,
     log: &Path,

@@ -1,4 +1,4 @@
-//! A scheduler and two executors as processes, which end with the run.
+//! Child processes of a run: a scheduler and two executors, ended with the run.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -22,18 +22,18 @@ use windrow_ballista::WindrowEngine;
 use super::Side;
 use crate::Result;
 
-/// How long a process may take until it listens.
+/// Timeout for a process to start listening.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The file by which an executor says that it ran an operator of ours.
+/// Marker file of an executor that ran an operator of Windrow.
 const REWRITTEN: &str = "rewritten";
 
-/// Where a scheduler listens.
+/// Options of a scheduler process.
 #[derive(Debug, Args)]
 pub(crate) struct SchedulerOptions {
     port: u16,
 }
 
-/// Where an executor listens and writes, and what it has.
+/// Options of an executor process.
 #[derive(Debug, Args)]
 pub(crate) struct ExecutorOptions {
     scheduler: u16,
@@ -45,7 +45,7 @@ pub(crate) struct ExecutorOptions {
     limit: u64,
 }
 
-/// Runs until it is killed, or whoever started it has ended.
+/// Runs a scheduler until killed, or until the parent process ends.
 pub(crate) fn scheduler(options: &SchedulerOptions) -> Result<()> {
     end_with_the_starter();
     let config = SchedulerConfig { bind_port: options.port, ..SchedulerConfig::default() };
@@ -57,7 +57,7 @@ pub(crate) fn scheduler(options: &SchedulerOptions) -> Result<()> {
     Ok(())
 }
 
-/// Runs until it is killed, or whoever started it has ended.
+/// Runs an executor until killed, or until the parent process ends.
 pub(crate) fn executor(options: &ExecutorOptions) -> Result<()> {
     end_with_the_starter();
     let engine = (options.side == Side::Ours).then(|| {
@@ -82,10 +82,10 @@ pub(crate) fn executor(options: &ExecutorOptions) -> Result<()> {
     Ok(runtime()?.block_on(start_executor_process(Arc::new(config)))?)
 }
 
-/// Ends this process when its input does, of which the starter has the other end.
+/// Exits when standard input closes; the parent process holds the other end.
 fn end_with_the_starter() {
     std::thread::spawn(|| {
-        // An error is an end, too.
+        // An error also means the end.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(0);
     });
@@ -95,7 +95,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
-/// Says by a file that a stage has an operator of ours.
+/// An engine that writes the marker file once a stage has an operator of Windrow.
 struct Telling {
     engine: WindrowEngine,
     file: PathBuf,
@@ -124,7 +124,7 @@ impl ExecutionEngine for Telling {
     }
 }
 
-/// The processes of a run, and what they write.
+/// The processes of a run, and their working directory.
 pub(super) struct Cluster {
     port: u16,
     executors: Vec<Process>,
@@ -133,7 +133,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts them, and waits until they listen.
+    /// Starts the processes, and waits until all are listening.
     pub(super) fn start(data: &Path, limit: u64, side: Side) -> Result<Self> {
         let work = tempfile::tempdir_in(data)?;
         let [port, first, first_grpc, second, second_grpc] = ports()?;
@@ -156,18 +156,18 @@ impl Cluster {
         self.port
     }
 
-    /// Bytes in memory of each executor, by a field of its status.
+    /// Returns each executor's memory in bytes, by a field of `/proc/PID/status`.
     pub(super) fn memory(&mut self, field: &str) -> Result<Vec<u64>> {
         self.executors.iter_mut().map(|executor| executor.memory(field)).collect()
     }
 
-    /// True if each executor ran a stage with an operator of ours.
+    /// Returns true if each executor ran a stage with an operator of Windrow.
     pub(super) fn all_rewrote(&self) -> bool {
         ["a", "b"].iter().all(|name| self.work.path().join(name).join(REWRITTEN).exists())
     }
 }
 
-/// This program once more; it is killed with the value.
+/// A child process of this program, killed on drop.
 struct Process(Child);
 
 impl Process {
@@ -201,16 +201,16 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Ports that nobody listened at a moment ago.
+/// Returns currently unused ports.
 fn ports<const N: usize>() -> Result<[u16; N]> {
     let mut ports = [0; N];
-    // All are held until the last is known, so that they differ.
+    // All listeners stay open until the end, so that the ports differ.
     let mut listeners = Vec::new();
     for port in &mut ports {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

@@ -1,19 +1,19 @@
 //! `batcher`: 64 pushes of unordered changes and one seal, against the batchers of
 //! differential-dataflow.
 //!
-//! Both sides start from what their users have: ours from record batches of one schema, so encoding is in
-//! the figure; the rivals from vectors of owned tuples, which their chunkers sort in place or copy.
-//! What a contender made is dropped after the clock has stopped. Every round has fresh data, and the
-//! fastest counts. Output memory is recycled: ours from a pool that lives through the bench, the
-//! rivals' from the allocator's heap; each contender seals a data set that does not count first.
+//! Each side starts from its users' input: Windrow from record batches of one schema, so encoding
+//! is included; the rivals from vectors of owned tuples, which their chunkers sort in place or
+//! copy. Results are dropped after the clock has stopped. Every round has fresh data, and the
+//! fastest counts. Output memory is recycled: Windrow's by a pool for the whole bench, the rivals'
+//! by the allocator's heap. Each contender first seals a data set that does not count.
 //!
-//! A push has 64 changes at the least, as in the benchmark of Materialize's batcher, whose smallest case
-//! has 4,096 records, as its times and throughputs say. What is left of 32 KiB by 64 pushes, 5 to 16
-//! changes each, is a case of its own, `32K in all`.
+//! A push has at least 64 changes, as in the benchmark of Materialize's batcher, whose smallest
+//! case has 4,096 records according to its times and throughputs. 32 KiB over 64 pushes, 5 to 16
+//! changes each, is a separate case, `32K in all`.
 //!
-//! `resident` cells are bytes a record that our sealed chunks hold, against the bytes of the records as
-//! Rust values. `copy of the columns` is the floor of whatever takes record batches: each column of each
-//! batch is appended to a buffer. What the rivals take has no columns.
+//! `resident` cells compare bytes per record of Windrow's sealed chunks with bytes of records as
+//! Rust values. `copy of the columns` is the lower bound for any consumer of record batches: each
+//! column of each batch is appended to a buffer. The rivals' input has no columns.
 
 use std::hint::black_box;
 
@@ -32,10 +32,10 @@ use crate::merge::{Options, Outcome, layout, least, rounds, size_name};
 const REGIMES: [Regime; 5] =
     [Regime::Random, Regime::Equal, Regime::Runs, Regime::Disjoint, Regime::Sorted];
 const PUSHES: usize = 64;
-/// Changes of a push, at the least.
+/// Minimum number of changes of a push.
 const CHANGES: usize = 64;
 
-/// Anything that takes pushes and seals them.
+/// A batcher: takes pushes and seals them.
 type Contender<K, V> = fn(Vec<Vec<Change<K, V>>>) -> Outcome;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -76,7 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()
 }
 
-/// A rival by its name.
+/// A rival and its name.
 type Rival<S> = (&'static str, Contender<<S as Shape>::Key, <S as Shape>::Val>);
 
 fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) -> Result<()> {
@@ -91,14 +91,14 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
             let mut theirs = vec![Vec::new(); rivals.len()];
             let mut resident = 0.0;
             for round in 0..rounds(options, count * S::BYTES) {
-                // The first does not count, as in `merge`.
+                // The first data set does not count, as in `merge`.
                 let sets = [0, 1].map(|set| {
                     let seed = (round as u64 + 1) << 32 | set << 31 | count as u64;
                     let pushes = data::pushes(regime, count, PUSHES, seed);
                     if regime != Regime::Sorted {
                         return pushes.iter().map(|push| S::changes(push)).collect::<Vec<_>>();
                     }
-                    // In the order of the shape, which is another one where integers become text.
+                    // Sorted in the shape's order, which differs where integers become text.
                     let all = S::sorted(&pushes.concat());
                     all.chunks(pushes[0].len().max(1)).map(<[_]>::to_vec).collect()
                 });
@@ -109,7 +109,7 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
                 for (pushes, expected) in sets.iter().zip(&mut expected) {
                     let make =
                         || pushes.iter().map(|push| S::record_batch(push)).collect::<Vec<_>>();
-                    // Of batches as fresh as those that are pushed.
+                    // Copies batches as fresh as the pushed ones.
                     let batches = make();
                     (last_columns, ()) = seconds(|| {
                         copy.clear();
@@ -163,7 +163,7 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
     Ok(())
 }
 
-/// The names and records of the cases of a size.
+/// Returns the names and record counts of the cases of a size.
 fn cases<S: Shape>(regime: Regime, kib: usize) -> Vec<(String, usize)> {
     let case = format!("{} {} {}", S::NAME, regime.name(), size_name(kib));
     let count = (kib << 10) / S::BYTES;
@@ -173,7 +173,7 @@ fn cases<S: Shape>(regime: Regime, kib: usize) -> Vec<(String, usize)> {
     vec![(format!("{case} in all"), count), (case, PUSHES * CHANGES)]
 }
 
-/// Appends the values of all columns: what it takes to read them at all.
+/// Appends the values of all columns: the minimum cost of reading them.
 fn copy_columns(batch: &RecordBatch, out: &mut Vec<u8>) {
     for column in batch.columns() {
         if let Some(values) = column.as_primitive_opt::<UInt64Type>() {

@@ -1,4 +1,4 @@
-//! Distances, and strongly connected components, in a graph that changes.
+//! Distances and strongly connected components in a changing graph.
 
 use differential_026::algorithms::graphs::bfs::bfs;
 use differential_026::algorithms::graphs::scc::strongly_connected;
@@ -12,17 +12,17 @@ use crate::Result;
 use crate::cells::{Cells, Stopwatch};
 use windrow_testdata::rng::Rng;
 
-/// Rounds of one edge more and one less.
+/// Rounds with one added and one removed edge.
 const CHANGES: usize = 300;
 
-/// What is computed.
+/// The computed program.
 #[derive(Clone, Copy)]
 enum Program {
     Bfs,
     Scc,
 }
 
-/// Seconds for the whole graph at first, and of each round after it.
+/// Returns the seconds of the initial graph, and of each later round.
 fn run(program: Program, edges: usize, ours: bool) -> (f64, Vec<f64>) {
     timely_032::execute_directly(move |worker| {
         let context = Context::new(Pool::unlimited());

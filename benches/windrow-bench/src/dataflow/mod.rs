@@ -1,4 +1,4 @@
-//! `dataflow`: arrangements of differential-dataflow 0.26, ours beside its own, on one worker.
+//! `dataflow`: arrangements of differential-dataflow 0.26, Windrow's and stock, on one worker.
 //!
 //! ```text
 //! spines   keys arranged and joined: rounds of updates (load), then rounds of keys to look up (query)
@@ -7,8 +7,8 @@
 //! spill    the load and the query once more, in a quarter of the memory that they take
 //! rest     bytes of an arrangement when all is merged
 //! ```
-//! All sides take turns within a round, and the least time counts; of single rounds the median and the 99th percentile
-//! do.
+//! All sides take turns within a round, and the minimum time counts. For single rounds, the median
+//! and the 99th percentile count.
 
 mod loops;
 mod rest;
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     rest: Option<String>,
 }
 
-/// Measures and writes the table.
+/// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(case) = &options.rest {
         return rest::child(options, case);
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()
 }
 
-/// The value below which so many hundredths of `times` are, in microseconds.
+/// Returns a percentile of `times` in microseconds.
 fn percentile(times: &mut [f64], hundredths: usize) -> f64 {
     times.sort_by(f64::total_cmp);
     let at = (times.len() * hundredths / 100).min(times.len() - 1);

@@ -1,6 +1,7 @@
-//! Memory of an arrangement at rest: what a process has more of when its updates are arranged and merged.
+//! Memory of an arrangement at rest: the growth of a process after its updates are arranged and
+//! merged.
 //!
-//! Each side is a process of its own, whose allocator gives back what is freed.
+//! Each side is a separate process, whose allocator returns freed memory.
 
 use std::process::Command;
 
@@ -21,17 +22,17 @@ use super::Options;
 use crate::Result;
 use crate::cells::Cells;
 
-/// glibc gives memory back as soon as it is free, and maps what is large.
+/// Makes glibc return freed memory at once, and map large blocks.
 const ALLOCATOR: [(&str, &str); 3] = [
     ("MALLOC_TRIM_THRESHOLD_", "0"),
     ("MALLOC_TOP_PAD_", "0"),
     ("MALLOC_MMAP_THRESHOLD_", "65536"),
 ];
 
-/// What is arranged, and whose arrangement it is compared with.
+/// Keys, and the rival's arrangement.
 const CASES: [(&str, &str); 2] = [("text", "OrdKey"), ("u64", "OrdVal")];
 
-/// Compares bytes an update.
+/// Compares bytes per update.
 pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
     for (keys, rival) in CASES {
         let bytes = |side: &str| -> Result<f64> {
@@ -50,7 +51,7 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// Of the process that is one side: prints its bytes an update.
+/// Measures one side in a child process, and prints its bytes per update.
 pub(super) fn child(options: &Options, case: &str) -> Result<()> {
     let text = |number: usize| format!("{number:?}");
     let number = |number: usize| number as u64;
@@ -66,7 +67,7 @@ pub(super) fn child(options: &Options, case: &str) -> Result<()> {
     Ok(())
 }
 
-/// Resident bytes that are no file's; none if the system does not say.
+/// Returns the anonymous resident bytes, if the system reports them.
 fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
@@ -101,7 +102,7 @@ macro_rules! grown {
                     worker.step();
                 }
             }
-            // Merges go on where nothing comes.
+            // Merges continue without input.
             (0..1_000).for_each(|_| {
                 worker.step();
             });

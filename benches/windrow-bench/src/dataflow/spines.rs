@@ -1,4 +1,4 @@
-//! Keys that are arranged, and joined with keys that are looked up.
+//! Arranged keys, joined with looked-up keys.
 
 use differential_026::batcher::merge::chunker::ContainerChunker;
 use differential_026::columnar::trace::{ColChunk, Spine as ColSpine};
@@ -17,12 +17,12 @@ use super::{Options, percentile};
 use crate::Result;
 use crate::cells::{Cells, Stopwatch};
 
-/// Whose arrangements.
+/// The implementation of arrangements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
-    /// Ours, joined a key after the other.
+    /// Windrow's, joined key by key.
     Ours,
-    /// Ours, joined by cursors that pin what they see.
+    /// Windrow's, joined by cursors that pin visited chunks.
     Cursors,
     OrdVal,
     VecChunk,
@@ -31,7 +31,7 @@ enum Side {
 
 const RIVALS: [Side; 4] = [Side::Cursors, Side::OrdVal, Side::VecChunk, Side::ColChunk];
 
-/// Updates of rounds whose latency is measured, and how many such rounds.
+/// Updates of the rounds measured for latency, and the number of such rounds.
 const SMALL_ROUNDS: [usize; 4] = [1, 10, 100, 1_000];
 const TIMES: usize = 300;
 
@@ -43,7 +43,7 @@ struct Workload<K: differential_026::Data> {
 }
 
 impl<K: differential_026::Data> Workload<K> {
-    /// Ends the round, and steps until its answer is out.
+    /// Ends the round, and steps until its results are complete.
     fn end(&mut self, worker: &mut Worker) {
         self.time += 1;
         for input in [&mut self.data, &mut self.keys] {
@@ -56,7 +56,7 @@ impl<K: differential_026::Data> Workload<K> {
     }
 }
 
-/// What was measured: seconds of all, and of single rounds.
+/// Measured seconds in total, and of single rounds.
 struct Figures {
     load: f64,
     query: f64,
@@ -201,7 +201,7 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// A quarter of the memory, beside all of it.
+/// Compares a quarter of the memory with unlimited memory.
 fn spilled(options: &Options, name: &str, run: Run, cells: &mut Cells) -> Result<()> {
     let limited = |limit| Pool::new(Budget::bytes(limit), PoolOptions::new());
     let peak = run(options, Side::Ours, &limited(4 << 30)?, false).peak;
@@ -217,7 +217,7 @@ fn spilled(options: &Options, name: &str, run: Run, cells: &mut Cells) -> Result
     Ok(())
 }
 
-/// The lesser times of two runs.
+/// Returns the lesser times of two runs.
 fn least(a: Figures, b: Figures) -> Figures {
     let latencies = match a.query < b.query {
         true => a.latencies,

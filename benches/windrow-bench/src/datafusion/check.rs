@@ -1,11 +1,11 @@
-//! Rows as a number, so that two runs can be compared, and whether they are in order.
+//! Checks of query results: a checksum to compare two runs, and the order of rows.
 
 use arrow::array::RecordBatch;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
 use crate::Result;
 
-/// Rows in order, and a sum of all of them that does not depend on it.
+/// An order-independent checksum of all rows, and a check of ascending order.
 #[derive(Default)]
 pub(crate) struct Check {
     pub(crate) sum: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Takes `batch` in, whose first `key` columns are to ascend.
+    /// Adds `batch`, whose first `key` columns must ascend.
     pub(crate) fn add(&mut self, batch: &RecordBatch, key: usize) -> Result<()> {
         let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
         let fields = |columns: &[_]| -> Vec<SortField> {

@@ -1,4 +1,4 @@
-//! One run: a query, in a process that does nothing else.
+//! A single run of a query, in a separate process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     check: bool,
 }
 
-/// Runs it, and prints the outcome as JSON.
+/// Runs the query, and prints the outcome as JSON.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let query = Query::named(&options.query).ok_or("no such query")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -140,7 +140,7 @@ async fn measured(
     Ok(())
 }
 
-/// Bytes that the operators of `plan` spilled.
+/// Returns the bytes spilled by the operators of `plan`.
 fn spilled(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0) as u64;
     own + plan.children().into_iter().map(spilled).sum::<u64>()
@@ -153,9 +153,9 @@ fn peak_rss() -> u64 {
     kilobytes.unwrap_or(0) << 10
 }
 
-/// Of all threads.
+/// Returns the CPU time of all threads.
 fn cpu_seconds() -> f64 {
-    /// Ticks a second, as Linux tells processes on every architecture.
+    /// Ticks per second, the same on every architecture of Linux.
     const TICKS: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

@@ -1,4 +1,4 @@
-//! The files that the queries read: `lineitem` of TPC-H, and the change log of `gen-log`.
+//! The input files: `lineitem` of TPC-H, and the change log of `gen-log`.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::Result;
 
 const BATCH: usize = 8192;
 
-/// Makes what is not there.
+/// Generates missing files.
 pub(crate) fn make(directory: &Path, scale: f64) -> Result<()> {
     std::fs::create_dir_all(directory)?;
     let [lineitem, log] = files(directory, scale);
@@ -32,7 +32,7 @@ pub(crate) fn make(directory: &Path, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Writes `lineitem` under another name until it is whole.
+/// Writes `lineitem` under a temporary name until complete.
 fn write(path: &Path, scale: f64) -> Result<()> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))

@@ -1,8 +1,10 @@
-//! `datafusion`: sorts and the latest row of each key inside DataFusion, Windrow's operators beside the stock ones.
+//! `datafusion`: sorts and the latest row of each key inside DataFusion, with Windrow's and with
+//! stock operators.
 //!
-//! Every run is a child process: the same session, pool, batch size and files, stock and ours in turns, of which the
-//! fastest counts. Stock runs with its default settings and with those that suit a small pool. What an unsorted scan of
-//! the same columns takes is measured, too: files are decoded in memory that no pool counts.
+//! Every run is a child process with the same session, pool, batch size and files. Stock and
+//! Windrow take turns, and the fastest run counts. Stock runs with default settings, and with
+//! settings for a small pool. An unsorted scan of the same columns is measured as well, because
+//! decoding of files takes memory outside of the pool.
 
 mod check;
 mod child;
@@ -62,24 +64,24 @@ pub(crate) enum Side {
     Scan,
 }
 
-/// What a run tells.
+/// The outcome of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
-    /// Empty, or why there is no result.
+    /// The error, or empty.
     pub(crate) error: String,
     pub(crate) seconds: f64,
-    /// Of each statement.
+    /// Seconds of each statement.
     pub(crate) each: Vec<f64>,
     pub(crate) cpu_seconds: f64,
     pub(crate) peak_rss: u64,
     pub(crate) pool_peak: u64,
     pub(crate) spilled: u64,
     pub(crate) rows: u64,
-    /// Of all rows, whatever their order; 0 if it was not asked for.
+    /// Checksum of all rows, independent of order; 0 if not requested.
     pub(crate) checksum: u64,
 }
 
-/// A run and its outcome.
+/// A run with its outcome.
 #[derive(Debug, Serialize)]
 struct Row {
     query: String,
@@ -89,7 +91,7 @@ struct Row {
     outcome: Outcome,
 }
 
-/// Measures and writes the table.
+/// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
     data::make(&options.data, options.scale)?;
     let chosen =
@@ -122,7 +124,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The fastest run of each side. What comes out is compared once.
+/// Returns the fastest run of each side. Compares the results once.
 fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side, Outcome>> {
     let sides = match limit {
         _ if query.sql().is_none() => vec![Side::Stock, Side::Ours],
@@ -148,7 +150,7 @@ fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side,
     Ok(best)
 }
 
-/// One run, in a process of its own.
+/// Runs a query once, in a separate process.
 fn child(options: &Options, query: &str, limit: usize, side: Side, check: bool) -> Result<Outcome> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("datafusion-run").args(["--query", query]);
@@ -185,7 +187,7 @@ fn report(query: &str, limit: usize, best: &BTreeMap<Side, Outcome>) {
     }
 }
 
-/// Where a query is many statements: each of them beside stock, the slowest first.
+/// For a query of several statements, prints the ratio of each to stock, the slowest first.
 fn report_each(best: &BTreeMap<Side, Outcome>) {
     let (Some(stock), Some(ours)) = (best.get(&Side::Stock), best.get(&Side::Ours)) else { return };
     if stock.each.len() < 2 || stock.each.len() != ours.each.len() {
@@ -198,7 +200,8 @@ fn report_each(best: &BTreeMap<Side, Outcome>) {
     println!("of stock, each: {}", ratios.collect::<Vec<_>>().join(", "));
 }
 
-/// The geometric mean of ours over the better of stock's, at each limit; and how many of either had a result.
+/// Prints, for each limit, the number of successful queries, and the geometric mean of Windrow's
+/// time over the better time of stock.
 fn summary(rows: &[Row]) {
     let mut limits: Vec<usize> = rows.iter().map(|row| row.limit_mib).collect();
     limits.sort_unstable();
@@ -224,7 +227,7 @@ fn summary(rows: &[Row]) {
     }
 }
 
-/// The file of `lineitem` at this scale, and that of the change log.
+/// Returns the paths of `lineitem` at this scale and of the change log.
 pub(crate) fn files(data: &Path, scale: f64) -> [PathBuf; 2] {
     [data.join(format!("lineitem-{scale}.parquet")), data.join("log.parquet")]
 }

@@ -1,21 +1,21 @@
 //! The queries: the eleven of DataFusion's own bench of sorts, three of change logs, and all of TPC-H.
 
-/// A query, without and with its order.
+/// A query, with and without its order.
 pub(crate) struct Query {
     pub(crate) name: &'static str,
     /// The columns of an unsorted scan.
     pub(crate) columns: &'static str,
     pub(crate) table: &'static str,
-    /// What comes behind `SELECT columns FROM table`, or all of it.
+    /// The part after `SELECT columns FROM table`, or the whole statement.
     pub(crate) rest: Rest,
 }
 
 pub(crate) enum Rest {
-    /// The first so many columns are the order.
+    /// Ordered by the first n columns.
     Sorted(usize),
-    /// A statement of its own.
+    /// A complete statement.
     Whole(&'static str),
-    /// The 22 queries of TPC-H, one after the other.
+    /// The 22 queries of TPC-H, run in sequence.
     Published,
 }
 
@@ -67,7 +67,7 @@ impl Query {
         QUERIES.iter().find(|query| query.name == name)
     }
 
-    /// The statement; those of TPC-H are in files.
+    /// Returns the statement, or `None` for TPC-H, whose queries are files.
     pub(crate) fn sql(&self) -> Option<String> {
         let Self { columns, table, .. } = self;
         match self.rest {
@@ -80,12 +80,12 @@ impl Query {
         }
     }
 
-    /// The same columns, as they come.
+    /// Returns the scan of the same columns without an order.
     pub(crate) fn scan(&self) -> String {
         format!("SELECT {} FROM {}", self.columns, self.table)
     }
 
-    /// How many leading columns are to ascend.
+    /// Returns the number of leading columns that must ascend.
     pub(crate) fn key(&self) -> usize {
         match self.rest {
             Rest::Sorted(key) => key,

@@ -1,4 +1,4 @@
-//! TPC-H as a whole: the eight tables as Parquet, and the 22 queries that DataFusion publishes with its tests.
+//! TPC-H: the eight tables as Parquet, and the 22 queries published with DataFusion's tests.
 //!
 //! ```text
 //! tpchgen --text--> DataFusion, by the published CREATE EXTERNAL TABLE --> tpch-SCALE/TABLE.parquet
@@ -22,10 +22,10 @@ use crate::Result;
 const TABLES: [&str; 8] =
     ["supplier", "part", "partsupp", "customer", "orders", "lineitem", "nation", "region"];
 const QUERIES: usize = 22;
-/// Where the published statements have their files.
+/// The data directory in the published statements.
 const PUBLISHED_DATA: &str = "test_files/tpch/data";
 
-/// Makes the tables and the queries, if they are not there.
+/// Generates the tables and the queries if missing.
 pub(super) fn make(data: &Path, scale: f64) -> Result<()> {
     let whole = directory(data, scale);
     if whole.exists() {
@@ -64,13 +64,13 @@ pub(super) fn make(data: &Path, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// The queries, in their order.
+/// Returns the queries in order.
 pub(super) fn queries(data: &Path, scale: f64) -> Result<Vec<String>> {
     let file = |number| directory(data, scale).join(format!("q{number}.sql"));
     (1..=QUERIES).map(|number| Ok(std::fs::read_to_string(file(number))?)).collect()
 }
 
-/// Makes the tables known.
+/// Registers the tables.
 pub(super) async fn register(context: &SessionContext, data: &Path, scale: f64) -> Result<()> {
     for table in TABLES {
         let path = directory(data, scale).join(format!("{table}.parquet"));
@@ -84,7 +84,7 @@ fn directory(data: &Path, scale: f64) -> PathBuf {
     data.join(format!("tpch-{scale}"))
 }
 
-/// The files that come with DataFusion's tests.
+/// Returns the directory of the files published with DataFusion's tests.
 fn published() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let metadata = Command::new(cargo)
@@ -99,7 +99,8 @@ fn published() -> Result<PathBuf> {
     Ok(manifest.with_file_name("test_files"))
 }
 
-/// Statements of a file of tests, behind lines that begin with `kind`, up to their results or an empty line.
+/// Returns the statements of a test file: lines after a line with prefix `kind`, up to the results
+/// or an empty line.
 fn statements<'a>(file: &'a str, kind: &'a str) -> impl Iterator<Item = String> + 'a {
     let mut lines = file.lines();
     std::iter::from_fn(move || {
@@ -109,7 +110,7 @@ fn statements<'a>(file: &'a str, kind: &'a str) -> impl Iterator<Item = String> 
     })
 }
 
-/// Writes the tables as their own generator does.
+/// Writes the tables in the format of their original generator.
 fn text(directory: &Path, scale: f64) -> Result<()> {
     let file = |table: &str| directory.join(format!("{table}.tbl"));
     rows(&file("supplier"), SupplierGenerator::new(scale, 1, 1).iter())?;

@@ -1,12 +1,12 @@
-//! K sorted runs in files into one in a file, the page cache warm.
+//! Merges of K sorted run files into one file, with a warm page cache.
 //!
 //! ```text
 //! ours     chunks read as they are reached, within 32 MiB     -> merged -> chunks written, checksummed
 //! rivals   256 KiB of each run at a time, as records as they are -> merged -> written 256 KiB at a time
 //! ```
 //!
-//! Ours reads and writes on threads of its own, where there are cores for them; the rivals do not check
-//! what they read.
+//! Windrow reads and writes on threads of its own, if there are cores for such threads. The rivals
+//! do not verify checksums.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
@@ -20,14 +20,14 @@ use crate::Result;
 use crate::cells::{Cells, seconds};
 use crate::merge::least;
 
-/// Of which a part may wait to be written when the clock stops.
+/// Memory limit of Windrow. Part of the output may still be unwritten when the clock stops.
 const LIMIT: usize = 32 << 20;
-/// Bytes that the rivals read and write at once.
+/// Bytes per read and write of the rivals.
 const BUFFER: usize = 256 << 10;
 /// Bytes of a record.
 const BYTES: usize = size_of::<Record>();
 
-/// Merges of runs that are compared in a run of the bench.
+/// Measures merges of runs in files.
 pub(super) fn cells(
     cells: &mut Cells,
     layout: &Layout,
@@ -64,7 +64,7 @@ pub(super) fn cells(
     Ok(())
 }
 
-/// Seconds to merge spilled chains into a spilled one, and its records.
+/// Merges spilled chains into a spilled one; returns the seconds and the number of records.
 fn ours(layout: &Layout, runs: &[Vec<Record>], codec: Codec) -> Result<(f64, usize)> {
     let pool = Pool::new(Budget::bytes(LIMIT), PoolOptions::new().codec(codec))?;
     let spilled = |run: &Vec<Record>| Ok(chain(layout, &pool, Work::ManyKeys, run)?.spill()?);
@@ -73,7 +73,7 @@ fn ours(layout: &Layout, runs: &[Vec<Record>], codec: Codec) -> Result<(f64, usi
     Ok((elapsed, merged.rows().unwrap_or(0) as usize))
 }
 
-/// A file for each run.
+/// Writes a file for each run.
 fn written(place: &Path, runs: &[Vec<Record>]) -> Result<Vec<PathBuf>> {
     let write = |(index, run): (usize, &Vec<Record>)| {
         let file = place.join(index.to_string());
@@ -136,7 +136,7 @@ impl Runs<Record> for Files {
     }
 }
 
-/// A file of records.
+/// An output file of records.
 struct Out {
     writer: BufWriter<File>,
     last: Option<Record>,

@@ -1,11 +1,12 @@
 //! `kway`: K sorted runs into one, against a binary heap and a loser tree.
 //!
-//! Records are a u64 key, ten u64 values and a diff - rows of 96 bytes - or a 24-byte string key and
-//! five values. The rivals merge the same records as arrays of words in plain vectors, compared whole,
-//! copied once into an output that is allocated and touched before the clock starts; they add up equal
-//! records, as we do. Ours takes batches of one chain each, owned, and settles them into one; its output
-//! memory comes from a pool that lives through the bench and recycles it. Everything is in memory, but for
-//! the cases named `files`; the fastest of the rounds counts, each with fresh data.
+//! Records are a u64 key, ten u64 values and a diff - rows of 96 bytes - or a 24-byte string key
+//! and five values. The rivals merge the same records as arrays of words in plain vectors, compared
+//! whole, and copied once into an output that is allocated and touched before the clock starts.
+//! Like Windrow, the rivals add up equal records. Windrow takes ownership of single-chain batches
+//! and compacts them into one; a pool for the whole bench recycles its output memory. Everything is
+//! in memory, except for the cases named `files`. Each round has fresh data, and the fastest
+//! counts.
 
 mod file;
 mod rivals;
@@ -22,7 +23,7 @@ use crate::merge::least;
 use rivals::{Filled, Merged, Record, Slices, Text};
 use windrow_testdata::rng::Rng;
 
-/// What to measure.
+/// Options of the bench.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only cases whose name contains this
@@ -42,14 +43,14 @@ pub(crate) struct Options {
     threads: usize,
 }
 
-/// How the runs lie to each other.
+/// The relation between the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// Keys below 100: the values decide.
+    /// Keys below 100: the values decide the order.
     FewKeys,
     /// Keys below 1e8.
     ManyKeys,
-    /// Four of five records vanish.
+    /// Four of five records are duplicates.
     Duplicates,
     Disjoint,
     /// String keys of 24 bytes.
@@ -64,10 +65,10 @@ const WORKS: [(Work, &str); 5] = [
     (Work::Strings, "strings"),
 ];
 
-/// Numbers of runs that are merged from files, too.
+/// Numbers of runs that are also merged from files.
 const IN_FILES: [usize; 3] = [2, 8, 64];
 
-/// `count` sorted runs, each without equal records.
+/// Generates `count` sorted runs, each without equal records.
 fn runs(work: Work, count: usize, records: usize, seed: u64) -> Vec<Vec<Record>> {
     let mut rng = Rng::new(seed);
     let each = (records / count) as u64;
@@ -81,7 +82,7 @@ fn runs(work: Work, count: usize, records: usize, seed: u64) -> Vec<Vec<Record>>
             };
             let mut words = [key; 12];
             for (word, factor) in words[1..11].iter_mut().zip(3u64..) {
-                // The same key is the same record, where there are to be duplicates.
+                // For duplicates, the same key implies the same record.
                 let duplicate = key.wrapping_mul(factor) & 0xffff;
                 *word = if work == Work::Duplicates { duplicate } else { rng.below(1 << 32) };
             }
@@ -96,7 +97,7 @@ fn runs(work: Work, count: usize, records: usize, seed: u64) -> Vec<Vec<Record>>
     (0..count as u64).map(&mut run).collect()
 }
 
-/// Columns of the records; strings stand for the first three words.
+/// Converts records to columns; strings replace the first three words.
 fn record_batch(work: Work, records: &[Record]) -> RecordBatch {
     let word = |at: usize| {
         Arc::new(UInt64Array::from_iter_values(records.iter().map(|r| r.0[at]))) as ArrayRef
@@ -122,7 +123,7 @@ fn chain(layout: &Layout, pool: &Pool, work: Work, run: &[Record]) -> Result<Bat
     Ok(batcher.finish()?.settle()?)
 }
 
-/// Seconds of the heap and of the loser tree, which must give `expected` records.
+/// Returns the seconds of the heap and of the loser tree; both must output `expected` records.
 fn rivals<R: Merged>(case: &str, runs: &[Vec<R>], expected: usize) -> Result<[f64; 2]> {
     let Some(any) = runs.iter().flatten().next() else { return Ok([0.0; 2]) };
     let mut out = vec![*any; runs.iter().map(Vec::len).sum()];

@@ -1,23 +1,23 @@
-//! The merges of textbooks: a binary heap of heads, and a tree of losers (Knuth, volume 3, 5.4.1), over
-//! records of one length.
+//! Textbook merges: a binary heap of heads, and a loser tree (Knuth, volume 3, 5.4.1), over records
+//! of fixed length.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// A record that can be merged: ordered, with a diff that adds up.
+/// A mergeable record: ordered, with a summable diff.
 pub(super) trait Merged: Ord + Copy {
     fn same(&self, other: &Self) -> bool;
     fn diff(&self) -> i64;
     fn add(&mut self, diff: i64);
 }
 
-/// Eleven words that are compared, and a diff.
+/// Eleven compared words, and a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Record(pub(super) [u64; 12]);
 
 impl Record {
-    /// The first three words as 24 characters.
+    /// Formats the first three words as 24 characters.
     pub(super) fn text(&self) -> String {
         let [a, b, c, ..] = self.0;
         format!("{a:08x}{b:08x}{c:08x}")
@@ -68,14 +68,14 @@ impl Merged for Text {
 /// Sorted runs, each read from front to back.
 pub(super) trait Runs<R> {
     fn count(&self) -> usize;
-    /// The record of a run that is next.
+    /// Returns the next record of a run.
     fn head(&self, run: usize) -> Option<&R>;
     fn advance(&mut self, run: usize);
 }
 
-/// Where merged records go.
+/// The output of a merge.
 pub(super) trait Sink<R> {
-    /// Puts `record` behind the others, or adds it to the last one.
+    /// Appends `record`, or adds its diff to an equal last record.
     fn put(&mut self, record: &R);
 }
 
@@ -107,7 +107,7 @@ impl<R> Runs<R> for Slices<'_, R> {
     }
 }
 
-/// Memory for all records, and how many there are.
+/// Memory for all records, and the number of records.
 pub(super) struct Filled<'a, R> {
     pub(super) out: &'a mut [R],
     pub(super) len: usize,
@@ -144,8 +144,8 @@ pub(super) fn heap<R: Merged>(runs: &mut impl Runs<R>, out: &mut impl Sink<R>) {
     }
 }
 
-/// True if the head of run `a` comes before that of `b`: of equals the first run wins, and a run that
-/// is used up loses.
+/// Returns true if the head of run `a` comes before the head of run `b`. Ties go to the earlier
+/// run, and an exhausted run loses.
 #[inline(always)]
 fn before<R: Ord>(runs: &impl Runs<R>, a: usize, b: usize) -> bool {
     match (runs.head(a), runs.head(b)) {
@@ -158,7 +158,7 @@ fn before<R: Ord>(runs: &impl Runs<R>, a: usize, b: usize) -> bool {
     }
 }
 
-/// Merges with a tree of losers.
+/// Merges with a loser tree.
 pub(super) fn loser_tree<R: Merged>(runs: &mut impl Runs<R>, out: &mut impl Sink<R>) {
     let leaves = runs.count().next_power_of_two();
     let mut winners = vec![0; 2 * leaves];

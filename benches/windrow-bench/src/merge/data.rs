@@ -1,7 +1,7 @@
-//! Changes `((key, value), time, diff)` in the regimes in which merge batchers differ.
+//! Changes `((key, value), time, diff)` in regimes that separate merge batchers.
 //!
-//! Every data set is made from a seed of its own: a kernel that sees the same keys twice is timed by
-//! what the branch predictor remembers.
+//! Every data set has its own seed: with repeated keys, the branch predictor's memory would distort
+//! the times.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,7 @@ pub(crate) type Ints = Change<u64, u64>;
 /// Half of the columns of a wide record.
 pub(crate) type Half = (u64, u64, u64, u64, u64);
 
-/// How the keys of the inputs lie to each other.
+/// The relation between the keys of the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Regime {
     Random,
@@ -46,7 +46,7 @@ fn diff(rng: &mut Rng) -> i64 {
     if diff >= 0 { diff + 1 } else { diff }
 }
 
-/// Sorted, equal changes added up, zeros dropped.
+/// Sorts, adds up equal changes, and drops zeros.
 fn consolidated<K: Ord, V: Ord>(mut changes: Vec<Change<K, V>>) -> Vec<Change<K, V>> {
     changes.sort_unstable();
     changes.dedup_by(|next, kept| {
@@ -58,7 +58,7 @@ fn consolidated<K: Ord, V: Ord>(mut changes: Vec<Change<K, V>>) -> Vec<Change<K,
     changes
 }
 
-/// Two inputs of a merge, each consolidated, about `count` changes a side.
+/// Generates two inputs of a merge, each consolidated, with about `count` changes.
 pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<Ints>) {
     let mut rng = Rng::new(seed);
     let range = count as u64;
@@ -75,7 +75,7 @@ pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<I
             (side(7), side(9))
         }
         Regime::Equal => {
-            // About 40 % of a side's keys are in the other too.
+            // About 40 % of a side's keys also occur on the second side.
             let mut side = || {
                 let change = |_| {
                     let key = rng.below(range);
@@ -102,7 +102,8 @@ pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<I
             (a, b)
         }
         Regime::Sorted => {
-            // Stretches of the sides take turns in one sorted whole, as long as chunks of integers.
+            // Stretches of one sorted sequence, as long as chunks of integers, alternate between
+            // the sides.
             let change =
                 |_| ((rng.below(4 * range), rng.below(range)), rng.below(4), diff(&mut rng));
             let all = consolidated((0..2 * count).map(change).collect());
@@ -115,7 +116,7 @@ pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<I
     }
 }
 
-/// `rounds` pushes of unordered changes, `total` in all.
+/// Generates `rounds` pushes of unordered changes, `total` in all.
 pub(crate) fn pushes(regime: Regime, total: usize, rounds: usize, seed: u64) -> Vec<Vec<Ints>> {
     let mut rng = Rng::new(seed);
     let (range, each) = (total as u64, total.div_ceil(rounds));
@@ -140,19 +141,19 @@ pub(crate) fn pushes(regime: Regime, total: usize, rounds: usize, seed: u64) -> 
     all.chunks(each).map(<[Ints]>::to_vec).collect()
 }
 
-/// What a record is made of.
+/// The key and value types of a record.
 pub(crate) trait Shape {
     type Key: Ord + Clone + 'static;
     type Val: Ord + Clone + 'static;
     const NAME: &'static str;
-    /// Columns of the order, of which the last two are time and diff.
+    /// Columns of the order; the last two are time and diff.
     const COLUMNS: &'static [&'static str];
-    /// Bytes that a record counts for in sizes.
+    /// Nominal bytes of a record.
     const BYTES: usize;
-    /// The record of two integers in this shape.
+    /// Converts two integers to a record of this shape.
     fn of(key: u64, val: u64) -> (Self::Key, Self::Val);
     fn columns(changes: &[Change<Self::Key, Self::Val>]) -> Vec<ArrayRef>;
-    /// The schema that all record batches share.
+    /// The schema shared by all record batches.
     fn schema() -> &'static OnceLock<SchemaRef>;
 
     fn changes(ints: &[Ints]) -> Vec<Change<Self::Key, Self::Val>> {
@@ -171,7 +172,7 @@ pub(crate) trait Shape {
         columns.push(Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.2))));
         let named = Self::COLUMNS.iter().copied().zip(columns).map(|(n, c)| (n, c, false));
         let batch = RecordBatch::try_from_iter_with_nullable(named).expect("columns of one length");
-        // One producer, one schema.
+        // All batches share one schema, as from a single producer.
         let schema = Self::schema().get_or_init(|| batch.schema());
         batch.with_schema(Arc::clone(schema)).expect("the same schema")
     }

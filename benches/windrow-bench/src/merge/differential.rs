@@ -1,7 +1,7 @@
-//! The mergers and batchers of differential-dataflow, each driven as its own code drives it.
+//! The mergers and batchers of differential-dataflow, driven as in its own code.
 //!
-//! What a batcher is given is made before the clock starts; what it made is dropped after the clock
-//! has stopped.
+//! Inputs of a batcher are created before the clock starts, and its output is dropped after the
+//! clock has stopped.
 
 use std::collections::VecDeque;
 
@@ -49,7 +49,7 @@ where
     out
 }
 
-/// The merger of 0.22 over columnation stacks.
+/// Merges with 0.22's merger over columnation stacks.
 pub(crate) fn columnation<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
 where
     K: Columnation + Ord + Clone + 'static,
@@ -93,7 +93,7 @@ where
     (elapsed, out.iter().map(<C as Chunk>::len).sum())
 }
 
-/// The chunks of 0.26 over vectors.
+/// Merges with 0.26's chunks over vectors.
 pub(crate) fn vec<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
 where
     K: Ord + Clone + 'static,
@@ -102,7 +102,7 @@ where
     merge_chunks::<VecChunk<K, V, u64, i64>, K, V>(a, b)
 }
 
-/// The chunks of 0.26 over columnar tries.
+/// Merges with 0.26's chunks over columnar tries.
 pub(crate) fn trie<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
 where
     (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,
@@ -112,7 +112,7 @@ where
     merge_chunks::<ColChunk<(K, V, u64, i64)>, K, V>(a, b)
 }
 
-/// Takes the chain that a batcher of 0.22 sealed.
+/// A builder that returns the sealed chain of 0.22's batcher.
 struct Taken<C, D, T, R>(Vec<C>, std::marker::PhantomData<(D, T, R)>);
 
 impl<K, V> Builder for Taken<Stack<K, V>, (K, V), u64, i64>
@@ -141,7 +141,7 @@ where
     }
 }
 
-/// The batcher of 0.22: columnation chunker and merger.
+/// Runs 0.22's batcher: columnation chunker and merger.
 pub(crate) fn batcher_columnation<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
 where
     K: Columnation + Ord + Clone + 'static,
@@ -186,7 +186,7 @@ where
     (elapsed, chunks.map(<C as Chunk>::len).sum())
 }
 
-/// The batcher of 0.26 over vectors.
+/// Runs 0.26's batcher over vectors.
 pub(crate) fn batcher_vec<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
 where
     K: Ord + Clone + 'static,
@@ -195,7 +195,7 @@ where
     batcher_chunks::<VecChunk<K, V, u64, i64>, K, V>(pushes)
 }
 
-/// The batcher of 0.26 over columnar tries.
+/// Runs 0.26's batcher over columnar tries.
 pub(crate) fn batcher_trie<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
 where
     (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,

@@ -1,16 +1,17 @@
 //! `merge`: two chains of sorted chunks into one, against the mergers of differential-dataflow.
 //!
-//! Measured is the merge alone: inputs are chains of ship-sized chunks, owned by the merge, made
-//! freshly for every contender from a new data set in every round; the fastest round of each counts. What it takes
-//! to read the clock, half of what it takes to put one chunk behind another, is taken from every figure.
-//! Before it each contender merges a data set that does not count, so that its output memory is as warm
-//! as its allocator or pool leaves it. What comes out is checked to have as many records everywhere. Output memory is recycled: ours
-//! from a pool that lives through the bench, the rivals' from the allocator's heap and their stash.
+//! Only the merge is measured. Inputs are chains of ship-sized chunks, owned by the merge. Each
+//! round has a new data set, built freshly for every contender, and the fastest round of each
+//! counts. The cost of reading the clock, half the cost of appending one chunk to another, is
+//! subtracted from every figure. Each contender first merges a data set that does not count, to
+//! warm up its output memory. All outputs must have the same number of records. Output memory is
+//! recycled: Windrow's by a pool for the whole bench, the rivals' by the allocator's heap and the
+//! mergers' stash.
 //!
 //! The rivals need the feature `differential`: differential-dataflow 0.22's columnation merger, and
-//! the Vec and trie chunks of 0.26. The floor is one `memcpy` of both inputs' rows, into memory that
-//! was touched before. `resident` cells are bytes a record that our merged chunks hold, against the
-//! bytes of the records as Rust values.
+//! the Vec and trie chunks of 0.26. The lower bound is one `memcpy` of both inputs' rows into warm
+//! memory. `resident` cells compare bytes per record of Windrow's merged chunks with bytes of
+//! records as Rust values.
 
 pub(crate) mod data;
 #[cfg(feature = "differential")]
@@ -33,7 +34,7 @@ const REGIMES: [Regime; 6] = [
     Regime::Sorted,
 ];
 
-/// What to measure.
+/// Options of the benches `merge` and `batcher`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only cases whose name contains this
@@ -47,11 +48,11 @@ pub(crate) struct Options {
     pub(crate) effort: usize,
 }
 
-/// One contender's time for one data set, and the records that came out.
+/// A contender's time for one data set, and the number of output records.
 pub(crate) type Outcome = (f64, usize);
-/// Anything that merges two sides.
+/// A function that merges two sides.
 pub(crate) type Contender<K, V> = fn(&[Change<K, V>], &[Change<K, V>]) -> Outcome;
-/// One of them by its name.
+/// A contender and its name.
 type Rival<S> = (&'static str, Contender<<S as Shape>::Key, <S as Shape>::Val>);
 
 pub(crate) fn least(values: Vec<f64>) -> f64 {
@@ -62,7 +63,7 @@ pub(crate) fn size_name(kib: usize) -> String {
     if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) }
 }
 
-/// Rounds of `bytes` that make up the effort, within reason.
+/// Returns the number of rounds of `bytes` for the effort, within limits.
 pub(crate) fn rounds(options: &Options, bytes: usize) -> usize {
     ((options.effort << 20) / bytes).clamp(3, 300)
 }
@@ -73,7 +74,7 @@ pub(crate) fn layout<S: Shape>() -> Result<Layout> {
     Ok(Order::by(key.to_vec()).time("time").diff("diff").bind(&schema)?)
 }
 
-/// A batch of one chain.
+/// Builds a batch of one chain.
 fn chain<S: Shape>(
     layout: &Layout,
     pool: &Pool,
@@ -132,8 +133,7 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
             let mut theirs = vec![Vec::new(); rivals.len()];
             let mut resident = 0.0;
             for round in 0..rounds(options, (2 * kib) << 10) {
-                // The first does not count: it leaves every contender's memory as warm as the
-                // second will.
+                // The first set does not count: it warms every contender's memory.
                 let sets = [0, 1].map(|set| {
                     let seed = (round as u64 + 1) << 32 | set << 31 | kib as u64;
                     let (a, b) = data::pair(regime, count, seed);

@@ -1,8 +1,8 @@
-//! Many record batches into chunks of each partition, inside a budget.
+//! Many record batches into chunks of each partition, within a budget.
 //!
-//! 2,048 partitions by given ids, nine of ten rows in one of them. Beside it what one does without a
-//! builder: take every record batch apart, keep the pieces, concatenate them at the end - in memory.
-//! Both hand out all partitions in turn, and the chunks are dropped.
+//! 2,048 partitions by given ids; skewed ids have nine of ten rows in one partition. The rival
+//! works without a builder: split every record batch, keep the pieces, and concatenate at the end,
+//! all in memory. Both output all partitions in turn, and the chunks are dropped.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -18,10 +18,10 @@ use crate::Result;
 use crate::cells::Cells;
 
 const PARTITIONS: usize = 2048;
-/// Rows of a record batch, and record batches: about 400 MiB of ten columns.
+/// Rows of a record batch, and number of record batches: about 400 MiB of ten columns.
 const ROWS: usize = 8192;
 const BATCHES: usize = 500;
-/// Sets of ids in turn: half a million, more than any branch predictor learns.
+/// Sets of ids in rotation: half a million ids, more than any branch predictor learns.
 const SETS: usize = 64;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The cells of the matrix, and the bars that they are held to.
+//! The cells of the matrix, with target ratios.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -28,7 +28,7 @@ impl Case {
         format!("{kind} x{} P{} {shape}{nulls}", self.columns, self.partitions)
     }
 
-    /// How many times faster than the naive loop and than the grouped take we mean to be at least.
+    /// Returns the minimum target speedups over the naive loop and over the grouped take.
     fn bars(&self) -> (Option<f64>, Option<f64>) {
         use Kind::{BigInt, Boolean, HugeInt, Integer, Utf8};
         let (p, uniform) = (self.partitions, self.shape == Shape::Uniform);
@@ -89,7 +89,7 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// The lines of what was not reached.
+/// Measures a case; returns a line for each missed target.
 fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<Vec<String>> {
     let rows = options.rows;
     let batch = record_batch(case.kind, case.columns, rows, case.nulls);
@@ -154,7 +154,7 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<Vec<Stri
         }
         format!("{ratio:.2}x")
     };
-    // In any cell: never slower than either of the two by more than noise, nor than striping.
+    // In every cell: at most noise slower than naive and grouped, and never slower than striped.
     let naive = column("naive", naive_bar.or(Some(0.95)));
     let unrolled = column("unrolled", None);
     let striped = column("striped", Some(1.0));

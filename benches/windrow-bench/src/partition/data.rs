@@ -15,9 +15,9 @@ pub(super) enum Kind {
     Integer,
     BigInt,
     HugeInt,
-    /// Views, as the seed's strings are.
+    /// Views, like the seed's strings.
     VarChar,
-    /// Offsets and bytes, 0 to 24 of them.
+    /// Offsets and bytes, with lengths from 0 to 24.
     Utf8,
     Mixed,
 }
@@ -49,7 +49,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Uniform,
-    /// Nine of ten rows go to partition 0.
+    /// Nine of ten rows belong to partition 0.
     Skewed,
     Sorted,
     RoundRobin,
@@ -68,7 +68,7 @@ impl Shape {
     }
 }
 
-/// Sets of ids of one shape, all of them below the number of partitions.
+/// Sets of ids of one shape, all below the number of partitions.
 pub(super) struct Ids {
     shape: Shape,
     partitions: usize,
@@ -76,7 +76,7 @@ pub(super) struct Ids {
     sets: Vec<Vec<u32>>,
 }
 
-/// One of the sets.
+/// One set of ids.
 #[derive(Clone, Copy)]
 pub(super) struct Set<'a> {
     ids: &'a [u32],
@@ -91,11 +91,11 @@ impl Ids {
         ids
     }
 
-    /// Replaces all ids by others.
+    /// Replaces all ids by new ones.
     pub(super) fn refresh(&mut self) {
         let (rng, partitions) = (&mut self.rng, self.partitions);
         for set in &mut self.sets {
-            // Whose turn it is first is all that there is to choose.
+            // The first partition is the only random choice of a round-robin set.
             let first = rng.below(partitions as u64) as usize;
             for (row, id) in set.iter_mut().enumerate() {
                 *id = match self.shape {
@@ -115,7 +115,7 @@ impl Ids {
     }
 }
 
-/// As the library does, only faster.
+/// Sorts as the standard library does, but by counting, which is faster.
 fn sort(ids: &mut [u32], partitions: usize) {
     let mut counts = vec![0; partitions];
     ids.iter().for_each(|&id| counts[id as usize] += 1);
@@ -132,13 +132,13 @@ impl<'a> Set<'a> {
         self.ids
     }
 
-    /// What all of them are below.
+    /// Returns the exclusive upper bound of the ids.
     pub(super) fn partitions(self) -> usize {
         self.partitions
     }
 }
 
-/// A record batch of `columns` columns; a tenth of the values null, if so wanted.
+/// Generates a record batch of `columns` columns, with a tenth of the values null if `nulls`.
 pub(super) fn record_batch(kind: Kind, columns: usize, rows: usize, nulls: bool) -> RecordBatch {
     let mut rng = Rng::new(99);
     let columns = (0..columns).map(|index| {

@@ -1,12 +1,13 @@
 //! Hash, split and a record batch for each partition, against DataFusion's own `BatchPartitioner`.
 //!
-//! Both hash the first column, as an exchange by a key does, and hand out every partition that has
-//! rows. The hashes differ, the work does not - but where views pin more than twice the bytes they use, as
-//! slices of one record batch do: ours copies these bytes out, DataFusion leaves that to whoever gathers
-//! the partitions. So record batches have bytes of their own; `slices` shows what the copy costs.
+//! Both hash the first column, like an exchange by key, and output every non-empty partition. The
+//! hashes differ, but the work is the same, with one exception: if views pin more than twice the
+//! bytes in use, as slices of one record batch do, Windrow copies the used bytes, while DataFusion
+//! leaves the copy to the consumer of the partitions. So record batches have bytes of their own
+//! here; `slices` shows the cost of the copy.
 //!
-//! *Output memory.* Ours comes from the partitioner's shelf, DataFusion's from the allocator; both drop
-//! a record batch's partitions before they take the next.
+//! *Output memory.* Windrow's comes from the partitioner's shelf, DataFusion's from the allocator.
+//! Both drop a record batch's partitions before the next batch.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// The same rows; views refer to bytes that no other record batch uses.
+/// Copies views, so that no two record batches share bytes.
 fn with_own_views(batch: &RecordBatch) -> RecordBatch {
     let columns = batch.columns().iter().map(|column| match column.as_string_view_opt() {
         Some(views) => Arc::new(views.gc()) as ArrayRef,

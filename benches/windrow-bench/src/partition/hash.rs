@@ -1,7 +1,7 @@
-//! Hash and partition id, against ahash and a modulo.
+//! Hash and partition id, against ahash and modulo.
 //!
-//! The rival goes column by column, as DataFusion's repartition does: a hash of each value,
-//! combined with those before, and the remainder at the end.
+//! The rival goes column by column, like DataFusion's repartition: it hashes each value, combines
+//! the hash with the previous columns', and takes the remainder at the end.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! One record batch that no cache holds.
+//! A record batch larger than any cache.
 //!
-//! Two cells each: `fresh`, where outputs are memory that the system has yet to supply - ours by a partitioner
-//! that splits for the first time - and `recycled`, where they were touched before. Takes allocate either
-//! way. Beside them what memory allows: a copy of the column and one of the ids, to memory that was
-//! touched before.
+//! Two cells each: `fresh` writes to memory not yet supplied by the system - for Windrow, a
+//! partitioner's first split - and `recycled` writes to memory touched before. Takes allocate in
+//! both cases. The bounds of memory are a copy of the column and a copy of the ids, both to warm
+//! memory.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -16,9 +16,9 @@ use super::{Contender, Options, least};
 use crate::Result;
 use crate::cells::Cells;
 
-/// Rows: 256 MiB of four-byte values, and as many of ids.
+/// Number of rows: 256 MiB of four-byte values, and as many bytes of ids.
 const ROWS: usize = 64 << 20;
-/// Samples of each, of which the least counts.
+/// Samples of each contender; the minimum counts.
 const SAMPLES: usize = 3;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {

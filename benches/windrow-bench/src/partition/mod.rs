@@ -1,4 +1,4 @@
-//! `partition`: what a split costs against the ways that others have, cell by cell.
+//! `partition`: the cost of a split against alternatives, cell by cell.
 //!
 //! ```text
 //! type x columns x partitions x shape of ids x nulls     microseconds a record batch
@@ -12,16 +12,16 @@
 //!   grouped          the lists in one, a take of each column, a slice for each partition
 //! ```
 //!
-//! Ids are given, and no contender sees the same ones twice: a branch predictor that does learns
-//! ten thousand of them. Before each turn new ones are made for a few calls, the first of which is
-//! not timed. Contenders take turns in one run, and the least time of many counts.
+//! Ids are given, and no contender sees the same ids twice, because a branch predictor learns ten
+//! thousand repeated ids. Before each turn, fresh ids are generated for a few calls; the first call
+//! is not timed. Contenders take turns in one run, and the minimum of many times counts.
 //!
-//! *Output memory.* Ours comes from the partitioner's shelf and is taken again once the output dropped,
-//! as in a loop that writes partitions out. The scatter loops write to the same warm memory
-//! every time, make no arrays and check nothing. Takes allocate as arrow-rs does, and drop.
+//! *Output memory.* Windrow's comes from the partitioner's shelf, and is reused once the output is
+//! dropped, as in a loop that writes partitions out. The scatter loops write to the same warm
+//! memory every time, create no arrays and check nothing. Takes allocate and drop as arrow-rs does.
 //!
-//! Partitions are slices made on demand in ours; `sliced` is ours with every one made, as `take`
-//! and `grouped` have to.
+//! Windrow creates partitions as slices on demand; `sliced` is Windrow with every slice created,
+//! which `take` and `grouped` must do in any case.
 
 mod builder;
 mod cases;
@@ -39,7 +39,7 @@ use std::time::Instant;
 use crate::Result;
 use crate::cells::Cells;
 
-/// What to measure.
+/// Options of the bench.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only the cells whose name contains all of these words
@@ -99,7 +99,7 @@ impl Options {
     }
 }
 
-/// One way to do the work of a cell; its argument says which of the rotating inputs to take.
+/// An implementation of a cell's work; the argument selects one of the rotating inputs.
 struct Contender<'a> {
     name: &'static str,
     work: Box<dyn FnMut(usize) + 'a>,
@@ -111,15 +111,15 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Seconds that a sample should take: many calls of a short work, one of a long.
+/// Target seconds of a sample: many calls of short work, a single call of long work.
 const SAMPLE: f64 = 0.001;
-/// Calls with fresh inputs in one turn, and one before them. As many inputs fit the second-level
-/// cache beside a column or two.
+/// Calls per turn with fresh inputs, including an untimed first one. Nine inputs fit into the
+/// second-level cache next to a column or two.
 const TURNS: usize = 9;
-/// Turns of a sample: of calls that take microseconds, as many as there are.
+/// Turns per sample, for calls of a few microseconds.
 const REFRESHED: usize = 8;
 
-/// The least microseconds a call of each contender, which take turns.
+/// Returns the minimum microseconds per call of each contender; contenders take turns.
 fn least(contenders: &mut [Contender<'_>], samples: usize) -> Vec<f64> {
     let mut turn = 0;
     let mut timed = |contender: &mut Contender<'_>, calls: usize| {
@@ -146,7 +146,7 @@ fn least(contenders: &mut [Contender<'_>], samples: usize) -> Vec<f64> {
     least
 }
 
-/// [`least`], where `refresh` replaces the [`TURNS`] inputs before each turn.
+/// As [`least`], but `refresh` replaces the [`TURNS`] inputs before each turn.
 fn least_of_fresh(
     contenders: &mut [Contender<'_>],
     samples: usize,

@@ -1,7 +1,7 @@
-//! What others do: loops over cursors, and takes.
+//! The alternatives: scatter loops with cursors, and takes.
 //!
-//! The loops are as their authors would have them: no bounds are checked, targets are allocated
-//! and warm. That ids are partitions is proved where they are made.
+//! The loops are in their best form: without bounds checks, with preallocated warm targets. The
+//! type [`Set`] guarantees valid ids.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::take;
@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 
 use super::data::Set;
 
-/// A column as a loop sees it: values of a fixed width, or bits.
+/// A column in a scatter loop: values of a fixed width, or bits.
 enum Lane {
     Bits(Vec<u8>, Vec<u8>),
     Four(Vec<u32>, Vec<u32>),
@@ -34,7 +34,7 @@ pub(super) enum Unroll {
 }
 
 impl Loops {
-    /// `None` for columns that no loop moves.
+    /// Copies the columns of `batch`. Returns `None` if a column type has no loop.
     pub(super) fn new(batch: &RecordBatch, partitions: usize) -> Option<Self> {
         let mut lanes = Vec::new();
         for column in batch.columns() {
@@ -56,14 +56,14 @@ impl Loops {
     /// `out[cursor[id]++] = in`.
     ///
     /// # Panics
-    /// If there are not as many ids as rows, or other partitions.
+    /// If the number of ids or of partitions differs from this instance's.
     pub(super) fn scatter(&mut self, set: Set<'_>, unroll: Unroll) {
         assert_eq!(set.partitions(), self.partitions);
-        // SAFETY: a set has ids that are below its partitions.
+        // SAFETY: the ids of a set are below its number of partitions.
         unsafe { self.move_all(set.ids(), self.partitions, unroll) };
     }
 
-    /// The seed's way for few partitions: rows are dealt to `fanout` cursors of each.
+    /// The seed's method for few partitions: deals rows to `fanout` cursors per partition.
     ///
     /// # Panics
     /// As [`Loops::scatter`].
@@ -80,12 +80,12 @@ impl Loops {
         striped.clear();
         let stripes = set.ids().iter().zip(0u32..);
         striped.extend(stripes.map(|(id, row)| id * fanout as u32 + (row & (fanout as u32 - 1))));
-        // SAFETY: an id below the partitions, times the fanout and less than one more.
+        // SAFETY: the id is below the partitions; times the fanout plus less than the fanout.
         unsafe { self.move_all(&striped, self.partitions * fanout, Unroll::Four) };
         self.ids = striped;
     }
 
-    /// Replaces the targets by memory that nobody has touched.
+    /// Replaces the targets by untouched memory.
     pub(super) fn forget(&mut self) {
         for lane in &mut self.lanes {
             match lane {
@@ -97,7 +97,7 @@ impl Loops {
         }
     }
 
-    /// The columns to the same targets, in the order they have.
+    /// Copies the columns to the same targets, in row order.
     pub(super) fn copy(&mut self) {
         for lane in &mut self.lanes {
             match lane {
@@ -125,8 +125,9 @@ impl Loops {
         for lane in &mut self.lanes {
             self.cursors.clear();
             self.cursors.extend_from_slice(&self.ends[..partitions]);
-            // SAFETY: ids are below `partitions`, and columns are as long as ids; a cursor starts where
-            // its partition does and is moved on once a row, so that it stays below the rows.
+            // SAFETY: ids are below `partitions`, and columns are as long as the ids. A cursor
+            // starts at its partition's start and advances once per row, so it stays below the
+            // number of rows.
             unsafe {
                 match lane {
                     Lane::Bits(from, to) => scatter_bits(from, to, ids, &mut self.cursors),
@@ -198,7 +199,7 @@ unsafe fn scatter<T: Copy>(
         let mut row = 0;
         if unroll == Unroll::Four {
             while row + 4 <= ids.len() {
-                // Loads of four rows before their stores, as the seed has it.
+                // Loads four rows before their stores, as in the seed.
                 let at = [0, 1, 2, 3].map(|k| *ids.get_unchecked(row + k) as usize);
                 let values = [0, 1, 2, 3].map(|k| *from.get_unchecked(row + k));
                 for (at, value) in at.into_iter().zip(values) {
@@ -232,7 +233,7 @@ unsafe fn scatter_bits(from: &[u8], to: &mut [u8], ids: &[u32], cursors: &mut [u
     }
 }
 
-/// Lists of rows, kept from one record batch to the next.
+/// Lists of rows, reused across record batches.
 pub(super) struct Lists {
     rows: Vec<Vec<u32>>,
 }
@@ -249,14 +250,14 @@ impl Lists {
         }
     }
 
-    /// A take of every column for every partition.
+    /// Takes every column for every partition.
     pub(super) fn take(&mut self, batch: &RecordBatch, ids: &[u32]) -> Vec<Vec<ArrayRef>> {
         self.fill(ids);
         let lists = self.rows.iter().filter(|rows| !rows.is_empty());
         lists.map(|rows| taken(batch, &UInt32Array::from(rows.clone()))).collect()
     }
 
-    /// A take of every column, sliced: what DataFusion's repartition does.
+    /// Takes every column once and slices the result, like DataFusion's repartition.
     pub(super) fn grouped(&mut self, batch: &RecordBatch, ids: &[u32]) -> Vec<Vec<ArrayRef>> {
         self.fill(ids);
         let mut all = Vec::with_capacity(ids.len());

@@ -1,9 +1,9 @@
-//! Pushers that share no key against pushers that share all: what it would bring to spread work by a
-//! hash of the key.
+//! Pushers with disjoint keys against pushers with shared keys: the benefit of distributing work by
+//! a hash of the key.
 //!
-//! One thread works for all of them, one after the other, so that the figures are work, not luck:
-//! `push` is what threads would share between them, `merge` what one of them does at a time. The rows
-//! that come out are counted and summed, and have to be the same.
+//! A single thread does the work of all pushers in sequence, so the figures show work and not
+//! scheduling. `push` is the part that threads would divide; `merge` is serial. Output rows are
+//! counted and summed, and must be equal.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use windrow_testdata::rng::Rng;
 
 const ROWS: usize = 8192;
 const BATCHES: usize = 250;
-/// Runs of each way, in turn, of which the least counts.
+/// Alternating runs of each method; the minimum counts.
 const ROUNDS: usize = 3;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
@@ -53,7 +53,8 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// Seconds to push, seconds to merge and decode, and what came out: rows, and the sum of the counts.
+/// Returns seconds to push, seconds to merge and decode, and the output: rows and the sum of
+/// counts.
 fn arranged(
     batches: &[RecordBatch],
     count: usize,

@@ -1,4 +1,4 @@
-//! Encoding, decoding and comparing.
+//! Benches of encoding, decoding and comparing.
 
 use std::hint::black_box;
 
@@ -13,9 +13,10 @@ use crate::cells::Cells;
 
 /// Rows of one record batch.
 const ROWS: usize = 8192;
-/// Record batches that take turns, at the most.
+/// Maximum number of record batches in rotation.
 const INPUTS: usize = 8;
-/// Bytes that they have in all, at the least two of them: more than a second-level cache.
+/// Total bytes of the record batches: more than a second-level cache. At least two batches are
+/// used.
 const INPUT_BYTES: usize = 4 << 20;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
@@ -30,7 +31,7 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// The converter that arrow-row's users make for all columns of `batch`.
+/// Creates arrow-row's converter for all columns of `batch`.
 pub(super) fn converter(batch: &RecordBatch) -> Result<RowConverter> {
     let columns = batch.columns().iter();
     let fields = columns.map(|column| SortField::new(column.data_type().clone())).collect();
@@ -67,7 +68,7 @@ fn measure(
     Ok(())
 }
 
-/// Both sides of a race, the record batches that take turns, and their rows.
+/// Both sides of a race, with the rotating record batches and their rows.
 struct Sides {
     inputs: Vec<RecordBatch>,
     encoder: RowEncoder,
@@ -107,7 +108,7 @@ impl Sides {
         race(self.rounds, self.calls, self.inputs.len(), contenders)
     }
 
-    /// Into memory that was used before.
+    /// Measures encoding into used memory.
     fn encode_recycled(&self, name: &str, cells: &mut Cells) -> Result<()> {
         let Self { inputs, encoder, converter, ours, .. } = self;
         let (mut recycled, mut appended) = (Rows::default(), converter.empty_rows(0, 0));
@@ -141,7 +142,7 @@ impl Sides {
         Ok(())
     }
 
-    /// Beside arrow-row into fresh memory.
+    /// Measures encoding against arrow-row into fresh memory.
     fn encode_fresh(&self, name: &str, cells: &mut Cells) -> Result<()> {
         let Self { inputs, encoder, converter, .. } = self;
         let mut recycled = Rows::default();
@@ -186,7 +187,7 @@ impl Sides {
         cells.push(&format!("bytes {shape}"), bytes(ours[0].bytes()), "arrow-row", per_row);
     }
 
-    /// The bytes of arrow-row.
+    /// Measures encoding to arrow-row's bytes.
     fn compat(&self, name: &str, cells: &mut Cells) -> Result<()> {
         let Self { inputs, compat, converter, theirs, .. } = self;
         let same = compat.encode(inputs[0].columns())?;
@@ -212,7 +213,7 @@ impl Sides {
         Ok(())
     }
 
-    /// Columns from the bytes of arrow-row.
+    /// Measures decoding of arrow-row's bytes.
     fn decode_compat(&self, name: &str, cells: &mut Cells) -> Result<()> {
         let Self { inputs, compat, converter, theirs, .. } = self;
         let convert_rows = |at: usize| {
@@ -247,7 +248,7 @@ impl Sides {
         Ok(())
     }
 
-    /// Columns from rows.
+    /// Measures decoding of rows.
     fn decode(&self, name: &str, cells: &mut Cells) -> Result<()> {
         let Self { encoder, converter, ours, theirs, .. } = self;
         let convert_rows = |at: usize| {
@@ -269,7 +270,7 @@ impl Sides {
         Ok(())
     }
 
-    /// Neighbours.
+    /// Measures comparisons of adjacent rows.
     fn compare(&self, name: &str, cells: &mut Cells) -> Result<()> {
         let Self { ours, theirs, .. } = self;
         let mut contenders: [Contender<'_>; 2] = [

@@ -1,4 +1,4 @@
-//! Columns of the shapes that rows are measured on.
+//! Column shapes of the benches of rows.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::schemas;
 use crate::Result;
 use windrow_testdata::rng::Rng;
 
-/// Columns for a generator of random numbers and a number of rows.
+/// Generates columns from random numbers and a number of rows.
 type Columns = dyn Fn(&mut Rng, usize) -> Vec<ArrayRef>;
 
-/// A shape: its name, and its columns for a seed and a number of rows.
+/// A named shape, which generates columns from a seed and a number of rows.
 pub(super) struct Shape {
     pub(super) name: String,
     columns: Box<Columns>,
@@ -32,7 +32,7 @@ impl Shape {
         Self { nullable: true, ..self }
     }
 
-    /// A record batch of `rows` rows with columns `c0`, `c1`, ...
+    /// Generates a record batch of `rows` rows with columns `c0`, `c1`, ...
     pub(super) fn batch(&self, seed: u64, rows: usize) -> Result<RecordBatch> {
         let columns = (self.columns)(&mut Rng::new(seed), rows);
         let field = |(at, column): (usize, &ArrayRef)| {
@@ -74,14 +74,14 @@ fn text(rng: &mut Rng, rows: usize, least: u64, most: u64, start: &str) -> Array
     Arc::new(StringArray::from_iter_values(words))
 }
 
-/// `rows` of `distinct` words.
+/// Generates `rows` words out of `distinct` ones.
 fn few_words(rng: &mut Rng, rows: usize, distinct: u64) -> ArrayRef {
     let words: Vec<String> = (0..distinct).map(|_| word(rng, 4, 12)).collect();
     let picked = (0..rows).map(|_| &words[rng.below(distinct) as usize]);
     Arc::new(StringArray::from_iter_values(picked))
 }
 
-/// Shapes to encode and decode, the case that started it all first.
+/// Returns the shapes to encode and decode, with the original motivating case first.
 pub(super) fn codec_shapes() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for count in [50, 10, 4, 1] {
@@ -182,7 +182,7 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
     shapes
 }
 
-/// Shapes to sort.
+/// Returns the shapes to sort.
 pub(super) fn sort_shapes() -> Vec<Shape> {
     let sorted = |rng: &mut Rng, rows: usize, step: u64| {
         let mut at = 0u64;

@@ -1,26 +1,26 @@
 //! `rows`: encoding, decoding, comparing and sorting rows, beside arrow-row and
 //! `lexsort_to_indices`.
 //!
-//! Every cell is the least of many rounds in which ours, the rivals and the floor take turns, in
-//! another order each round. In a turn a contender has a call that does not count and four that do,
-//! each on the next of several record batches of the same shape (4 MiB in all, and two at the
-//! least): as in a loop that encodes one after the other, no input is in a core's own caches, and
-//! what is written to was written shortly before. With `--calls 1` contenders take turns after
-//! every call: each finds its memory displaced by that of the others, 20 MB with 50 columns, which is
-//! to say in the last cache or beyond it, as other cores have it. With `--calls 100` each has the caches to
-//! itself: some take more than four calls to forget what the one before was like.
+//! Every cell is the minimum of many rounds. In a round, Windrow, the rivals and the lower bound
+//! take turns, in a different order each round. In a turn, a contender makes one untimed call and
+//! four timed ones, each on the next of several record batches of the same shape (4 MiB in total,
+//! at least two batches). As in a loop over many batches, no input is in a core's own caches, while
+//! the output was written shortly before. With `--calls 1`, contenders alternate after every call:
+//! each finds its memory displaced by the rest, 20 MB with 50 columns, to the last cache or beyond,
+//! depending on the load of neighbouring cores. With `--calls 100`, each contender has the caches
+//! to itself; some need more than four calls to recover from the previous contender.
 //!
-//! Memory of the output: `recycled` writes into the memory of the call before (ours `encode_into`,
-//! theirs `append` after `clear`), `fresh` lets either allocate its own (`encode`,
-//! `convert_columns`), and `convert; ours recycled` is our `encode_into` beside `convert_columns`,
-//! which is what arrow-row's users call. These and the floor are raced apart, so that what
-//! one contender leaves behind in the caches and the allocator is there for all of them. The
-//! allocator keeps what is freed: it has seen a large block come and go before, so that neither
-//! side pays for pages. The floor copies the rows of each record batch into recycled memory; what
-//! it says of 50 columns is in `docs/decisions/016-wide-rows-are-bound-by-memory.md`. Decoding
-//! gives fresh arrays on both sides. A sort takes columns to a permutation, building of keys
-//! included; the words of ours and the rows of arrow-row are in recycled memory, and sorts take turns
-//! call by call.
+//! Output memory: `recycled` overwrites the memory of the previous call (Windrow's `encode_into`,
+//! arrow-row's `append` after `clear`); `fresh` allocates on both sides (`encode`,
+//! `convert_columns`); `convert; ours recycled` compares Windrow's `encode_into` with
+//! `convert_columns`, the usual call of arrow-row's users. These pairs and the lower bound are
+//! raced separately, so that each pair shares the state of caches and allocator. The allocator
+//! keeps freed memory, because a large block was freed before; neither side pays for pages. The
+//! lower bound copies the rows of each record batch into recycled memory;
+//! `docs/decisions/016-wide-rows-are-bound-by-memory.md` explains its figures for 50 columns.
+//! Decoding creates fresh arrays on both sides. A sort turns columns into a permutation, including
+//! the building of keys. The words of Windrow and the rows of arrow-row are in recycled memory, and
+//! sorts alternate call by call.
 
 mod codec;
 mod data;
@@ -32,7 +32,7 @@ use std::time::Instant;
 use crate::Result;
 use crate::cells::Cells;
 
-/// Which cells, and how long.
+/// Options of the bench.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Cases whose name holds this text
@@ -46,12 +46,12 @@ pub(crate) struct Options {
     calls: usize,
 }
 
-/// Bytes: just below the most that malloc adapts to.
+/// Bytes of a block just below the maximum to which malloc adapts.
 const ALLOCATOR_KEEPS: usize = 31 << 20;
 
-/// Runs every case that is asked for.
+/// Runs every selected case.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    // glibc's malloc gives blocks of up to the size of the largest freed so far from what it keeps.
+    // glibc's malloc keeps freed blocks up to the size of the largest block freed so far.
     drop(std::hint::black_box(vec![1u8; ALLOCATOR_KEEPS]));
     let mut cells = Cells::new("rows", "us");
     codec::run(options, &mut cells)?;
@@ -59,11 +59,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()
 }
 
-/// Something to measure on input number `at`.
+/// A contender: measures its work on input number `at`.
 type Contender<'a> = (&'a str, Box<dyn FnMut(usize) -> Result<()> + 'a>);
 
-/// The least time of each contender in microseconds, over `rounds` in which they take turns of
-/// `calls` that count, behind one that does not if there are several.
+/// Returns the minimum microseconds of each contender over `rounds`. A turn has `calls` timed
+/// calls, after an untimed one if `calls` is above 1.
 fn race(
     rounds: usize,
     calls: usize,
@@ -73,7 +73,7 @@ fn race(
     let count = contenders.len();
     let mut best = vec![f64::INFINITY; count];
     for turn in 0..rounds * count {
-        // The first of a round is the second of the next one.
+        // Rotates the order by one in each round.
         let at = (turn + turn / count) % count;
         let (best, work) = (&mut best[at], &mut contenders[at].1);
         if calls > 1 {

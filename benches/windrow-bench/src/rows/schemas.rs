@@ -1,5 +1,5 @@
-//! Columns as tables have them, most of which may be null, and mixtures of them: what stands beside the numbers and
-//! the single texts of [`super::data`].
+//! Columns and mixtures of columns typical for tables, mostly nullable, in addition to the numbers
+//! and single texts of [`super::data`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow::buffer::NullBuffer;
 use super::data::{Shape, word};
 use windrow_testdata::rng::Rng;
 
-/// What a column is of.
+/// The type of a column.
 #[derive(Clone, Copy)]
 enum Kind {
     Bool,
@@ -25,7 +25,7 @@ enum Kind {
     View,
 }
 
-/// `rows` values of a kind, so many percent of them null.
+/// Generates `rows` values of a kind, with `nulls` percent nulls.
 fn column(kind: Kind, rng: &mut Rng, rows: usize, nulls: u64) -> ArrayRef {
     let numbers: Vec<u64> = (0..rows).map(|_| rng.next_u64()).collect();
     let some: Vec<bool> = (0..rows).map(|_| !rng.percent(nulls)).collect();
@@ -65,7 +65,7 @@ fn column(kind: Kind, rng: &mut Rng, rows: usize, nulls: u64) -> ArrayRef {
     }
 }
 
-/// Shapes to encode and decode.
+/// Returns shapes to encode and decode.
 pub(super) fn shapes() -> Vec<Shape> {
     use Kind::*;
     let several: [(&str, &[Kind], usize); 10] = [
@@ -92,7 +92,7 @@ pub(super) fn shapes() -> Vec<Shape> {
                     .collect()
             };
             match nulls {
-                // Of these the table has a case.
+                // `codec_shapes` has a case for these.
                 0 if matches!(kinds, [Bool | Decimal]) => {}
                 0 => shapes.push(Shape::new(name, columns)),
                 _ => shapes

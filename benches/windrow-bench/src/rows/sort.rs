@@ -1,4 +1,4 @@
-//! Sorting: columns to a permutation.
+//! Benches of sorting: columns to a permutation.
 
 use std::hint::black_box;
 
@@ -90,12 +90,13 @@ fn sort_columns(batch: &RecordBatch) -> Vec<SortColumn> {
     batch.columns().iter().map(column).collect()
 }
 
-/// The permutation is in order: what is measured is a sort.
+/// Checks the permutation, to make sure that a sort is measured.
 fn check(layout: &Layout, batch: &RecordBatch) -> Result<()> {
     let order = argsort(layout, batch)?;
     let sorted = arrow::compute::take_record_batch(batch, &order)?;
     let rows = converter(batch)?.convert_columns(sorted.columns())?;
-    // Nulls come last here and first in arrow-row's default, so only rows without are compared.
+    // arrow-row's default puts nulls first, Windrow puts nulls last, so only rows without nulls are
+    // compared.
     let has_nulls = sorted.columns().iter().any(|column| column.null_count() > 0);
     if !has_nulls && (1..rows.num_rows()).any(|row| rows.row(row - 1) > rows.row(row)) {
         return Err("the permutation is not in order".into());

@@ -1,12 +1,13 @@
-//! A table in a part of the memory that its rows take, beside stores that have no more.
+//! A table in a fraction of its rows' memory, against stores with the same limit.
 //!
 //! ```text
 //! a group of the kernel's a store:   part of the rows + BESIDE, the page cache of its files too
 //!     child: load in one order, then rounds of one call of upserts and nine of reads
 //! ```
-//! Each store is a process of its own, alone in a memory group whose limit the kernel holds, so that files which the system
-//! caches are counted as what they are. Ours has a budget of the part. redb and fjall have half of it as a cache of their own:
-//! what they read comes by way of the system's, which needs the rest. None of them syncs. All get the same calls.
+//! Each store is a separate process in a memory cgroup, so the kernel's limit includes cached
+//! files. Windrow has a budget of the fraction. redb and fjall use half of the fraction as their
+//! own cache; the system's page cache, through which all their reads go, needs the rest. No store
+//! syncs. All receive the same calls.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -21,20 +22,20 @@ use crate::Result;
 use crate::cells::{Cells, seconds};
 use windrow_testdata::rng::Rng;
 
-/// What a process has beside its rows: code, the rows of a call.
+/// Bytes of a process besides its rows: code, and the rows of a call.
 const BESIDE: u64 = 48 << 20;
-/// Where memory groups are, and what their limit is called.
+/// Directories of memory cgroups, with the name of the limit file.
 const GROUPS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 const ENGINES: [&str; 4] = ["ours", "ours, merging on a thread", "redb", "fjall"];
-/// The signal that ends a process which takes more memory than its group has.
+/// The signal of the kernel's out-of-memory killer.
 const KILLED: i32 = 9;
-/// Rows of a call that loads.
+/// Rows per call during loading.
 const LOAD: usize = 10 * BATCH;
-/// A prime, so that its multiples modulo the number of keys are all of them in no order.
+/// A prime: its multiples modulo the number of keys visit all keys in scattered order.
 const FACTOR: u64 = 2_654_435_761;
 
-/// Seconds of all calls, and what they have to agree on.
+/// Seconds of all calls, and values for comparison.
 #[derive(Serialize, Deserialize)]
 struct Figures {
     times: [f64; 3],
@@ -42,7 +43,7 @@ struct Figures {
     peak: u64,
 }
 
-/// Measures all stores, one process after the other.
+/// Measures all stores, one process after another.
 pub(super) fn limited(options: &Options, cells: &mut Cells) -> Result<()> {
     let mut figures = Vec::new();
     for engine in ENGINES {
@@ -73,13 +74,13 @@ pub(super) fn limited(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// Memory of the rows that there is.
+/// Returns the memory allotted to the rows.
 fn part(options: &Options) -> u64 {
-    // A row takes 24 bytes beside its value.
+    // A row takes 24 bytes in addition to its value.
     options.keys * (VALUE as u64 + 24) / options.part.max(1)
 }
 
-/// Runs a store in a group of its own; none if the kernel killed it.
+/// Runs a store in a cgroup; returns `None` if the kernel killed the store.
 fn in_group(options: &Options, engine: &str) -> Result<Option<Figures>> {
     let (root, limit) = GROUPS
         .into_iter()
@@ -106,7 +107,7 @@ fn in_group(options: &Options, engine: &str) -> Result<Option<Figures>> {
     Ok(Some(serde_json::from_slice(&output.stdout)?))
 }
 
-/// A memory group, which goes when its process has.
+/// A memory cgroup, removed after its process.
 struct Group(PathBuf);
 
 impl Drop for Group {
@@ -115,7 +116,7 @@ impl Drop for Group {
     }
 }
 
-/// What the process of a store does.
+/// Runs one store in the child process.
 pub(super) fn child(options: &Options, engine: &str) -> Result<()> {
     let bytes = part(options);
     let mergers = Mergers::new(1)?;
@@ -170,7 +171,7 @@ fn measure(options: &Options, mut store: Box<dyn Store>) -> Result<Figures> {
     Ok(Figures { times, bytes, peak: peak()? })
 }
 
-/// The most memory that this process had resident.
+/// Returns the peak resident bytes of this process.
 fn peak() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

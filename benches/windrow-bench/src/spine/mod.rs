@@ -1,12 +1,14 @@
-//! `spine`: look-ups in batches of changes, and a table that is kept up to date.
+//! `spine`: lookups in batches of changes, and a table under updates.
 //!
-//! `probes` look sorted keys up in a spine, all of which are there, against a `BTreeMap`, the floor. `absent` keys are looked
-//! up in a batch with filters and in one without, in memory and where no chunk is. `table` takes reads and upserts, nine
-//! reads to one, a thousand at a time, of rows of a u64 and 100 bytes; rivals are a `BTreeMap` and, with the
-//! feature `stores`, redb in memory and fjall in files that the system caches, whose transactions are as large. There is a
-//! table more that is merged by a thread, as fjall's are. `--only limited` has the same, each in a memory group of the kernel's that
-//! may take a part of what the rows do (`--part`), files that the system caches with it. `rest` counts bytes a
-//! row of what is in memory. With the feature `dataflow`, differential-dataflow's spine takes probes, too.
+//! `probes` look up existing sorted keys in a spine, against a `BTreeMap` as the lower bound.
+//! `absent` keys are looked up in a batch with filters and in one without, in memory and with all
+//! chunks on disk. `table` takes reads and upserts, nine reads to one upsert, a thousand rows per
+//! call, with rows of a u64 and 100 bytes. Rivals are a `BTreeMap` and, with the feature `stores`,
+//! redb in memory and fjall in cached files, with transactions of the same size. A second table is
+//! merged by a background thread, like fjall's. `--only limited` runs the same workload in memory
+//! cgroups limited to a fraction of the rows (`--part`), including the page cache. `rest` counts
+//! bytes per row in memory. With the feature `dataflow`, differential-dataflow's spine takes probes
+//! as well.
 
 #[cfg(feature = "stores")]
 mod limited;
@@ -36,16 +38,17 @@ use windrow_testdata::rng::Rng;
 const VALUE: usize = 100;
 /// Rows of a call.
 const BATCH: usize = 1000;
-/// Batches that the spine is made of.
+/// Number of batches in the spine.
 const BATCHES: u64 = 16;
 
-/// What is measured only if it is named: it takes long, and needs the right to make memory groups.
+/// Name of the case that runs only on request: it takes long, and needs the permission to create
+/// memory cgroups.
 #[cfg(feature = "stores")]
 const LIMITED: &str = "limited";
-/// Bytes of fjall's own cache, where memory is ample.
+/// Bytes of fjall's own cache when memory is ample.
 #[cfg(feature = "stores")]
 const CACHE: u64 = 4 << 30;
-/// Memory for the one chunk that is looked at.
+/// Memory for the single chunk being read.
 const ROOM: usize = 1 << 20;
 
 /// What is measured, and how often.
@@ -71,7 +74,7 @@ pub(crate) struct Options {
     only: String,
 }
 
-/// Measures and writes the table.
+/// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
     #[cfg(feature = "stores")]
     if let Some(engine) = &options.engine {
@@ -98,7 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()
 }
 
-/// The even keys from 0 on are there, at any time below [`BATCHES`].
+/// Creates changes of `keys`, each its own value, at `time`.
 fn changes(keys: impl Iterator<Item = u64>, time: u64) -> Result<RecordBatch> {
     let keys: Vec<u64> = keys.collect();
     let numbers = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
@@ -116,7 +119,7 @@ fn layout() -> Result<Layout> {
     Ok(Order::by("key").time("time").diff("diff").bind(&schema)?)
 }
 
-/// Keys as cursors look for them.
+/// Encodes keys for cursors.
 fn wanted(layout: &Layout, keys: &[u64]) -> Result<Rows> {
     let keys: ArrayRef = Arc::new(UInt64Array::from(keys.to_vec()));
     Ok(RowEncoder::of_keys(layout).encode(&RecordBatch::try_from_iter([("key", keys)])?)?)
@@ -185,7 +188,7 @@ fn probes(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// A batch of the even keys, in memory or in a store with no room to keep what is read of it.
+/// Builds a batch of the even keys, in memory, or on disk without memory to cache chunks.
 fn batch(options: &Options, stored: bool, filtered: bool) -> Result<(Pool, Batch)> {
     let pool = match stored {
         true => {
@@ -244,8 +247,8 @@ fn absent(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// Bytes a row of numbers at one time, and of edges of degree 16, in memory and in a store, beside what the columns have; and
-/// a scan from a store beside one of rows that are stored as they are.
+/// Measures bytes per row of numbers at one time and of edges of degree 16, in memory and on disk,
+/// against the columns' size. Also measures a scan from disk against rows stored as they are.
 fn rest(options: &Options, cells: &mut Cells) -> Result<()> {
     let same =
         |value: u64| Arc::new(UInt64Array::from(vec![value; options.keys as usize])) as ArrayRef;
@@ -268,7 +271,8 @@ fn rest(options: &Options, cells: &mut Cells) -> Result<()> {
     at_rest("edges (u32, u32)", 24.0, edges, options, cells)
 }
 
-/// Bytes a row of a spine in memory that is all merged and at one time: all that is leased, filters too.
+/// Measures bytes per row of a fully merged spine in memory at one time: all leased bytes,
+/// including filters.
 fn in_memory(
     case: &str,
     columns: f64,
@@ -329,7 +333,7 @@ fn at_rest(
     let plain = merged.finish()?;
     pool.wait_for_spills();
     pool.release();
-    // What is read does not stay.
+    // Chunks do not stay in memory after a read.
     pool.set_limit(pool.budget().used() + 4 * ROOM)?;
     let mut times = [f64::INFINITY; 2];
     let rows = plain.rows().unwrap_or(0);
@@ -360,11 +364,11 @@ fn at_rest(
     Ok(())
 }
 
-/// What takes reads and upserts.
+/// A store with reads and upserts.
 trait Store {
     fn upsert(&mut self, keys: &[u64], values: &[Vec<u8>]) -> Result<()>;
 
-    /// Bytes of the values of keys that are there.
+    /// Returns the total bytes of the values of found keys.
     fn read(&mut self, keys: &[u64]) -> Result<usize>;
 }
 
@@ -400,7 +404,7 @@ impl Store for BTreeMap<u64, Vec<u8>> {
     }
 
     fn read(&mut self, keys: &[u64]) -> Result<usize> {
-        // As all do: the values are the caller's.
+        // As in all stores, the caller owns the values.
         let found: Vec<Vec<u8>> = keys.iter().filter_map(|key| self.get(key)).cloned().collect();
         Ok(black_box(found).iter().map(Vec::len).sum())
     }

@@ -1,4 +1,4 @@
-//! differential-dataflow's spine of ordered values, which is used here without a dataflow.
+//! differential-dataflow's spine of ordered values, used without a dataflow.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::Result;
 type Spine = OrdValSpine<u64, u64, u64, i64>;
 type Builder = VecOrdValBuilder<u64, u64, u64, i64>;
 
-/// A spine of keys that are their own values.
+/// A spine of keys with themselves as values.
 pub(super) struct OrdVal(Spine);
 
 impl OrdVal {
@@ -21,7 +21,7 @@ impl OrdVal {
         Self(Spine::new(OperatorInfo::new(0, 0, [].into()), None, None))
     }
 
-    /// Inserts keys that ascend, at `time`.
+    /// Inserts ascending keys at `time`.
     pub(super) fn insert(&mut self, keys: impl Iterator<Item = u64>, time: u64) {
         let mut changes: Vec<_> = keys.map(|key| ((key, key), time, 1)).collect();
         let mut builder = Builder::with_capacity(changes.len(), changes.len(), changes.len());
@@ -31,7 +31,8 @@ impl OrdVal {
         self.0.insert(Span::new(description, builder.done().map(Rc::new)));
     }
 
-    /// The sum of the diffs of keys that ascend, each sought from where the one before it was found.
+    /// Returns the sum of diffs of ascending keys. Each search starts at the previous key's
+    /// position.
     pub(super) fn probe(&mut self, keys: &[u64]) -> Result<i64> {
         let all = Antichain::new();
         let batches = self.0.batches_through(all.borrow()).ok_or("batches that cannot be read")?;

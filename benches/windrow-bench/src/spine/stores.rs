@@ -1,4 +1,4 @@
-//! The rivals of `spine` that keep tables with a key.
+//! The key-value rivals of `spine`.
 
 use fjall::{Database as FjallDatabase, Keyspace, KeyspaceCreateOptions};
 use redb::backends::InMemoryBackend;
@@ -9,7 +9,7 @@ use crate::Result;
 
 const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
 
-/// redb in memory or in a file, a transaction a call, nothing synced.
+/// redb in memory or in a file, with one unsynced transaction per call.
 pub(super) struct Redb {
     database: Database,
     _directory: Option<tempfile::TempDir>,
@@ -21,7 +21,7 @@ impl Redb {
         Ok(Self { database, _directory: None })
     }
 
-    /// With a cache of so many bytes.
+    /// Creates a database in a file, with a cache of `cache` bytes.
     pub(super) fn on_disk(cache: u64) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("redb");
@@ -53,10 +53,10 @@ impl Store for Redb {
     }
 }
 
-/// Bytes that fjall collects before it writes them, where memory is ample: twice what it takes by itself.
+/// Bytes of fjall's write buffers when memory is ample: twice the default.
 const MEMTABLE: u64 = 128 << 20;
 
-/// fjall in files that the system caches, with a cache of its own; a batch a call, nothing synced.
+/// fjall in files cached by the system, with a cache of its own, and one unsynced batch per call.
 pub(super) struct Fjall {
     database: FjallDatabase,
     table: Keyspace,
@@ -64,7 +64,8 @@ pub(super) struct Fjall {
 }
 
 impl Fjall {
-    /// With a cache of so many bytes, and at the most half as many to be written.
+    /// Creates a database with a cache of `cache` bytes, and at most half as many bytes of write
+    /// buffers.
     pub(super) fn new(cache: u64) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let written = (cache / 2).min(MEMTABLE);

@@ -1,4 +1,4 @@
-//! Change logs in files and in a bucket, and jobs that do not care in which.
+//! Change logs in files and in a bucket, and jobs for either location.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use windrow_files::{
 /// The bucket of all tests.
 pub(crate) const BUCKET: &str = "logs";
 
-/// A server with an empty bucket, behind a proxy; and a directory for files that are none of its.
+/// A server with an empty bucket behind a proxy, and a separate directory of local files.
 pub(crate) struct World {
     buckets: TempDir,
     files: TempDir,
@@ -30,7 +30,7 @@ impl World {
         Self { buckets, files, proxy: Proxy::start(server.address()) }
     }
 
-    /// How the bucket is reached.
+    /// Returns read options with access to the bucket.
     pub(crate) fn read(&self) -> ReadOptions {
         let endpoint = format!("http://{}", self.proxy.address());
         let stores = Stores::with_options([
@@ -45,7 +45,7 @@ impl World {
         ReadOptions::default().stores(&stores.unwrap())
     }
 
-    /// Where the bytes of an object are.
+    /// Returns the path of an object's bytes.
     pub(crate) fn object(&self, key: &str) -> PathBuf {
         self.buckets.path().join(BUCKET).join(key)
     }
@@ -54,12 +54,12 @@ impl World {
         self.files.path().join(name)
     }
 
-    /// Makes an object of each file below `name`.
+    /// Uploads each file below `name` as an object.
     pub(crate) fn put_all(&self, name: &str) {
         copy(&self.file(name), &self.object(name));
     }
 
-    /// Parts of uploads that nobody completed or aborted.
+    /// Returns leftover parts of incomplete uploads.
     pub(crate) fn parts(&self) -> Vec<String> {
         let names = fs::read_dir(self.buckets.path())
             .unwrap()
@@ -84,7 +84,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// All files below `directory` by name, with their bytes; but for what says that all are there.
+/// Returns all files below `directory` by name, with their bytes, except the `_SUCCESS` marker.
 pub(crate) fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut directories = vec![directory.to_owned()];
@@ -103,7 +103,7 @@ pub(crate) fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// A change log as text: `rows` changes of a third as many keys.
+/// Generates a change log as CSV: `rows` changes of a third as many keys.
 pub(crate) fn csv(rows: u64, seed: u64) -> String {
     let mut text = String::from("id,lsn,op,day,amount,note\n");
     let mut random = Random(seed | 1);
@@ -124,7 +124,7 @@ pub(crate) fn csv(rows: u64, seed: u64) -> String {
     text
 }
 
-/// Numbers that look random and are the same in every run.
+/// A deterministic pseudo-random generator.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -136,7 +136,7 @@ impl Random {
     }
 }
 
-/// What is done with inputs.
+/// The kind of job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Sort,
@@ -183,7 +183,7 @@ impl Verb {
     }
 }
 
-/// Small row groups and pages, so that there are many.
+/// Small row groups and pages, for many of each.
 pub(crate) fn write_options() -> WriteOptions {
     WriteOptions::default().row_group_bytes(256 << 10).page_bytes(16 << 10)
 }
@@ -192,7 +192,7 @@ pub(crate) fn limits() -> Limits {
     Limits::default().memory(Limit::Unlimited).threads(2)
 }
 
-/// Does the job.
+/// Runs a job.
 pub(crate) fn run(
     verb: Verb,
     inputs: &[String],
@@ -203,7 +203,8 @@ pub(crate) fn run(
     verb.job(inputs)?.write(&Target::of(output), &write_options(), &limits())
 }
 
-/// Files of a change log in `directory`, each sorted by `id,lsn`, in the format that `extension` names.
+/// Writes files of a change log to `directory`, each sorted by `id,lsn`, in the format of
+/// `extension`.
 pub(crate) fn logs(world: &World, directory: &str, extension: &str, rows: u64) {
     fs::create_dir_all(world.file(directory)).unwrap();
     for (number, seed) in [11, 23, 47].into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What goes wrong on the way to a store and back is sent again, or is an error that says what it is. Nothing that is
-//! wrong or half written can be seen, and no parts stay.
+//! Faults on the way to a store and back are retried, or reported as an error with the cause. No
+//! incorrect or partial object becomes visible, and no parts of uploads are left over.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,7 +13,7 @@ use windrow_files::{
     Cancel, Error, ErrorKind, HeadSpec, Inputs, Job, ReadOptions, Target, expand_with,
 };
 
-/// A world with a change log, and what jobs make of it.
+/// A world with a change log, and the expected results of jobs.
 struct Known {
     world: World,
     inputs: [String; 1],
@@ -27,7 +27,7 @@ impl Known {
         Self { world, inputs: [address(&format!("in/*.{extension}"))] }
     }
 
-    /// What a local run of `verb` makes, below `name`.
+    /// Runs `verb` locally, and writes the expected result to `name`.
     fn expected(&self, verb: Verb, name: &str) {
         let local = self.inputs[0].replace("s3://logs", self.world.file("").to_str().unwrap());
         let file = self.world.file(name);
@@ -44,7 +44,7 @@ impl Known {
     }
 }
 
-/// Large enough for an upload in parts: three of them.
+/// Rows of an upload in three parts.
 const ROWS_OF_PARTS: u64 = 130_000;
 
 #[test]
@@ -66,13 +66,14 @@ fn two_hundred_random_faults() {
         let output = format!("{round}-{name}");
         let made = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&made);
-        // One request in `rarity` goes wrong: of some jobs one in all, of others so many that they fail.
+        // One request in `rarity` fails: some jobs see a single fault, others so many that they
+        // fail.
         let rarity = [3, 8, 25][(round % 3) as usize];
         known.world.proxy.reset();
         known.world.proxy.go_wrong(move |request| {
             let mut random = Random((round << 20) + request.ordinal as u64 + 0x9E37_79B9);
             random.below(2);
-            // What removes the rest is let through: else it would stay, as it does if a process is killed.
+            // Cleanup requests pass: otherwise parts would be left over, as after a killed process.
             if request.method == "DELETE" || random.below(rarity) > 0 {
                 return Fault::None;
             }
@@ -103,7 +104,8 @@ fn two_hundred_random_faults() {
                     true => object.exists() && !contents(&object).is_empty(),
                     false => object.exists(),
                 };
-                // If the answer was lost that it is complete, it is; and then it is whole.
+                // If only the response to the completion was lost, the output exists and must be
+                // complete.
                 assert!(!there || is_right(), "round {round}: {error}");
                 assert!(!error.to_string().contains("damaged"), "round {round}: {error}");
                 failed += 1;
@@ -159,7 +161,7 @@ fn errors_say_what_they_are() {
         false => Fault::None,
     });
     assert!(error.to_string().contains("was removed while it was read"), "{error}");
-    // It is told before anything is read that nothing can be written.
+    // A forbidden write is reported before any input is read.
     let error = known.fails(|request| match request.method.as_str() {
         "PUT" | "POST" => Fault::Status(403),
         _ => Fault::None,
@@ -212,9 +214,9 @@ fn an_object_that_is_replaced_is_an_error_and_never_a_mix() {
         let known = Known::new(extension, 20_000);
         known.expected(Verb::Sort, "before.csv");
         let mut outcomes = HashSet::new();
-        // Behind the first look at all of them: a version that is found then is the one that is read.
+        // Starts after the initial listing: jobs read the version found by the listing.
         for at in 4..14 {
-            // Another version, of the same length where that can be.
+            // A modified version of the same length.
             let key = format!("in/1.{extension}");
             let (object, old) = (known.world.object(&key), known.world.file(&key));
             let old = fs::read(old).unwrap();
@@ -225,7 +227,7 @@ fn an_object_that_is_replaced_is_an_error_and_never_a_mix() {
             let replaced = object.clone();
             known.world.proxy.go_wrong(move |request| {
                 if request.ordinal == at {
-                    // At once: what is being sent is the old one still.
+                    // Replaces atomically: a response in progress still has the old bytes.
                     let aside = replaced.with_extension("aside");
                     fs::write(&aside, &new).unwrap();
                     fs::rename(&aside, &replaced).unwrap();
@@ -258,7 +260,7 @@ fn an_object_that_is_replaced_is_an_error_and_never_a_mix() {
 fn a_job_that_is_cancelled_leaves_nothing_and_does_not_wait() {
     let known = Known::new("csv", ROWS_OF_PARTS);
     let read = known.world.read();
-    // While a range is on its way, and while a part is.
+    // Cancels during the transfer of a range, and of a part.
     for stuck in ["bytes=", "partNumber=2"] {
         known.world.proxy.reset();
         let cancel = Cancel::new();
@@ -295,7 +297,7 @@ fn a_process_that_ends_at_once_aborts_its_uploads_before() {
     let cancel = Cancel::new();
     let asked = cancel.clone();
     known.world.proxy.go_wrong(move |request| {
-        // The job is held up; meanwhile somebody ends it without waiting.
+        // While the job waits, outputs are discarded without waiting for the job.
         if request.path.contains("partNumber=2") {
             asked.discard_outputs();
             return Fault::Status(404);

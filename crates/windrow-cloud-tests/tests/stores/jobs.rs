@@ -1,4 +1,4 @@
-//! Every verb, from a bucket and to it, in every format: the bytes are those of local runs.
+//! Every verb, from and to a bucket, in every format: the bytes equal those of local runs.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn bytes_are_those_of_local_runs() {
             if verb.makes_a_directory() {
                 assert_eq!(contents(&file), contents(&object), "{verb:?} {extension}");
                 assert!(object.join("_SUCCESS").exists());
-                // What is there is not written over, nor beside.
+                // Existing outputs are neither overwritten nor extended.
                 let again = run(verb, &pattern, &address(&output), &read).unwrap_err();
                 assert_eq!(again.kind(), ErrorKind::Usage, "{again}");
             } else {
@@ -70,7 +70,7 @@ fn directories_patterns_and_names_stand_for_the_same() {
         let error = expand_with([address(nothing)], &read).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
-    // Directories on the way are columns, as they are of files.
+    // Directory names become columns, as for local files.
     let inputs = Inputs::open(&expand_with([address("a/day=2026-01-31/")], &read).unwrap(), &read);
     assert!(inputs.unwrap().schema().field_with_name("day").is_ok());
     let missing = Inputs::open(&expand_with([address("a/no.csv")], &read).unwrap(), &read);
@@ -91,7 +91,8 @@ fn an_output_may_be_an_input_that_is_named() {
         run(Verb::Sort, &[name(&file)], &name(&out), &ReadOptions::default()).unwrap();
         run(Verb::Sort, &[address(&key)], &address(&key), &world.read()).unwrap();
         assert!(fs::read(&out).unwrap() == fs::read(&object).unwrap(), "{extension}");
-        // One that was found is not: each run would read what the one before it wrote.
+        // An input found by a pattern is rejected as output: each run would read the previous run's
+        // output.
         let found = [address(&format!("same/*.{extension}"))];
         let error = run(Verb::Sort, &found, &address(&key), &world.read()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
@@ -111,7 +112,7 @@ fn check_and_inspect_ask_for_what_they_need() {
     let seen = world.proxy.seen();
     let bytes = fs::metadata(world.object("sorted/0.parquet")).unwrap().len();
     assert!(bytes > 128 << 10, "{bytes}");
-    // The end of the object, once to open it and once for its statistics.
+    // The end of the object is read twice: for opening and for the statistics.
     assert_eq!(seen.len(), 2, "{seen:#?}");
     let ranges: Vec<String> = seen.into_iter().filter_map(|request| request.range).collect();
     assert_eq!(
@@ -151,9 +152,9 @@ fn requests_are_as_few_as_row_groups_and_ranges() {
     assert_eq!(seen.len(), 1 + groups, "{seen:#?}");
     world.proxy.reset();
     run(Verb::Sort, &[address("few/1.csv")], world.file("o.csv").to_str().unwrap(), &read).unwrap();
-    // The sample, and all of it in one range.
+    // The sample, and the rest in one range.
     assert_eq!(world.proxy.seen().len(), 2);
-    // To a bucket: whether it can be written to, and one object that fits a part.
+    // To a bucket: a check of write access, and one object that fits into a part.
     world.proxy.reset();
     run(Verb::Head, &[address("few/1.csv")], &address("head.csv"), &read).unwrap();
     let methods: Vec<String> =
@@ -180,7 +181,7 @@ fn options_and_addresses_are_checked() {
         assert_eq!(inputs.err().map(|error| error.kind()), Some(kind), "{wrong}");
     }
     fs::write(world.object("a.csv"), "id,lsn\n1,2\n").unwrap();
-    // The name of a directory is no name of an object, and web servers take none in parts.
+    // A directory's name is not an object's, and web servers accept no multipart uploads.
     for output in [format!("s3://{BUCKET}/"), format!("http://{}/x.csv", world.proxy.address())] {
         let write = run(Verb::Head, &[address("a.csv")], &output, &read);
         let error = write.err().unwrap();

@@ -1,4 +1,4 @@
-//! Jobs from stores and to them, and what goes wrong on the way.
+//! Jobs from and to stores, with and without faults.
 
 mod common;
 mod faults;

@@ -1,14 +1,14 @@
-//! A cursor over one batch, which lends keys and values for as long as the batch lives.
+//! A cursor over one batch, whose keys and values are borrowed from the batch.
 //!
 //! ```text
 //! rows  | a 1 t0 | a 1 t2 | a 2 t1 | c 1 t0 |
 //!          ^ first: of the key         ^ at: of the value
 //! ```
-//! What it has looked at stays in memory as long as the handle of the batch: a look at all rows is one at all of memory.
-//! Joins and reductions of arrangements that are larger go through the engine's cursor instead.
+//! Visited chunks stay in memory as long as the batch handle, so a full scan loads the whole batch.
+//! Joins and reductions of larger arrangements use the engine's cursor instead.
 //!
-//! Invariant: `first` is the first row of a key, or behind the last row; if `has_value`, `at` is the first row of a value
-//! of that key.
+//! Invariant: `first` is the first row of a key, or the end of the batch. If `has_value`, `at` is
+//! the first row of a value of the same key.
 
 use std::marker::PhantomData;
 
@@ -22,14 +22,14 @@ use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 
-/// Where a row stands.
+/// The position of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place {
     chunk: usize,
     row: usize,
 }
 
-/// Goes through the keys, values and times of a [`RowBatch`].
+/// Iterates over the keys, values and times of a [`RowBatch`].
 pub struct RowCursor<K, V, T, R> {
     first: Place,
     at: Place,
@@ -38,7 +38,7 @@ pub struct RowCursor<K, V, T, R> {
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
-    /// A cursor at the first key of a batch, which has one.
+    /// Creates a cursor at the first key. A batch is never empty.
     pub(super) fn new() -> Self {
         Self { first: Place::default(), at: Place::default(), has_value: true, of: PhantomData }
     }
@@ -47,7 +47,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
         place.chunk < batch.chunks()
     }
 
-    /// The key and the value at a place.
+    /// Returns the key and the value at `place`.
     #[inline]
     fn body(place: Place, batch: &RowBatch<K, V, T, R>) -> &[u8] {
         batch.chunk(place.chunk).body(place.row)
@@ -57,8 +57,9 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
         batch.key_of(Self::body(self.first, batch))
     }
 
-    /// The first row from `from` on, or in any chunk behind it, for which `below`, true for the rows up to some one, is
-    /// false.
+    /// Returns the first row at or after `from` for which `below` is false. `below` must be true
+    /// for some rows in front and false for the rest. A binary search over last rows finds the
+    /// chunk, galloping finds the row.
     fn seek(batch: &RowBatch<K, V, T, R>, from: Place, below: impl Fn(&[u8]) -> bool) -> Place {
         if !Self::has_row(from, batch) {
             return from;
@@ -76,7 +77,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
             }
         }
         let rows = batch.chunk(chunk);
-        // Mostly it is close: as many comparisons as twice the distance has binary digits.
+        // Exponential search: the target is mostly near. Takes about 2 log2(distance) comparisons.
         let mut step = 1;
         if !below(rows.body(low)) {
             return Place { chunk, row: low };
@@ -93,7 +94,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
         Place { chunk, row: least }
     }
 
-    /// True if the row before `place`, if there is one, is `below`.
+    /// Returns true if `place` is the first row, or `below` holds for the row before.
     fn is_least(batch: &RowBatch<K, V, T, R>, place: Place, below: impl Fn(&[u8]) -> bool) -> bool {
         match place {
             Place { chunk: 0, row: 0 } => true,
@@ -102,13 +103,13 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
         }
     }
 
-    /// Goes to the first value of the key at `place`.
+    /// Moves to the first value of the key at `place`.
     fn begin_key(&mut self, batch: &RowBatch<K, V, T, R>, place: Place) {
         (self.first, self.at) = (place, place);
         self.has_value = Self::has_row(place, batch);
     }
 
-    /// Goes on to the first row of the key for which `below` is false.
+    /// Moves on to the first row of the key for which `below` is false.
     fn go_on(&mut self, batch: &RowBatch<K, V, T, R>, below: impl Fn(&[u8]) -> bool) {
         if self.has_value {
             let key = self.first_key(batch);
@@ -174,7 +175,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Cursor for RowCursor<K, V, T, R> 
                 logic(&time, &diff);
                 row += 1;
             }
-            // The value goes on in the next chunk only if that begins with it.
+            // A value may continue at the start of the next chunk.
             (chunk, row) = (chunk + 1, 0);
         }
     }

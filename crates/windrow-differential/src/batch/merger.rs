@@ -1,4 +1,4 @@
-//! Merges of two batches, on the fuel of a spine.
+//! Merges of two batches, driven by the fuel of a spine.
 
 use std::marker::PhantomData;
 
@@ -13,7 +13,7 @@ use crate::of::Of;
 use crate::row::RowCode;
 use crate::time::TimeCode;
 
-/// A merge of two batches that goes on a few rows at a time.
+/// An incremental merge of two batches, a few rows at a time.
 pub struct RowMerger<K, V, T: TimeCode, R> {
     context: Context,
     merging: Merging<T::Code>,
@@ -28,7 +28,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
         let inputs = [a, b].map(|batch| batch.batch().try_clone().expect("batches are settled"));
         let context = a.context().clone();
         let mut merging = Merging::new(a.batch().layout(), context.pool(), inputs);
-        // Where nobody has let go of any time there is nothing to move.
+        // At the minimum, advancing changes no time.
         if since[..] != [T::minimum()] {
             let since = Antichain::from_iter(since.iter().map(TimeCode::code));
             merging = done(merging.advancing(&since));

@@ -1,13 +1,13 @@
-//! Batches: sorted updates as a dataflow hands them from operator to operator.
+//! Batches: the sorted updates that operators of a dataflow pass on.
 //!
 //! ```text
 //! RowBatch  --> shared: the engine's batch, its chunks wherever they are
 //!           \-> pins: the chunks that this reader has looked at, and lends keys and values of
 //! ```
-//! A clone shares the chunks and starts without pins, so what a reader has pulled in may leave memory again when the
-//! reader is done with its clones.
+//! A clone shares the chunks and starts without pins. A reader drops its clones when it is done,
+//! and the chunks that the reader loaded may leave memory again.
 //!
-//! Invariant: a batch has a row; what it lends lies in a chunk that it has pinned.
+//! Invariant: a batch has at least one row, and a borrowed row lies in a pinned chunk.
 
 mod cursor;
 mod merger;
@@ -32,7 +32,7 @@ use crate::of::Of;
 use crate::row::{Form, Row, RowCode};
 use crate::time::TimeCode;
 
-/// Sorted updates `((K, V), T, R)`, in memory or not.
+/// Sorted updates `((K, V), T, R)`, in memory or on disk.
 pub struct RowBatch<K, V, T: TimeCode, R> {
     shared: Rc<Shared<T>>,
     pins: OnceCell<Box<[OnceCell<ChunkRows>]>>,
@@ -52,7 +52,7 @@ impl<K, V, T: TimeCode, R> Clone for RowBatch<K, V, T, R> {
 }
 
 impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
-    /// The updates of `batch`, which is settled; nothing if there are none.
+    /// Wraps a compacted `batch`; returns `None` if the batch is empty.
     pub(crate) fn new(context: &Context, batch: Batch<T::Code>) -> Option<Self> {
         let chunks = done(ChunkReader::new(&batch));
         let shared = Shared { context: context.clone(), batch, chunks };
@@ -63,17 +63,17 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
         })
     }
 
-    /// The engine's batch.
+    /// Returns the engine's batch.
     pub(crate) fn batch(&self) -> &Batch<T::Code> {
         &self.shared.batch
     }
 
-    /// What it was made in.
+    /// Returns the context of the batch.
     pub(crate) fn context(&self) -> &Context {
         &self.shared.context
     }
 
-    /// The rows of a chunk, which stay in memory as long as this handle.
+    /// Returns the rows of a chunk, pinned in memory by this handle.
     #[inline]
     fn chunk(&self, chunk: usize) -> &ChunkRows {
         let chunks = &self.shared.chunks;
@@ -82,18 +82,19 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
         pins[chunk].get_or_init(|| self.read(chunk))
     }
 
-    /// The rows of a chunk, which stay in memory as long as somebody has them.
+    /// Returns the rows of a chunk, in memory until the result is dropped.
     pub(crate) fn read(&self, chunk: usize) -> ChunkRows {
         done(self.shared.chunks.read(chunk))
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     #[inline]
     pub(crate) fn chunks(&self) -> usize {
         self.shared.chunks.chunks()
     }
 
-    /// The last row of a chunk, with or without time and diff, which is read for it only if it is long.
+    /// Returns the last row of a chunk, with or without time and diff. Loads the chunk only if the
+    /// row is long.
     fn last_row(&self, chunk: usize) -> &[u8] {
         self.shared.chunks.last_row(chunk).unwrap_or_else(|| {
             let rows = self.chunk(chunk);
@@ -103,7 +104,7 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
 }
 
 impl<K: RowCode, V, T: TimeCode, R> RowBatch<K, V, T, R> {
-    /// The key of a row.
+    /// Returns the key of a row.
     #[inline]
     pub(crate) fn key_of<'a>(&self, row: &'a [u8]) -> &'a [u8] {
         &row[..K::WIDTH.unwrap_or_else(|| key_len(self.shared.batch.layout(), row))]
@@ -111,7 +112,7 @@ impl<K: RowCode, V, T: TimeCode, R> RowBatch<K, V, T, R> {
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatch<K, V, T, R> {
-    /// Calls `each` with every update, by key, value and time. One chunk at a time is held in memory for it.
+    /// Calls `each` with every update, by key, value and time. Loads one chunk at a time.
     pub fn for_each(&self, mut each: impl FnMut(((K, V), T, R))) {
         for chunk in 0..self.chunks() {
             let rows = self.read(chunk);

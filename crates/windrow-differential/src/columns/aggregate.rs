@@ -1,4 +1,4 @@
-//! Aggregates: what is made of the rows that have one key, out of their bytes.
+//! Aggregates, computed on the encoded rows of a key.
 //!
 //! ```text
 //! values   | user.. | amount.. | note.. |      the rows of one key, ascending, and how often each is there
@@ -7,7 +7,7 @@
 //! sum      the number of the bytes, times the multiplicity, added up
 //! min, max the bytes as they are: they compare as the values do
 //! ```
-//! Invariant: what comes out is the code of the result column, as the engine would write it.
+//! Invariant: an aggregate's output equals the engine's encoding of the result column.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use crate::diff::DiffCode;
 use crate::enc::Enc;
 use crate::row::{Form, Row};
 
-/// What stands in front of a value where there may be a null, and in place of one.
+/// The marker of a value in a nullable column; [`NULL`] is the marker of a null.
 const VALUE: u8 = 1;
 const NULL: u8 = 2;
-/// A float of two bytes.
+/// A two-byte float.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
-/// Digits of a sum of decimals.
+/// Digits of a decimal sum.
 const DIGITS: u8 = 38;
 
-/// An aggregate of the rows of a key: [`count`], [`sum`], [`min`], [`max`].
+/// An aggregate over the rows of a key: [`count`], [`sum`], [`min`], [`max`].
 #[derive(Clone, Debug)]
 pub struct Aggregate {
     kind: Kind,
@@ -47,26 +47,27 @@ enum Kind {
     Greatest,
 }
 
-/// How often rows are there, all together: `count`, an `Int64`.
+/// Counts rows with their multiplicities: `count`, an `Int64`.
 pub fn count() -> Aggregate {
     Aggregate { kind: Kind::Count, column: String::new(), name: "count".into() }
 }
 
-/// The sum of a column over all rows, as often as they are there: `sum(column)`. An `Int64` of integers, a `UInt64` of
-/// unsigned ones, a `Float64` of floats, 38 digits of decimals, durations of durations. Nulls are left out, and
-/// of nothing but nulls the sum is null. Floats are added from the least row to the greatest, so that the sum depends on
-/// nothing but the rows. A sum that does not fit ends the dataflow.
+/// Sums a column over all rows, weighted by multiplicity: `sum(column)`. The sum is an `Int64` for
+/// integers, a `UInt64` for unsigned integers, a `Float64` for floats, a decimal of 38 digits for
+/// decimals and a duration for durations. Nulls are skipped; the sum of nulls only is null. Floats
+/// are added in row order, so the sum depends only on the rows. An overflowing sum ends the
+/// dataflow.
 pub fn sum(column: impl Into<String>) -> Aggregate {
     Aggregate::of(Kind::Sum, "sum", column.into())
 }
 
-/// The least value of a column that is not null: `min(column)`, of the same type, in the order that
-/// [`Order`](windrow::Order) has.
+/// Aggregates a column to its least non-null value: `min(column)`, of the same type, in the order
+/// of [`Order`](windrow::Order).
 pub fn min(column: impl Into<String>) -> Aggregate {
     Aggregate::of(Kind::Least, "min", column.into())
 }
 
-/// The greatest value of a column that is not null: `max(column)`.
+/// Aggregates a column to its greatest non-null value: `max(column)`.
 pub fn max(column: impl Into<String>) -> Aggregate {
     Aggregate::of(Kind::Greatest, "max", column.into())
 }
@@ -76,7 +77,7 @@ impl Aggregate {
         Self { kind, name: format!("{word}({column})"), column }
     }
 
-    /// The same aggregate in a column of another name.
+    /// Renames the result column.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
@@ -86,41 +87,42 @@ impl Aggregate {
 /// Aggregates of the columns of one arrangement.
 pub(super) struct Aggregates {
     layout: Layout,
-    /// Number of columns of the key, and of those of a value up to the last one that is looked at.
+    /// Number of columns of the key. `looked_at` counts the value's columns up to the last
+    /// aggregated one.
     key: usize,
     looked_at: usize,
     bound: Vec<Bound>,
-    /// The schema of what comes out: the key, then a column for each aggregate.
+    /// The schema of the output: the key, then a column for each aggregate.
     pub(super) schema: SchemaRef,
-    /// Where the columns of each row end.
+    /// Ends of the columns of each row.
     ends: Vec<usize>,
 }
 
-/// An aggregate, and where in rows its column is.
+/// An aggregate, and the position of its column in the rows.
 struct Bound {
     kind: Kind,
     column: String,
-    /// The place of the column among those of a value.
+    /// Index of the column among the columns of a value.
     place: usize,
     has_marker: bool,
     number: Number,
 }
 
-/// How bytes are a number, and what their sum is.
+/// The numeric interpretation of a column's bytes, and the kind of the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Number {
-    /// To 64 bits.
+    /// Up to 64 bits.
     Signed,
     Unsigned,
-    /// To 128 bits.
+    /// Up to 128 bits.
     Decimal,
     Float,
-    /// Not one.
+    /// Not a number.
     None,
 }
 
 impl Aggregates {
-    /// `aggregates` of the rows of `shape` that have one key.
+    /// Binds `aggregates` to rows of `shape` with equal keys.
     pub(super) fn new(
         shape: &Shape,
         aggregates: impl IntoIterator<Item = Aggregate>,
@@ -144,7 +146,8 @@ impl Aggregates {
         Ok(Self { layout, key, looked_at, bound, schema, ends: Vec::new() })
     }
 
-    /// The bytes of all aggregates of some values and of how often each of them is there; there is one at least.
+    /// Computes and encodes all aggregates of `rows`, values with their multiplicities. `rows` must
+    /// not be empty.
     pub(super) fn of_rows<R: DiffCode<Lanes = i64>>(
         &mut self,
         rows: &[(Enc<'_, Columns>, R)],
@@ -172,7 +175,7 @@ impl Aggregates {
 }
 
 impl Bound {
-    /// The aggregate of a column of `shape`, and the column of its results.
+    /// Binds an aggregate to a column of `shape`. Also returns the field of the result.
     fn new(shape: &Shape, aggregate: Aggregate) -> Result<(Self, Field)> {
         let Aggregate { kind, column, name } = aggregate;
         if kind == Kind::Count {
@@ -205,7 +208,7 @@ impl Bound {
         Ok((Self { kind, column, place, has_marker, number }, field))
     }
 
-    /// Writes the result of the bytes of a column, and of how often each of them is there.
+    /// Appends the result of `slots`, a column's bytes with the rows' multiplicities.
     fn put<'a>(
         &self,
         slots: impl Iterator<Item = (&'a [u8], i64)> + Clone,
@@ -222,13 +225,13 @@ impl Bound {
             Kind::Least => values.map(|(slot, _)| slot).min(),
             Kind::Greatest => values.map(|(slot, _)| slot).max(),
         };
-        // Where there is no value the first one is the null.
+        // Without values, all slots are null.
         let best = best.or_else(|| slots.clone().next().map(|(slot, _)| slot));
         out.extend_from_slice(best.unwrap_or_default());
         Ok(())
     }
 
-    /// Writes the sum of `values`.
+    /// Appends the sum of `values`.
     fn put_sum<'a>(
         &self,
         values: impl Iterator<Item = (&'a [u8], i64)> + Clone,
@@ -257,7 +260,7 @@ impl Bound {
         self.put_whole(sum.ok_or_else(|| self.too_large())?, out)
     }
 
-    /// Writes a whole number.
+    /// Appends an integer.
     fn put_whole(&self, value: i128, out: &mut Vec<u8>) -> Result<()> {
         let too_large = |_| self.too_large();
         match self.number {
@@ -278,7 +281,7 @@ impl Bound {
     }
 }
 
-/// How the bytes of a type are a number, and the type of their sum.
+/// Returns the numeric interpretation of a type, and the type of the sum.
 fn number_of(data_type: &DataType) -> (Number, Option<DataType>) {
     use DataType as Type;
     match data_type {
@@ -295,18 +298,18 @@ fn number_of(data_type: &DataType) -> (Number, Option<DataType>) {
     }
 }
 
-/// The number of big-endian bytes, whose sign is flipped if it has one.
+/// Decodes a big-endian integer; the sign bit is flipped if `is_signed`.
 fn whole_of(bytes: &[u8], is_signed: bool) -> i128 {
     let code = bytes.iter().fold(0_u128, |code, &byte| code << 8 | u128::from(byte));
     if !is_signed {
         return code as i128;
     }
-    // The code of zero: all numbers are as far from it as they are from zero.
+    // The code of zero: codes differ by as much as their numbers.
     let zero = 1_u128 << (8 * bytes.len() - 1);
     code.wrapping_sub(zero) as i128
 }
 
-/// The float of bytes in the order of floats.
+/// Decodes a float from its order-preserving code.
 fn float_of(bytes: &[u8]) -> f64 {
     let flipped = |code: u64, bits: usize| {
         let sign = 1 << (bits - 1);

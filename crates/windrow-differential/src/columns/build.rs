@@ -1,4 +1,4 @@
-//! Rows to record batches, of the columns that are wanted.
+//! Decoding of rows into record batches of the selected columns.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,30 +14,31 @@ use super::Changes;
 use super::shape::Shape;
 use crate::context::done;
 
-/// Rows of a record batch, at the most.
+/// Maximum number of rows of a record batch.
 const ROWS: usize = 8192;
-/// Bytes of rows of a record batch, unless there is one row.
+/// Bytes of rows from which on a record batch is complete.
 const BYTES: usize = 512 << 10;
 
-/// Which columns of rows of one or two arrangements make up record batches.
+/// The columns of one or two arrangements that make up record batches.
 pub(super) struct Plan {
     schema: SchemaRef,
     sides: Vec<Side>,
-    /// Of each column its side, and its place among those of the side.
+    /// For each column its side, and its index among the side's decoded columns.
     columns: Vec<(usize, usize)>,
 }
 
-/// Rows of one arrangement.
+/// The rows of one arrangement.
 struct Side {
     decoder: RefCell<Decoder>,
-    /// No column of it is wanted.
+    /// True if no column of the side is selected.
     is_idle: bool,
-    /// Bytes of time and diffs, which nobody looks at.
+    /// Bytes of time and diffs, which the decoder skips.
     tail: usize,
 }
 
 impl Plan {
-    /// Record batches of `schema`: of each column its side, and its position in the schema of that.
+    /// Plans record batches of `schema`. `columns` holds for each column the side, and the position
+    /// in the side's schema.
     pub(super) fn new(
         shapes: &[&Shape],
         schema: &SchemaRef,
@@ -58,14 +59,14 @@ impl Plan {
         Ok(Self { schema: Arc::clone(schema), columns: columns.collect(), sides })
     }
 
-    /// All columns of rows of one arrangement.
+    /// Plans record batches of all columns of one arrangement.
     pub(super) fn whole(shape: &Shape) -> Result<Self> {
         let columns: Vec<_> = (0..shape.schema.fields().len()).map(|column| (0, column)).collect();
         Self::new(&[shape], &shape.schema, &columns)
     }
 }
 
-/// Rows one behind the other.
+/// Rows, one after the other.
 #[derive(Default)]
 struct Flat {
     bytes: Vec<u8>,
@@ -84,16 +85,16 @@ impl Flat {
     }
 }
 
-/// Makes record batches of rows.
+/// Builds record batches from rows.
 pub(super) struct ChangesBuilder<T, R> {
-    /// Rows of each side, one for each change.
+    /// Rows of each side, one per change.
     sides: Vec<Flat>,
     times: Vec<T>,
     diffs: Vec<R>,
-    /// As record batches that are full are made.
+    /// Complete record batches.
     ready: VecDeque<Changes<T, R>>,
     given: Changes<T, R>,
-    /// Makes a record batch of what there is, once there is something.
+    /// The plan of the first change.
     plan: Option<Rc<Plan>>,
 }
 
@@ -111,7 +112,7 @@ impl<T, R> Default for ChangesBuilder<T, R> {
 }
 
 impl<T, R> ChangesBuilder<T, R> {
-    /// Adds a change: of each side of the plan a row's key and value.
+    /// Adds a change: `rows` holds key and value of each side of the plan.
     pub(super) fn push<const N: usize>(
         &mut self,
         plan: &Rc<Plan>,
@@ -140,7 +141,7 @@ impl<T, R> ChangesBuilder<T, R> {
         }
     }
 
-    /// Makes a record batch of all there is.
+    /// Builds a record batch of all collected rows.
     fn build(&mut self) {
         let Some(plan) = self.plan.as_ref().filter(|_| !self.times.is_empty()) else { return };
         let decoded: Vec<RecordBatch> = plan

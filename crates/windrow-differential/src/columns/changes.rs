@@ -1,4 +1,4 @@
-//! The container: a record batch, and beside it when each of its rows changes and by how much.
+//! The container: a record batch, with a time and a diff for each row.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use windrow::arrow_array::{BooleanArray, RecordBatch};
 use windrow::arrow_schema::Schema;
 use windrow::{Error, Result};
 
-/// Rows, and the time and the diff of each: a container of timely's.
+/// Rows with their times and diffs: a container of timely.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Changes<T, R> {
 }
 
 impl<T, R> Changes<T, R> {
-    /// Rows, with a time and a diff for each.
+    /// Combines rows with their times and diffs.
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] if there are more or fewer times or diffs than rows.
@@ -48,37 +48,37 @@ impl<T, R> Changes<T, R> {
         Ok(Self { batch, times, diffs })
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
     }
 
-    /// The time of each row.
+    /// Returns the time of each row.
     pub fn times(&self) -> &[T] {
         &self.times
     }
 
-    /// The diff of each row.
+    /// Returns the diff of each row.
     pub fn diffs(&self) -> &[R] {
         &self.diffs
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.times.len()
     }
 
-    /// True if there are no rows.
+    /// Returns true if the container has no rows.
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
 
-    /// Rows, times and diffs.
+    /// Returns rows, times and diffs.
     pub fn into_parts(self) -> (RecordBatch, Vec<T>, Vec<R>) {
         (self.batch, self.times, self.diffs)
     }
 
-    /// The same times and diffs of other rows, as many.
+    /// Replaces the rows; the number of rows must not change.
     pub(super) fn with_batch(self, batch: RecordBatch) -> Result<Self> {
         Self::new(batch, self.times, self.diffs)
     }
@@ -125,7 +125,7 @@ impl<T1: Refines<T2>, T2: Timestamp, R> Leave<T1, T2> for Changes<T1, R> {
     }
 }
 
-/// Rows whose times end there are left out.
+/// Removes the rows whose times have no successor.
 impl<T: Timestamp, R> ResultsIn<T::Summary> for Changes<T, R> {
     fn results_in(self, step: &T::Summary) -> Self {
         let later: Vec<_> = self.times.iter().map(|time| step.results_in(time)).collect();

@@ -30,8 +30,8 @@ use crate::time::TimeCode;
 
 /// A collection of rows in record batches of one schema.
 ///
-/// Calls that name columns fail when the dataflow is built. A record batch of another schema, or with a null where the
-/// schema has none, ends the dataflow when it comes.
+/// Calls with column names fail while the dataflow is built. At run time, a record batch of another
+/// schema, or with a null in a column that is not nullable, ends the dataflow.
 pub struct ColumnCollection<'scope, T: Timestamp, R: 'static> {
     schema: SchemaRef,
     inner: Collection<'scope, T, Changes<T, R>>,
@@ -44,7 +44,7 @@ impl<T: Timestamp, R: Clone + 'static> Clone for ColumnCollection<'_, T, R> {
 }
 
 impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
-    /// The collection of changes that come by a stream, which are of `schema`.
+    /// Wraps a stream of changes of `schema`.
     pub fn new(inner: Collection<'scope, T, Changes<T, R>>, schema: &SchemaRef) -> Self {
         Self { schema: Arc::clone(schema), inner }
     }
@@ -53,20 +53,20 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         Self { schema, inner: Collection::new(stream) }
     }
 
-    /// The columns of its rows.
+    /// Returns the schema of the rows.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The containers.
+    /// Returns the stream of changes.
     pub fn into_inner(self) -> Collection<'scope, T, Changes<T, R>> {
         self.inner
     }
 
-    /// The rows of both.
+    /// Concatenates two collections.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the columns have other names or types.
+    /// [`Error::SchemaMismatch`] if the columns differ in name or type.
     pub fn concat(self, other: Self) -> Result<Self> {
         check_schema(&self.schema, &other.schema)?;
         let fields = self
@@ -80,7 +80,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         Ok(Self { schema: Arc::new(schema), inner: self.inner.concat(other.inner) })
     }
 
-    /// The same rows, of which each is there as often as it was taken away.
+    /// Negates all differences.
     #[must_use]
     pub fn negate(self) -> Self
     where
@@ -89,7 +89,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         Self { inner: self.inner.negate(), ..self }
     }
 
-    /// The collection in a scope that is nested in its own, as it is in every round.
+    /// Brings the collection into a nested scope, with the same rows in every round.
     pub fn enter<'inner, TInner: Refines<T>>(
         self,
         child: Scope<'inner, TInner>,
@@ -97,7 +97,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         ColumnCollection { schema: self.schema, inner: self.inner.enter(child) }
     }
 
-    /// The collection in the scope that its own is nested in, as it is in the end.
+    /// Brings the collection back into the outer scope, with its final rows.
     pub fn leave<'outer, TOuter: Timestamp>(
         self,
         outer: Scope<'outer, TOuter>,
@@ -108,7 +108,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         ColumnCollection { schema: self.schema, inner: self.inner.leave(outer) }
     }
 
-    /// The same rows, of which `columns` may be null.
+    /// Makes `columns` nullable.
     ///
     /// # Errors
     /// [`Error::MissingColumn`].
@@ -123,7 +123,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         Ok(self)
     }
 
-    /// Some of the columns, in the order in which they are named.
+    /// Selects columns, in the given order.
     ///
     /// # Errors
     /// [`Error::MissingColumn`].
@@ -134,8 +134,9 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         Ok(self.map_batches(&schema, move |batch| Ok(batch.project(&places)?)))
     }
 
-    /// What `logic` makes of each record batch, by kernels of Arrow, say: a row of `schema` for each row. It must make the
-    /// same of equal rows, whatever they stand among. Its errors end the dataflow.
+    /// Applies `logic` to each record batch, for example Arrow kernels. The result has `schema` and
+    /// as many rows as the input. `logic` must map equal rows to equal rows, whatever the rest of
+    /// the batch. Its errors end the dataflow.
     pub fn map_batches(
         self,
         schema: &SchemaRef,
@@ -160,7 +161,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         Self::of_schema(mapped, Arc::clone(schema))
     }
 
-    /// Calls `logic` with all changes that come by.
+    /// Calls `logic` with all changes.
     #[must_use]
     pub fn inspect_changes(self, mut logic: impl FnMut(&Changes<T, R>) + 'static) -> Self {
         let inner = self.inner.inspect_core(move |event| {
@@ -171,7 +172,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
         Self { inner, ..self }
     }
 
-    /// The same collection, whose progress `handle` shows.
+    /// Attaches `handle` as a probe of the progress.
     #[must_use]
     pub fn probe_with(self, handle: &ProbeHandle<T>) -> Self {
         Self { inner: self.inner.probe_with(handle), ..self }
@@ -179,12 +180,13 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
 }
 
 impl<'scope, T: TimeCode, R: DiffCode> ColumnCollection<'scope, T, R> {
-    /// The collection by the columns of a key, as rows in the memory of `context`. Directions and places of nulls are those
-    /// of the key's columns, of others ascending with nulls at the end: it is what batches are sorted by.
+    /// Arranges the collection by the columns of `key`, as rows in the memory of `context`. Key
+    /// columns keep their directions and null placement; all others are sorted ascending with nulls
+    /// last. This is the sort order of the batches.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`], [`Error::InvalidOrder`] for a name that is there twice, and
-    /// [`Error::UnsupportedColumn`] for a type that has no order.
+    /// [`Error::MissingColumn`], [`Error::InvalidOrder`] for a repeated name, and
+    /// [`Error::UnsupportedColumn`] for a type without an order.
     pub fn arrange_by(
         self,
         context: &Context,
@@ -210,7 +212,7 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnCollection<'scope, T, R> {
         Ok(ColumnArranged::new(arranged, shape, context))
     }
 
-    /// The same collection, each row once a time.
+    /// Consolidates the collection: equal rows of one time become one.
     ///
     /// # Errors
     /// As [`ColumnCollection::arrange_by`].
@@ -218,7 +220,7 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnCollection<'scope, T, R> {
         Ok(self.arrange_by_all(context)?.changes())
     }
 
-    /// Each row that is there, however often, once.
+    /// Returns each row once, whatever its multiplicity.
     ///
     /// # Errors
     /// As [`ColumnCollection::arrange_by`].
@@ -234,12 +236,12 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnCollection<'scope, T, R> {
         self.arrange_by(context, names)
     }
 
-    /// What `logic` makes of the collection, of what that makes, and so on, until nothing changes any more. As `iterate` of
-    /// differential-dataflow: `logic` is to end in what puts equal rows together, or it may have no end.
+    /// Applies `logic` repeatedly until nothing changes any more, as `iterate` of
+    /// differential-dataflow. `logic` has to consolidate its output, or the loop may not end.
     ///
     /// # Errors
-    /// Those of `logic`, and [`Error::SchemaMismatch`] if it makes rows of other columns, or of columns that may be null and
-    /// were not. The dataflow is of no use then.
+    /// The errors of `logic`, and [`Error::SchemaMismatch`] if `logic` changes the columns or makes
+    /// a column nullable. The dataflow is unusable after an error.
     pub fn iterate<F>(self, logic: F) -> Result<Self>
     where
         R: Abelian,
@@ -259,14 +261,14 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnCollection<'scope, T, R> {
                 check_nulls(&rounds.schema, &made.schema)?;
                 Ok(made)
             });
-            // A loop is closed, whatever becomes of it.
+            // The loop has to be closed even after an error.
             variable.set(made.as_ref().unwrap_or(&rounds).inner.clone());
             Ok(made?.leave(outer))
         })
     }
 }
 
-/// The position of a column.
+/// Returns the position of a column.
 fn place_of(schema: &Schema, name: &str) -> Result<usize> {
     schema.fields().find(name).map(|(at, _)| at).ok_or_else(|| {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -274,7 +276,7 @@ fn place_of(schema: &Schema, name: &str) -> Result<usize> {
     })
 }
 
-/// Fails if a column may be null in `got` and may not be in `expected`.
+/// Fails if `got` has a nullable column that is not nullable in `expected`.
 fn check_nulls(expected: &Schema, got: &Schema) -> Result<()> {
     let mut columns = expected.fields().iter().zip(got.fields());
     match columns.find(|(expected, got)| got.is_nullable() && !expected.is_nullable()) {

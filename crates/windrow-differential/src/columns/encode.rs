@@ -1,4 +1,4 @@
-//! Record batches to rows, which are exchanged and sorted.
+//! Encoding of record batches into rows, before exchange and sort.
 
 use std::rc::Rc;
 
@@ -16,13 +16,13 @@ use crate::format::put_tail;
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
-/// Rows of columns on their way.
+/// Encoded rows of a stream.
 pub(super) type ColumnUpdates<T, R> = Updates<Columns, Columns, T, R>;
 
-/// Rows that are coded at once: some hundred KiB of them.
+/// Rows encoded at once: some hundred KiB.
 const ROWS: usize = 8192;
 
-/// The changes as rows of `shape`.
+/// Encodes the changes as rows of `shape`.
 pub(super) fn encoded<'scope, T: TimeCode, R: DiffCode>(
     stream: Stream<'scope, T, Changes<T, R>>,
     shape: Rc<Shape>,

@@ -1,4 +1,4 @@
-//! What has changed from one frontier to the next, as record batches.
+//! The changes between two frontiers, as record batches.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -21,15 +21,15 @@ use crate::time::TimeCode;
 
 type Batch<T, R> = RowBatch<Columns, Columns, T, R>;
 
-/// What is done with changes, or why it could not be done.
+/// The result of a callback over changes.
 pub(super) type Outcome = Result<(), Box<dyn Error>>;
 
-/// The changes of a batch in its order, a chunk of it in memory at a time.
+/// The changes of a batch, in order. Loads one chunk at a time.
 pub struct ChangesOf<'a, T: TimeCode, R: DiffCode> {
     plan: &'a Rc<Plan>,
-    /// Nothing if there are no changes.
+    /// `None` if nothing changed.
     batch: Option<&'a Batch<T, R>>,
-    /// The chunk that is next.
+    /// The next chunk.
     chunk: usize,
     builder: ChangesBuilder<T, R>,
     ready: VecDeque<Changes<T, R>>,

@@ -1,4 +1,4 @@
-//! Record batches into a dataflow.
+//! Input of record batches into a dataflow.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::{Changes, ColumnCollection};
 use crate::diff::DiffCode;
 use crate::time::TimeCode;
 
-/// A collection that record batches of one schema are put into, at a time that goes on.
+/// An input of record batches of one schema, with a current time.
 pub struct ColumnInput<T: TimeCode + TotalOrder, R: DiffCode> {
     schema: SchemaRef,
     handle: Handle<T, NoopBuilder<Changes<T, R>>>,
 }
 
 impl<T: TimeCode + TotalOrder, R: DiffCode> ColumnInput<T, R> {
-    /// A collection of `schema`, and the way into it.
+    /// Creates an input and its collection of `schema`.
     pub fn new<'scope>(
         scope: Scope<'scope, T>,
         schema: &SchemaRef,
@@ -33,10 +33,10 @@ impl<T: TimeCode + TotalOrder, R: DiffCode> ColumnInput<T, R> {
         (Self { schema: Arc::clone(schema), handle }, collection)
     }
 
-    /// Puts rows in, once each, now.
+    /// Inserts rows at the current time, with a diff of 1.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if they are not of the schema: nothing is put in.
+    /// [`Error::SchemaMismatch`] if `batch` has another schema; nothing is inserted then.
     pub fn push(&mut self, batch: RecordBatch) -> Result<()>
     where
         R: From<i8>,
@@ -45,19 +45,20 @@ impl<T: TimeCode + TotalOrder, R: DiffCode> ColumnInput<T, R> {
         self.push_changes(batch, diffs)
     }
 
-    /// Puts rows in or takes them away now, each as often as its diff says.
+    /// Inserts or removes rows at the current time, each with its diff.
     ///
     /// # Errors
-    /// As [`ColumnInput::push`], and [`Error::InvalidOrder`] if there are not as many diffs as rows.
+    /// As [`ColumnInput::push`], and [`Error::InvalidOrder`] if the numbers of diffs and rows
+    /// differ.
     pub fn push_changes(&mut self, batch: RecordBatch, diffs: Vec<R>) -> Result<()> {
         let times = vec![self.time().clone(); batch.num_rows()];
         self.push_timed(Changes::new(batch, times, diffs)?)
     }
 
-    /// Puts changes in at times of their own.
+    /// Inserts changes at their own times.
     ///
     /// # Errors
-    /// As [`ColumnInput::push`], and [`Error::InvalidOrder`] for a time that is over.
+    /// As [`ColumnInput::push`], and [`Error::InvalidOrder`] for a time before the current one.
     pub fn push_timed(&mut self, mut changes: Changes<T, R>) -> Result<()> {
         check_schema(&self.schema, changes.batch().schema_ref())?;
         let now = self.time();
@@ -68,15 +69,15 @@ impl<T: TimeCode + TotalOrder, R: DiffCode> ColumnInput<T, R> {
         Ok(())
     }
 
-    /// The time that it is.
+    /// Returns the current time.
     pub fn time(&self) -> &T {
         self.handle.time()
     }
 
-    /// Ends all times that are not at or beyond `time`.
+    /// Ends all times that are not at or after `time`.
     ///
     /// # Panics
-    /// If that is not at or beyond the time that it is.
+    /// If `time` is not at or after the current time.
     pub fn advance_to(&mut self, time: T) {
         self.handle.advance_to(time);
     }

@@ -1,4 +1,4 @@
-//! Record batches in a dataflow: no row is ever a value of Rust.
+//! Record batches in a dataflow: rows never become Rust values.
 //!
 //! ```text
 //! Changes --rows--> to their worker --> batcher --> batches --> trace      the machinery of typed rows
@@ -6,10 +6,10 @@
 //!    |                                    bytes of rows|  |the same bytes, compared, counted, added up
 //!    +---- decoded, the columns that are wanted -------+  +--> reduce_columns --> batches --> trace
 //! ```
-//! A row is coded once, where a collection is arranged, and its columns are read again where record batches come out. Joins
-//! and reductions move bytes: what a column is they need not know.
+//! `arrange_by` encodes rows once, and columns are decoded only where record batches leave. Joins
+//! and reductions move bytes and do not need the types of columns.
 //!
-//! Invariant: a collection has one schema, which is known when the dataflow is built.
+//! Invariant: a collection has one schema, known when the dataflow is built.
 
 mod aggregate;
 mod arranged;
@@ -32,7 +32,7 @@ pub use pick::{Pick, left, right};
 
 use crate::row::RowCode;
 
-/// Keys and values that are columns of a schema: they are known by an arrangement, and not by their type.
+/// Keys and values made of columns of a schema. The arrangement knows the columns, not this type.
 pub enum Columns {}
 
 impl RowCode for Columns {

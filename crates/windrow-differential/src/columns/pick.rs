@@ -1,4 +1,4 @@
-//! What of the two sides of a join comes out.
+//! The output columns of a join.
 
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use windrow::{Error, Result};
 use super::build::Plan;
 use super::shape::Shape;
 
-/// A column of what a join puts out. A name is that of a column of the left side, or else of the right one; of a name that
-/// both have outside of their keys, [`left`] and [`right`] say which is meant.
+/// A column of a join's output. A plain name means the left side's column, or else the right
+/// side's. If both sides have the name outside of their keys, [`left`] or [`right`] selects the
+/// side.
 ///
 /// ```
 /// use windrow_differential::{Pick, right};
@@ -24,27 +25,27 @@ pub struct Pick {
     name: Option<String>,
 }
 
-/// A column of the left side of a join.
+/// Selects a column of the left side of a join.
 pub fn left(column: impl Into<String>) -> Pick {
     Pick { side: Some(0), column: column.into(), name: None }
 }
 
-/// A column of the right side of a join.
+/// Selects a column of the right side of a join.
 pub fn right(column: impl Into<String>) -> Pick {
     Pick { side: Some(1), column: column.into(), name: None }
 }
 
 impl Pick {
-    /// The same column, under a name of its own.
+    /// Renames the column.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// Its side, and its position in the schema of that.
+    /// Returns the side, and the position in the side's schema.
     fn find(&self, sides: [&Shape; 2]) -> Result<(usize, usize)> {
         let place = |side: usize| sides[side].schema.fields().find(&self.column).map(|(at, _)| at);
-        // Keys are equal: it is no matter which of them is taken.
+        // Keys of both sides are equal, so either side serves.
         let is_of_keys =
             || sides.iter().all(|side| side.key.iter().any(|column| column.name == self.column));
         let side = match self.side {
@@ -79,7 +80,7 @@ impl From<String> for Pick {
     }
 }
 
-/// What `picks` make of rows of two sides, and its schema.
+/// Plans the rows of `picks`, and returns their schema.
 pub(super) fn plan(
     sides: [&Shape; 2],
     picks: impl IntoIterator<Item = impl Into<Pick>>,

@@ -1,9 +1,10 @@
-//! How the record batches of a collection stand in the rows of an arrangement.
+//! The encoding of a collection's record batches as rows of an arrangement.
 //!
 //! ```text
 //! schema   user  name  at            row   name | user  at | time | diff      by name
 //! ```
-//! Invariant: rows are the columns of the key, in its order, then all others in the order of the schema.
+//! Invariant: rows hold the key columns, in the key's order, then all other columns in schema
+//! order.
 
 use std::sync::Arc;
 
@@ -15,22 +16,22 @@ use crate::diff::DiffCode;
 use crate::format::tail;
 use crate::time::{self, TimeCode};
 
-/// A schema, and what its columns are by some of them.
+/// A schema, and the arrangement of its columns by a key.
 pub(super) struct Shape {
     pub(super) schema: SchemaRef,
     pub(super) key: Vec<SortColumn>,
-    /// Positions in the schema, as they stand in rows.
+    /// Positions in the schema, in row order.
     pub(super) places: Vec<usize>,
-    /// Of rows as a whole: the columns of the schema, then time and diffs.
+    /// Layout of whole rows: the columns of the schema, then time and diffs.
     pub(super) layout: Layout,
-    /// Of rows without time and diffs.
+    /// Encodes rows without time and diffs.
     encoder: RowEncoder,
     /// Bytes of time and diffs.
     pub(super) tail: usize,
 }
 
 impl Shape {
-    /// The columns of `schema` by those of `key`, with times `T` and diffs `R`.
+    /// Arranges the columns of `schema` by `key`, with times `T` and diffs `R`.
     pub(super) fn new<T: TimeCode, R: DiffCode>(
         schema: &SchemaRef,
         key: impl IntoColumns,
@@ -43,19 +44,19 @@ impl Shape {
         );
         let others = places.iter().skip(key.len()).map(|&at| schema.field(at).name().into());
         let all: Vec<SortColumn> = key.iter().cloned().chain(others).collect();
-        // Whatever is wrong with the key, or cannot stand in a row, is found here.
+        // `bind` rejects invalid keys and columns without a row encoding.
         let encoder = RowEncoder::of_keys(&Order::by(all).bind(schema)?);
         let layout = with_tail::<T, R>(schema, &key)?;
         Ok(Self { schema: Arc::clone(schema), key, places, layout, encoder, tail: tail::<T, R>() })
     }
 
-    /// The rows of a record batch, without times and diffs.
+    /// Encodes the rows of a record batch, without times and diffs.
     pub(super) fn encode(&self, batch: &RecordBatch) -> Result<Rows> {
         check_schema(&self.schema, batch.schema_ref())?;
         self.encoder.encode(&batch.project(&self.places)?)
     }
 
-    /// Fails unless keys of this and of `other` compare as bytes.
+    /// Fails unless keys of `self` and `other` compare as bytes.
     pub(super) fn check_joins(&self, other: &Self) -> Result<()> {
         if self.layout.same_key(&other.layout) {
             return Ok(());
@@ -64,7 +65,7 @@ impl Shape {
         Err(Error::SchemaMismatch { expected, got })
     }
 
-    /// The key in words.
+    /// Describes the key.
     fn describe_key(&self) -> String {
         let columns = self.key.iter().zip(&self.places).map(|(column, &at)| {
             let field = self.schema.field(at);
@@ -77,9 +78,9 @@ impl Shape {
     }
 }
 
-/// The layout of the columns of `schema`, a time and diffs.
+/// Returns the layout of the columns of `schema`, a time and diffs.
 fn with_tail<T: TimeCode, R: DiffCode>(schema: &Schema, key: &[SortColumn]) -> Result<Layout> {
-    // Names do not stand in rows: they only must not be those of other columns.
+    // Rows do not contain names; a name only has to be unique.
     let free = |name: String| {
         let mut name = name;
         while schema.fields().find(&name).is_some() {
@@ -101,7 +102,7 @@ fn with_tail<T: TimeCode, R: DiffCode>(schema: &Schema, key: &[SortColumn]) -> R
     order.bind(&Schema::new(fields))
 }
 
-/// Fails unless record batches of `got` are of the schema that was expected, by names and types.
+/// Fails unless `got` has the columns of `expected`, by name and type.
 pub(super) fn check_schema(expected: &Schema, got: &Schema) -> Result<()> {
     let same = |(a, b): (&Arc<Field>, &Arc<Field>)| {
         Arc::ptr_eq(a, b) || a.name() == b.name() && a.data_type() == b.data_type()
@@ -113,7 +114,7 @@ pub(super) fn check_schema(expected: &Schema, got: &Schema) -> Result<()> {
     Err(Error::SchemaMismatch { expected: describe(expected), got: describe(got) })
 }
 
-/// The columns of a schema in words.
+/// Describes the columns of a schema.
 fn describe(schema: &Schema) -> String {
     let columns = schema.fields().iter();
     let columns = columns.map(|field| format!("{:?}: {}", field.name(), field.data_type()));

@@ -1,4 +1,4 @@
-//! Values made of others: tuples, options, lists.
+//! Values composed of other values: tuples, options, lists.
 
 use std::sync::Arc;
 
@@ -6,20 +6,21 @@ use windrow::arrow_schema::{DataType, Field, Fields, UnionFields, UnionMode};
 
 use super::{Form, Row, width_of_both};
 
-/// What stands in front of each value of a list, and behind the last one.
+/// The byte before each value of a list; [`NO_MORE`] follows the last one.
 const MORE: u8 = 1;
 const NO_MORE: u8 = 0;
-/// What is added to the number of a variant.
+/// Offset of a variant's code from its number.
 const FIRST_VARIANT: u8 = 1;
 
-/// A field of a nested type that is never null.
+/// Creates a field of a nested type that is never null.
 fn field(name: impl Into<String>, data_type: DataType) -> Field {
-    // A column of nulls is one that may be null.
+    // Arrow requires a `Null` column to be nullable.
     let nullable = data_type == DataType::Null;
     Field::new(name, data_type, nullable)
 }
 
-/// The type of a struct of parts: of none there is only one value.
+/// Returns the type of a struct of `parts`: `Null` without parts, as the struct then has only one
+/// value.
 pub fn struct_of(parts: Vec<DataType>) -> DataType {
     if parts.is_empty() {
         return DataType::Null;
@@ -28,7 +29,7 @@ pub fn struct_of(parts: Vec<DataType>) -> DataType {
     DataType::Struct(fields.collect::<Fields>())
 }
 
-/// The type of an enum of variants.
+/// Returns the type of an enum of `variants`.
 pub fn enum_of(variants: Vec<DataType>) -> DataType {
     let fields = variants.into_iter().zip(0..).map(|(variant, id): (_, i8)| {
         let field = field(id.to_string(), variant);
@@ -37,13 +38,13 @@ pub fn enum_of(variants: Vec<DataType>) -> DataType {
     DataType::Union(fields.collect::<UnionFields>(), UnionMode::Dense)
 }
 
-/// Writes the number of a variant, whose parts follow, each as a nested value. It stands where other values have a marker,
-/// wherever the enum is.
+/// Appends the number of a variant. The parts follow, each as a nested value. An enum has this
+/// number in place of a marker, at top level as well.
 pub fn put_variant(number: u8, out: &mut Vec<u8>) {
     out.push(number + FIRST_VARIANT);
 }
 
-/// Takes the number of a variant.
+/// Reads the number of a variant.
 pub fn take_variant(bytes: &mut &[u8]) -> u8 {
     let (&code, rest) = bytes.split_first().expect("a row is whole");
     *bytes = rest;
@@ -104,7 +105,7 @@ tuple!(A 0, B 1, C 2, D 3);
 tuple!(A 0, B 1, C 2, D 3, E 4);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
 
-/// None first.
+/// `None` sorts first.
 impl<A: Row> Row for Option<A> {
     const WIDTH: Option<usize> = None;
 
@@ -130,7 +131,7 @@ impl<A: Row> Row for Option<A> {
     }
 }
 
-/// Element by element, the shorter first.
+/// Lists compare element by element; a prefix sorts first.
 impl<A: Row> Row for Vec<A> {
     const WIDTH: Option<usize> = None;
 

@@ -1,4 +1,4 @@
-//! Rows: values of Rust as bytes that compare as the values do.
+//! Rows: Rust values encoded as bytes with the same order.
 //!
 //! ```text
 //! #[derive(Row)] struct Item { user: u64, name: String }
@@ -6,10 +6,11 @@
 //! columns    UInt64               Utf8                  what the engine knows of it
 //! bytes      user, big-endian     name + 2, then 01     as docs/row-format.md draws a row without nulls
 //! ```
-//! A struct or a tuple is a column for each of its parts, one behind the other, however deep they are nested. An enum, an
-//! `Option` or a list is one column of a nested type, inside of which every value but enums has a marker in front.
+//! A struct or a tuple is encoded as one column for each part, in sequence, however deeply nested.
+//! An enum, an `Option` or a list is one column of a nested type. Inside of a nested type each
+//! value except enums has a marker in front.
 //!
-//! Invariant: `a.cmp(b) == bytes(a).cmp(bytes(b))`, and no value's bytes begin with another's.
+//! Invariant: `a.cmp(b) == bytes(a).cmp(bytes(b))`, and encodings are prefix-free.
 
 mod compound;
 mod plain;
@@ -20,20 +21,20 @@ pub use windrow::arrow_schema::DataType;
 
 pub use compound::{enum_of, put_variant, struct_of, take_variant};
 
-/// The marker in front of a value inside of a nested one.
+/// The marker of a value inside of a nested type.
 const MARKER: u8 = 1;
 
-/// Where a value stands.
+/// The position of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// In columns of its own.
     Column,
-    /// Inside of a value of a nested type, behind a marker.
+    /// Inside of a nested type, after a marker.
     Nested,
 }
 
 impl Form {
-    /// Writes the marker of a value, if it has one.
+    /// Appends the marker, if the value is nested.
     #[inline(always)]
     pub fn put_marker(self, out: &mut Vec<u8>) {
         if self == Self::Nested {
@@ -41,7 +42,7 @@ impl Form {
         }
     }
 
-    /// Goes behind the marker of a value, if it has one.
+    /// Skips the marker, if the value is nested.
     #[inline(always)]
     pub fn take_marker(self, bytes: &mut &[u8]) {
         if self == Self::Nested {
@@ -52,8 +53,8 @@ impl Form {
 
 /// A value that can be a key or a value of an arrangement.
 ///
-/// The law: `a.cmp(b)` is how the bytes of `a` and `b` compare. `#[derive(Row)]` keeps it for structs and enums whose
-/// order is derived, too, and whose parts keep it.
+/// The law: `a.cmp(b)` equals the comparison of the bytes of `a` and `b`. `#[derive(Row)]` obeys
+/// the law for structs and enums with derived order whose parts obey the law.
 ///
 /// ```
 /// use windrow_differential::Row;
@@ -70,52 +71,52 @@ impl Form {
 /// ```
 ///
 /// # Panics
-/// What reads bytes panics if they are not those of a value: bytes of rows come from rows, and a page that is damaged is
-/// found before it is read.
+/// Decoding panics if the bytes do not encode a value. Row bytes come only from encoded rows, and a
+/// checksum finds a damaged page before decoding.
 pub trait Row: Clone + Ord + Debug + 'static {
-    /// Bytes of every value in columns of its own, if they are the same for all.
+    /// Bytes of a value in columns of its own, if equal for all values.
     const WIDTH: Option<usize>;
 
-    /// The type of a column of such values.
+    /// Returns the type of a column of such values.
     fn data_type() -> DataType;
 
-    /// Adds the types of the columns that a value takes: one, if it is not made of parts.
+    /// Appends the types of the value's columns: one, unless the type has parts.
     fn columns(columns: &mut Vec<DataType>) {
         columns.push(Self::data_type());
     }
 
-    /// Adds the bytes of the value.
+    /// Appends the bytes of the value.
     fn encode(&self, form: Form, out: &mut Vec<u8>);
 
-    /// Takes a value from the front of `bytes`.
+    /// Decodes a value from the front of `bytes`.
     fn decode(form: Form, bytes: &mut &[u8]) -> Self;
 
-    /// The bytes of the value in columns of its own.
+    /// Encodes the value in columns of its own.
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(Form::Column, &mut out);
         out
     }
 
-    /// The value of [`Row::to_bytes`].
+    /// Decodes the bytes of [`Row::to_bytes`].
     fn from_bytes(mut bytes: &[u8]) -> Self {
         Self::decode(Form::Column, &mut bytes)
     }
 }
 
-/// What keys and values of a batch are: values of Rust, each a [`Row`], or columns that are known when the program runs
-/// ([`Columns`](crate::Columns)). Batches, traces, joins and reductions know no more of them.
+/// The keys and values of a batch: Rust values, each a [`Row`], or columns known at run time
+/// ([`Columns`](crate::Columns)). Batches, traces, joins and reductions need only this trait.
 pub trait RowCode: 'static {
-    /// Bytes of all of them, if they are the same, whatever the layout.
+    /// Bytes of an encoding, if equal for all values under every layout.
     const WIDTH: Option<usize>;
 
-    /// What of them can be held on its own.
+    /// The owned form.
     type Owned: Clone + Ord + 'static;
 
-    /// Adds the bytes.
+    /// Appends the bytes.
     fn put(owned: &Self::Owned, out: &mut Vec<u8>);
 
-    /// The same of its bytes.
+    /// Decodes the owned form.
     fn take(bytes: &[u8]) -> Self::Owned;
 }
 
@@ -135,7 +136,7 @@ impl<K: Row> RowCode for K {
     }
 }
 
-/// Bytes of two parts together, if both are the same for all values.
+/// Returns the bytes of two parts together, if both have a fixed width.
 pub const fn width_of_both(a: Option<usize>, b: Option<usize>) -> Option<usize> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),

@@ -1,17 +1,17 @@
-//! Values that are a column of their own: numbers, text, bytes.
+//! Values with a single column: numbers, text, bytes.
 
 use windrow::arrow_schema::DataType;
 
 use super::{Form, Row};
 
-/// What follows the last byte of text and of bytes.
+/// The terminator of text and bytes.
 const END: u8 = 1;
-/// What is added to each byte of text.
+/// The offset added to each byte of text.
 const SHIFT: u8 = 2;
-/// What stands before a byte up to it, which is one more there.
+/// The escape byte: bytes up to `ESCAPE` are stored as `ESCAPE`, followed by the byte plus one.
 const ESCAPE: u8 = 2;
 
-/// The first bytes, which `bytes` is behind then.
+/// Takes the first `N` bytes off `bytes`.
 #[inline(always)]
 fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> &'a [u8; N] {
     let (first, rest) = bytes.split_first_chunk().expect("a row is whole");
@@ -100,7 +100,7 @@ impl Row for String {
 
     fn encode(&self, form: Form, out: &mut Vec<u8>) {
         form.put_marker(out);
-        // UTF-8 holds no FE and no FF.
+        // UTF-8 contains no FE and no FF, so the shift does not wrap.
         out.extend(self.bytes().map(|byte| byte.wrapping_add(SHIFT)));
         out.push(END);
     }
@@ -114,7 +114,7 @@ impl Row for String {
     }
 }
 
-/// Bytes of any length: a column of `Binary`, where a `Vec<u8>` is a list of numbers with a marker each.
+/// Bytes of any length, as a `Binary` column. A `Vec<u8>` is a list of numbers, each with a marker.
 impl Row for Box<[u8]> {
     const WIDTH: Option<usize> = None;
 

@@ -1,4 +1,5 @@
-//! Programs run in every way: workers, memory, chunks; and two collections that are to be the same at every time.
+//! Runs programs in all configurations (workers, memory, chunks), and compares two collections at
+//! every time.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 pub(crate) mod records;
@@ -21,29 +22,29 @@ use timely::{Config, WorkerConfig};
 use windrow::{Budget, ForceSpill, Pool, PoolOptions};
 use windrow_differential::Context;
 
-/// A program that takes longer is one that hangs.
+/// A program that takes longer counts as hung.
 const DEADLINE: Duration = Duration::from_secs(180);
-/// Bytes of chunks that hold three rows of two numbers, and one or two of text.
+/// Bytes of chunks with space for three rows of two numbers, or one or two rows of text.
 const THREE_ROWS: usize = 96;
-/// Bytes of chunks that many of which make up the little that a test has.
+/// Bytes of small chunks: even a test's little data fills many.
 const SMALL: usize = 4 << 10;
 
-/// Rounds of updates, several times each, so that batches have times of their own.
+/// Rounds of updates, with several times each, so that batches cover several times.
 pub(crate) const ROUNDS: u64 = 8;
 pub(crate) const TIMES_A_ROUND: u64 = 3;
 pub(crate) const UPDATES: u64 = 60;
 
-/// Where what a program holds may be.
+/// The memory configuration of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     Resident,
-    /// On disk, all that can be.
+    /// Spilled to disk, as far as possible.
     Spilled,
-    /// In a quarter of the memory that it takes otherwise.
+    /// Within a quarter of the unlimited peak.
     Quarter,
 }
 
-/// A way to run a program.
+/// A configuration to run a program in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub(crate) workers: usize,
@@ -51,7 +52,7 @@ pub(crate) struct Way {
     pub(crate) chunk_bytes: Option<usize>,
 }
 
-/// All ways.
+/// Returns all configurations.
 pub(crate) fn ways() -> Vec<Way> {
     let mut ways = Vec::new();
     for workers in [1, 2, 4] {
@@ -85,8 +86,9 @@ impl Way {
         pool.unwrap()
     }
 
-    /// Runs `program` in this way, which spills if it `keeps` anything; what it returns, summed over the workers, is not
-    /// zero. Nothing is held after it.
+    /// Runs `program` in this configuration. The sum of its results over the workers must not be
+    /// zero, and no memory may be in use afterwards. If the program `keeps` data, a spilled
+    /// configuration must spill.
     pub(crate) fn run<P>(self, program: &Arc<P>, keeps: bool)
     where
         P: Fn(&mut Worker, &Context) -> usize + Send + Sync + 'static,
@@ -99,18 +101,18 @@ impl Way {
         });
         let pool = self.pool(limit);
         execute(self.workers, &Context::new(pool.clone()), program);
-        // A page that a spill thread has in hand dies there.
+        // A spill thread may still hold a page.
         pool.wait_for_spills();
         pool.release();
         assert_eq!(pool.budget().used(), 0, "{self:?}: memory is held after all is gone");
-        // With few rows there is nothing that leaves memory but whole chunks.
+        // With few rows, only whole chunks spill.
         if keeps && self.held == Held::Spilled && self.chunk_bytes.is_some() {
             assert!(pool.stats().spilled_bytes > 0, "{self:?}: nothing was spilled");
         }
     }
 }
 
-/// Runs `program` in all ways.
+/// Runs `program` in all configurations.
 pub(crate) fn in_all_ways<P>(program: P)
 where
     P: Fn(&mut Worker, &Context) -> usize + Send + Sync + 'static,
@@ -119,7 +121,7 @@ where
     ways().into_iter().for_each(|way| way.run(&program, true));
 }
 
-/// The same with a program that keeps nothing: what it has is never at rest.
+/// As [`in_all_ways`], for a program without data at rest, which need not spill.
 pub(crate) fn passing_in_all_ways<P>(program: P)
 where
     P: Fn(&mut Worker, &Context) -> usize + Send + Sync + 'static,
@@ -147,7 +149,7 @@ where
     assert!(seen.load(Ordering::Relaxed) > 0, "a program that shows nothing proves nothing");
 }
 
-/// Runs a program over two collections of what `update` makes, in all ways.
+/// Runs a program over two collections of generated updates, in all configurations.
 pub(crate) fn over_two<D: ExchangeData>(
     update: impl Fn(&mut Numbers) -> D + Send + Sync + 'static,
     program: impl for<'scope> Fn(
@@ -172,7 +174,7 @@ pub(crate) fn over_two<D: ExchangeData>(
     });
 }
 
-/// Feeds each worker its part of random updates, and steps to the end of each round.
+/// Feeds each worker its share of random updates, and runs the dataflow to the end of each round.
 pub(crate) fn feed<D: differential_dataflow::Data>(
     worker: &mut Worker,
     inputs: &mut [InputSession<u64, D, isize>],
@@ -187,7 +189,7 @@ pub(crate) fn feed<D: differential_dataflow::Data>(
         for number in 0..UPDATES {
             let time = base + numbers.below(TIMES_A_ROUND);
             for (input, there) in inputs.iter_mut().zip(&mut there) {
-                // Half of the updates take away what is there, so that much cancels.
+                // Half of the updates remove an existing row, so that much cancels.
                 let (data, diff) = match numbers.below(2) {
                     0 if !there.is_empty() => {
                         (there.swap_remove(numbers.below(there.len() as u64) as usize), -1)
@@ -211,7 +213,7 @@ pub(crate) fn feed<D: differential_dataflow::Data>(
     }
 }
 
-/// Two collections that are to be the same at every time; counts what the first has.
+/// Compares two collections at every time, and counts the updates of the first.
 pub(crate) fn same<'scope, D, T, R>(
     stock: VecCollection<'scope, T, D, R>,
     ours: VecCollection<'scope, T, D, R>,
@@ -232,7 +234,7 @@ pub(crate) fn same<'scope, D, T, R>(
         .probe_with(probe);
 }
 
-/// Steps until `done`.
+/// Steps until `done` returns true.
 pub(crate) fn step_until(worker: &mut Worker, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -241,7 +243,7 @@ pub(crate) fn step_until(worker: &mut Worker, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Numbers in no order, the same every time.
+/// A deterministic pseudo-random generator.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -258,7 +260,7 @@ impl Numbers {
     }
 }
 
-/// Consolidated updates.
+/// Consolidates updates.
 pub(crate) fn tidy<D: Ord, T: Ord + Clone, R: differential_dataflow::difference::Semigroup>(
     mut updates: Vec<(D, T, R)>,
 ) -> Vec<(D, T, R)> {
@@ -266,7 +268,7 @@ pub(crate) fn tidy<D: Ord, T: Ord + Clone, R: differential_dataflow::difference:
     updates
 }
 
-/// A figure of the process in bytes, where the system tells.
+/// Returns a figure of the process in bytes, on systems with `/proc`.
 pub(crate) fn status(name: &str) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

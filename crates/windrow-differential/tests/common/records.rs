@@ -1,4 +1,4 @@
-//! Rows as values of Rust, for differential's own traces, and as columns, for ours.
+//! Rows in two forms: as Rust values for differential's own traces, and as columns for Windrow's.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use windrow::arrow_array::{
 use windrow::arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use windrow_differential::{Changes, ColumnCollection};
 
-/// A row on both sides.
+/// A row with both representations.
 pub(crate) trait Record: Data {
     fn schema() -> SchemaRef;
     fn batch(rows: &[Self]) -> RecordBatch;
     fn rows(batch: &RecordBatch) -> Vec<Self>;
 }
 
-/// A collection of values as one of record batches.
+/// Converts a collection of values into one of record batches.
 pub(crate) fn columns_of<'scope, D: Record, T: Timestamp>(
     rows: VecCollection<'scope, T, D, isize>,
 ) -> ColumnCollection<'scope, T, isize> {
@@ -53,7 +53,7 @@ pub(crate) fn columns_of<'scope, D: Record, T: Timestamp>(
     ColumnCollection::new(Collection::new(batches), &D::schema())
 }
 
-/// A collection of record batches as one of values.
+/// Converts a collection of record batches into one of values.
 pub(crate) fn rows_of<'scope, D: Record, T: Timestamp>(
     columns: ColumnCollection<'scope, T, isize>,
 ) -> VecCollection<'scope, T, D, isize> {
@@ -155,7 +155,7 @@ impl Record for Edge {
     }
 }
 
-/// Some user, or nobody, has bought something: user, cents, when, note, tags.
+/// An order: user (may be null), cents, time, note, tags.
 pub(crate) type Order = (Option<i64>, i128, i64, Option<String>, Vec<i32>);
 
 fn tags() -> DataType {
@@ -219,7 +219,7 @@ fn of_list(array: &ArrayRef, row: usize) -> Vec<i32> {
     array.as_list::<i32>().value(row).as_primitive::<Int32Type>().values().to_vec()
 }
 
-/// A user: id, name, and the place and the house number, one of which may not be known.
+/// A user: id, name, and an address of place and house number; id and house number may be null.
 pub(crate) type Person = (Option<i64>, String, (String, Option<i32>));
 
 fn address() -> Fields {
@@ -272,7 +272,7 @@ impl Record for Person {
     }
 }
 
-/// An order, and who made it: name, cents, tags, address.
+/// An order with its buyer: name, cents, tags, address.
 pub(crate) type Bought = (String, i128, Vec<i32>, (String, Option<i32>));
 
 impl Record for Bought {
@@ -308,7 +308,7 @@ impl Record for Bought {
     }
 }
 
-/// Of a user: how many orders, their sum, the first time, the greatest note, the least tags.
+/// Aggregates of a user: number of orders, their sum, first time, greatest note, least tags.
 pub(crate) type Total = (Option<i64>, i64, i128, i64, Option<String>, Vec<i32>);
 
 impl Record for Total {
@@ -341,7 +341,7 @@ impl Record for Total {
     }
 }
 
-/// A city, and quarters of a degree that were measured there, if they were.
+/// A city, and a measured temperature in quarters of a degree, or null.
 pub(crate) type Measured = (String, Option<i64>);
 
 impl Record for Measured {

@@ -1,4 +1,4 @@
-//! Cursors, merges and builders by themselves, against a map.
+//! Unit tests of cursors, merges and builders, against a map.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn model<K: Row>(changes: &[Change<K>], since: u64) -> Model<K> {
     model
 }
 
-/// All that a cursor shows from its first key on.
+/// Collects everything that a cursor visits from its first key on.
 fn shown<K: Row>(batch: &Of<K>) -> Model<K> {
     let mut cursor = batch.cursor();
     let mut model = Model::new();
@@ -150,7 +150,7 @@ fn agree(batch: &Of<u64>, model: &Model<u64>, moves: &[Move]) {
     }
 }
 
-/// Merges two batches with so much fuel at a time, and says what comes out.
+/// Merges two batches with `fuel` per step, and returns the result.
 fn merged<K: Row>(a: &Of<K>, b: &Of<K>, since: u64, fuel: isize) -> Option<Of<K>> {
     let since = Antichain::from_elem(since);
     let mut merger = RowMerger::new(a, b, since.borrow());

@@ -1,4 +1,5 @@
-//! Programs with two sides: differential's own traces, and ours. What comes out is equal at every time, in every way.
+//! Compares programs on differential's own traces and on Windrow's: equal results at every time, in
+//! every configuration.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The worked example: what it writes at each time is what a sum over the log comes to.
+//! The worked example: the totals written for each time equal sums over the log.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ fn rows(file: &Path) -> Vec<Row> {
 #[test]
 fn totals_at_each_time() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
-    // Examples are built with the tests, beside the folder of these.
+    // Cargo builds examples together with tests, in the folder beside the test's own.
     let tests = std::env::current_exe().unwrap();
     let built = tests.parent().and_then(Path::parent).unwrap().join("examples/change_log");
     let out = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What cannot be right is refused where it is said, with the names of what does not fit.
+//! Invalid programs are rejected by the offending call, with the names involved.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use windrow_differential::{
 
 type Input = ColumnInput<u64, isize>;
 
-/// What `program` says of orders and of people.
+/// Returns the error of `program` over orders and people.
 fn refused<X>(
     program: impl for<'scope> Fn(
         &Context,
@@ -77,7 +77,7 @@ fn keys_that_do_not_compare() {
     });
     let said = error.to_string();
     assert!(said.contains("\"user\": Int64") && said.contains("\"name\": Utf8 not null"), "{said}");
-    // Nulls have a code of their own: it is said that there may be some, and then keys compare.
+    // A nullable key has another encoding; `nullable` makes the keys comparable.
     let error = refused(|cx, orders, _| {
         let numbers = with_column(orders.clone(), "user", DataType::Int64, false);
         let (a, b) = (totals(cx, orders), numbers.arrange_by(cx, "user")?);
@@ -92,7 +92,7 @@ fn keys_that_do_not_compare() {
     assert!(matches!(error, Error::MissingColumn { .. }), "{error}");
 }
 
-/// A collection of one column.
+/// Returns a collection with a single column.
 fn with_column<'scope>(
     like: ColumnCollection<'scope, u64, isize>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Sums of every type of number, with and without nulls, and sums that do not fit.
+//! Sums of every numeric type, with and without nulls, and sums that overflow.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,8 +16,8 @@ use windrow::arrow_schema::{DataType, Field, Schema};
 use windrow::{Budget, Pool};
 use windrow_differential::{ColumnInput, Context, sum};
 
-/// The sum of a column of two groups: of one all rows, of which the first is there twice, and of the other the last, once
-/// more.
+/// Returns the sums of a column over two groups: all rows, the first with multiplicity two; and
+/// only the last row.
 fn sums(column: &ArrayRef) -> ArrayRef {
     let rows = column.len();
     let groups: ArrayRef = Arc::new(BooleanArray::from(vec![false; rows]));
@@ -64,14 +64,15 @@ fn numbers<T: ArrowPrimitiveType>(values: [T::Native; 3]) -> PrimitiveArray<T> {
     PrimitiveArray::from_iter_values(values)
 }
 
-/// The same numbers, the last of which is null.
+/// Creates the same numbers with the last one replaced by a null.
 fn with_null<T: ArrowPrimitiveType>(values: [T::Native; 3]) -> PrimitiveArray<T> {
     let data_type = numbers::<T>(values).data_type().clone();
     let some: PrimitiveArray<T> = [Some(values[0]), Some(values[1]), None].into_iter().collect();
     some.with_data_type(data_type)
 }
 
-/// Twice the first, the second and the third; the third alone.
+/// Checks `sums` of `values`. `sums_of` holds the sum of the first group, the same without the last
+/// value, and the last value.
 fn check<T: ArrowPrimitiveType, S: ArrowPrimitiveType>(
     values: [T::Native; 3],
     sums_of: [S::Native; 3],
@@ -109,7 +110,7 @@ fn every_type_of_number() {
     check::<Float64Type, Float64Type>([-1.5, 0.25, 8.0], [5.25, -2.75, 8.0]);
 }
 
-/// How a sum of a column ends.
+/// Returns the panic message of summing a column.
 fn ended(column: ArrayRef) -> String {
     let ended = std::thread::spawn(move || drop(sums(&column))).join();
     let message = ended.unwrap_err();

@@ -1,4 +1,5 @@
-//! Record batches beside values of Rust in differential's own traces: what comes out is equal at every time, in every way.
+//! Compares record batches with Rust values in differential's own traces: equal results at every
+//! time, in every configuration.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -42,7 +43,7 @@ fn a_person(numbers: &mut Numbers) -> Person {
     (id, "name".repeat(numbers.below(4) as usize), ("Bonn".to_owned(), house))
 }
 
-/// A program over orders and people.
+/// Runs a program over orders and people.
 fn over_orders(
     program: impl for<'scope> Fn(
         &Context,
@@ -67,14 +68,14 @@ fn over_orders(
     });
 }
 
-/// Feeds both; each round of both ends before the next.
+/// Feeds both inputs; a round of both ends before the next begins.
 fn feed_both(
     worker: &mut Worker,
     orders: InputSession<u64, Order, isize>,
     people: InputSession<u64, Person, isize>,
     probe: &ProbeHandle<u64>,
 ) {
-    // One list of either, and what is there of each is told apart by the feeder.
+    // Each input has its own list of live rows.
     let (mut orders, mut people) = (orders, people);
     let (index, peers) = (worker.index() as u64, worker.peers() as u64);
     let mut numbers = Numbers(7);
@@ -100,7 +101,7 @@ fn feed_both(
     }
 }
 
-/// A new row, or one that is there and goes.
+/// Returns a new row with 1, or removes a live row and returns it with -1.
 fn change<D: Clone>(
     there: &mut Vec<D>,
     numbers: &mut Numbers,
@@ -128,7 +129,7 @@ fn joins() {
                 of(order.clone(), person.clone())
             });
         same(stock.clone(), rows_of(ours), seen, probe);
-        // The other way round, the columns of both by side.
+        // The join with sides swapped; each column names its side.
         let picks = [left("name"), right("amount"), right("tags"), left("address")];
         let ours = by_id.join_rows(by_user, picks).unwrap();
         same(stock, rows_of(ours), seen, probe);
@@ -189,7 +190,7 @@ fn floats_and_nulls_alone() {
         let mut inputs = worker.dataflow::<u64, _, _>(|scope| {
             let (input, measured) = scope.new_collection::<Measured, isize>();
             let by_city = columns_of(measured.clone()).arrange_by(context, "city").unwrap();
-            // Of each value how often it is there, which may be less than zero times.
+            // Multiplicities may be negative.
             let stock = |of: fn(&[(i64, i64)]) -> i64| {
                 measured.clone().reduce(move |_, values, out| {
                     let values =
@@ -215,7 +216,7 @@ fn floats_and_nulls_alone() {
     });
 }
 
-/// A program over two graphs.
+/// Runs a program over two graphs.
 fn over_graphs(
     program: impl for<'scope> Fn(&Context, [Rows<'scope, Edge>; 2], &Seen, &mut ProbeHandle<u64>)
     + Send
@@ -238,7 +239,7 @@ fn sums_and_differences_of_collections() {
     });
 }
 
-/// Columns under the names that edges have.
+/// Replaces the columns by those of edges.
 fn as_edges(batch: &RecordBatch, to: UInt32Array) -> RecordBatch {
     let from = Arc::clone(batch.column(0));
     RecordBatch::try_new(Edge::schema(), vec![from, Arc::new(to)]).unwrap()
@@ -273,8 +274,8 @@ fn distances_in_a_loop() {
 
 #[test]
 fn what_is_taken_away_in_a_loop() {
-    // What a node reaches along the edges that are not in the other graph, too. It begins with nothing: edges that are in the
-    // other graph would go round in a cycle and never come to rest.
+    // Reachability along edges outside of the second graph. The iteration starts from an empty
+    // collection: removed edges could otherwise circulate in a cycle forever.
     over_graphs(|context, [edges, others], seen, probe| {
         let distinct = |edges| columns_of(edges).distinct(context).unwrap();
         let (a, b) = (distinct(edges.clone()), distinct(others.clone()));
@@ -345,7 +346,7 @@ fn traces_in_other_dataflows_and_changes_by_frontier() {
             step_until(worker, || !probe.less_than(&(round + 1)));
         }
         step_until(worker, || !late.less_than(&ROUNDS));
-        // Each row once a time; of several workers each shows what it owns.
+        // Each row occurs once per time. With several workers, each shows only its own keys.
         let all: Vec<_> = shown.take().iter().flat_map(updates).collect();
         let tidy = common::tidy(all.clone());
         assert_eq!(all.len(), tidy.len());

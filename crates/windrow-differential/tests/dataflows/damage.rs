@@ -1,4 +1,4 @@
-//! A page that is damaged ends the dataflow: nothing is answered without it.
+//! A damaged page ends the dataflow; no results are computed without the page.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use timely::dataflow::ProbeHandle;
 use windrow::{Budget, ForceSpill, Pool, PoolOptions};
 use windrow_differential::{ArrangeRows, Context, RowArrangement};
 
-/// The files of this process that are in `directory`, though they have no names.
+/// Returns this process's open files in `directory`, including unlinked ones.
 fn files(directory: &Path) -> Vec<File> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd").unwrap() {
@@ -24,7 +24,8 @@ fn files(directory: &Path) -> Vec<File> {
     files
 }
 
-/// Arranges numbers on disk, maybe damages them, and joins them with others: what comes out, or what it ended with.
+/// Arranges numbers on disk, optionally damages the files, and joins with a second input. Returns
+/// the number of results, or the panic message.
 fn joined(damaged: bool) -> Result<usize, String> {
     let directory = tempfile::tempdir().unwrap();
     let options =

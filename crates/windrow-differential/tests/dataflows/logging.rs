@@ -1,4 +1,4 @@
-//! Logging events balance: batches of traces, and what batchers hold, come to nothing once all is gone.
+//! Logging events balance: trace batches and batcher memory return to zero at the end.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,14 +9,14 @@ use windrow::Pool;
 use windrow_differential::{ArrangeRows, Context};
 
 const ROUNDS: u64 = 100;
-/// Times that updates are ahead of their round.
+/// Number of times by which updates are ahead of their round.
 const AHEAD: u64 = 5;
 
 #[derive(Debug, Default)]
 struct Seen {
     batches: i64,
     merges: usize,
-    /// Of batchers: records, bytes, bytes of memory, pieces of it.
+    /// Totals of batchers: records, bytes, capacity in bytes, allocations.
     held: [isize; 4],
     most_held: [isize; 4],
 }

@@ -1,4 +1,5 @@
-//! Loops, whose times are nested: beside differential's own algorithms, at every time and in every way.
+//! Loops with nested times, compared with differential's own algorithms at every time, in every
+//! configuration.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -41,7 +42,7 @@ fn over_graphs(
                     let at = numbers.below(edges.len() as u64) as usize;
                     edges.swap_remove(at)
                 });
-                // One worker has all of them: they are exchanged.
+                // Only one worker has input, so rows must be exchanged.
                 if worker.index() == 0 {
                     graph.update(edge, 1);
                     gone.into_iter().for_each(|gone| graph.update(gone, -1));

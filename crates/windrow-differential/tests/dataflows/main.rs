@@ -1,4 +1,5 @@
-//! Arrangements beside differential-dataflow's own. What starts itself as processes is in files beside this folder.
+//! Arrangements compared with differential-dataflow's own. Multi-process tests are separate files
+//! beside this folder.
 
 #[path = "../common/mod.rs"]
 mod common;

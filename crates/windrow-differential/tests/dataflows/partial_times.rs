@@ -1,4 +1,5 @@
-//! Times of which two need not be comparable: a reduction is right at every point of a grid, also where nothing changed.
+//! Partially ordered times: a reduction is correct at every point of a grid, including points
+//! without changes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use timely::progress::Timestamp;
 use timely::progress::timestamp::{PathSummary, Refines};
 use windrow_differential::{ArrangeRows, RowArrangement, TimeCode};
 
-/// When something happened, and when that was heard of.
+/// The time of an event, and the time of its report.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -89,12 +90,12 @@ impl TimeCode for Grid {
     }
 }
 
-/// The side of the grid.
+/// Side length of the grid.
 const SIDE: u64 = 6;
 
 type Updates = Vec<((u64, u64), Grid, isize)>;
 
-/// What a worker puts in, by rounds that each end at an event time.
+/// Generates a worker's input, in rounds; each round ends at an event time.
 fn inputs(seed: u64) -> Vec<Updates> {
     let mut numbers = Numbers(seed);
     let round = |base: u64, numbers: &mut Numbers| -> Updates {
@@ -112,14 +113,14 @@ fn inputs(seed: u64) -> Vec<Updates> {
     (0..2).map(|half| round(half * SIDE / 2, &mut numbers)).collect()
 }
 
-/// The reduction: the least value that is there more often than not, and how many are there.
+/// The reduction: the least value with a positive count, and the number of values.
 fn reduced<'a>(values: impl Iterator<Item = (&'a u64, &'a isize)>) -> Vec<(u64, isize)> {
     let values: Vec<_> = values.collect();
     let there = values.iter().find(|(_, count)| **count > 0).map(|(value, _)| (**value, 1));
     there.into_iter().chain([(100 + values.len() as u64, 1)]).collect()
 }
 
-/// What `updates` come to at a time.
+/// Sums up `updates` at `time`.
 fn accumulated<D: Ord + Clone>(updates: &[(D, Grid, isize)], time: &Grid) -> BTreeMap<D, isize> {
     let mut sums = BTreeMap::new();
     for (data, at, diff) in updates {
@@ -131,7 +132,7 @@ fn accumulated<D: Ord + Clone>(updates: &[(D, Grid, isize)], time: &Grid) -> BTr
     sums
 }
 
-/// Fails unless `output` is at every point of the grid what is reduced of `input` there.
+/// Fails unless `output` at every point of the grid is the reduction of `input` at the same point.
 fn check(input: &Updates, output: &Updates, key_is_ours: impl Fn(u64) -> bool) {
     for (event, heard) in
         (0..SIDE).flat_map(|event| (0..SIDE as u32).map(move |heard| (event, heard)))
@@ -178,7 +179,7 @@ fn reductions_on_a_grid() {
                     out.extend(reduced(values.iter().map(|(value, n)| (*value, n))));
                 });
                 same(stock, shown, &seen, &mut probe);
-                // And a join, whose changes meet at times of neither.
+                // Changes of a join meet at times of neither input.
                 let stock = pairs.clone().join_map(pairs, |key, a, b| (*key, *a, *b));
                 let joined =
                     rows.clone().join_rows(rows, |key, a, b| Some((key.get(), a.get(), b.get())));
@@ -198,7 +199,7 @@ fn reductions_on_a_grid() {
             drop(capability);
             step_until(worker, || probe.done());
             total += seen.get();
-            // Every worker has some of the keys, and shows what comes of them.
+            // Each worker owns some of the keys, and shows only their results.
             let output = output.borrow();
             check(&rounds.concat(), &output, |key| {
                 worker.peers() == 1 || output.iter().any(|((of, _), _, _)| *of == key)

@@ -1,5 +1,5 @@
-//! The order of values is the order of their bytes, bytes come back as values, and they are the bytes that the engine makes
-//! of columns of the same values.
+//! The law of `Row`: values and bytes have the same order, decoding inverts encoding, and the
+//! engine encodes columns of the same values to the same bytes.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use windrow::arrow_schema::{DataType, Field, Schema};
 use windrow::{Batcher, Order, Pool, RowEncoder, key_len};
 use windrow_differential::Row;
 
-/// Parts of every kind.
+/// A struct with fields of every kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Row)]
 struct Item {
     user: u64,
@@ -66,7 +66,7 @@ fn items() -> impl Strategy<Value = Item> {
         .prop_map(|(user, name, place, tags)| Item { user, name, place, tags })
 }
 
-/// The law, for two values.
+/// Checks the law for two values.
 fn holds<V: Row + Debug>(a: &V, b: &V) {
     let (bytes_a, bytes_b) = (a.to_bytes(), b.to_bytes());
     assert_eq!(a.cmp(b), bytes_a.cmp(&bytes_b), "{a:?} {b:?}: {bytes_a:?} {bytes_b:?}");
@@ -77,7 +77,7 @@ fn holds<V: Row + Debug>(a: &V, b: &V) {
     }
 }
 
-/// A struct of the engine's tests: its columns are arrays, and its rows what the engine encodes of them.
+/// Compares encoded values with the engine's rows of equal columns.
 #[test]
 fn bytes_are_those_of_columns() {
     let columns: [(&str, ArrayRef); 5] = [
@@ -118,7 +118,7 @@ fn bytes_are_those_of_columns() {
     assert_eq!(types, columns);
 }
 
-/// The engine walks over values of every type to where they end.
+/// Checks that the engine finds the end of a value of any type.
 fn walks<V: Row>(value: &V) {
     let mut types = Vec::new();
     V::columns(&mut types);
@@ -135,7 +135,7 @@ fn walks<V: Row>(value: &V) {
     let key = row.len();
     row.extend([9; 8]);
     assert_eq!(key_len(&layout, &row), key, "{value:?}");
-    // And takes the row in.
+    // The engine also accepts the row.
     let mut batcher = Batcher::new(&layout, &Pool::unlimited());
     batcher.push_rows(&row, &[row.len() as u32]).unwrap();
     assert_eq!(batcher.finish().unwrap().settle().unwrap().rows(), Some(1));

@@ -1,4 +1,4 @@
-//! Diffs that do not add up as numbers do: programs with two sides, differential's own traces and ours.
+//! Diffs with an addition of their own: differential's traces and Windrow's give equal results.
 
 use std::fmt::Debug;
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use windrow::Fold;
 use windrow_differential::{ArrangeRows, DiffCode, Row, RowArrangement, RowCollection, folds};
 
-/// A shortest way: of two the shorter one, and one behind the other in a join.
+/// A path length. Addition takes the shorter path, and a join concatenates paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Row)]
 struct Least(i64);
 
-/// A set of up to 128 things that are there an odd number of times: zero changes nothing.
+/// A set of up to 128 elements with odd multiplicity; zero is the empty set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Row)]
 struct Odd(u64, u64);
 
@@ -99,7 +99,7 @@ impl DiffCode for Odd {
     }
 }
 
-/// What a diff is made of in these tests.
+/// Creates diffs from random numbers.
 trait Made:
     DiffCode + Copy + Row + Serialize + for<'a> Deserialize<'a> + Debug + std::hash::Hash + Send + Sync
 where
@@ -120,7 +120,7 @@ impl Made for Odd {
     }
 }
 
-/// Counts, consolidates and joins collections whose diffs are `R`.
+/// Checks counts, consolidation and joins of collections with diffs `R`.
 fn agrees<R: Made + Multiply<isize, Output = R> + Multiply<R, Output = R>>() {
     over_two(
         |numbers| (numbers.below(25), numbers.below(5), numbers.below(8)),
@@ -128,7 +128,7 @@ fn agrees<R: Made + Multiply<isize, Output = R> + Multiply<R, Output = R>>() {
             let [a, b] = both.map(|rows: VecCollection<'_, u64, (u64, u64, u64), isize>| {
                 rows.explode(|(key, value, number)| Some(((key, value), R::of(number))))
             });
-            // What a diff comes to is seen when it is a value.
+            // A count turns the sum of diffs into a value.
             same(a.clone().count(), a.clone().count_rows(context), seen, probe);
             let consolidated = a.clone().consolidate_rows(context);
             same(a.clone().count(), consolidated.count(), seen, probe);

@@ -1,5 +1,6 @@
-//! A table of four times the memory that it may take, with a thread that merges if there is an argument. Fails if it, or this
-//! process, takes more: optimized, and of little code, as [`windrow`]'s own test of it is not.
+//! Changes a table of four times its memory limit; any argument adds a merge thread. Fails if the
+//! table or the process exceeds the limit. Unlike [`windrow`]'s own test, this program is optimized
+//! and small in code.
 
 #[path = "../../../windrow/tests/common/churn.rs"]
 mod churn;

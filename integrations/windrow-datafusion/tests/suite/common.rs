@@ -1,4 +1,4 @@
-//! Tables of any shape, sessions with the rule and without, and what a query gives in either.
+//! Random tables, sessions with and without the rule, and the results of a query.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use windrow_datafusion::WithWindrow;
 
-/// Numbers that are the same in every run.
+/// A deterministic pseudo-random generator.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -38,7 +38,8 @@ impl Numbers {
     }
 }
 
-/// `rows` rows of many types from `id` on, few values in most columns.
+/// Generates `rows` rows of many types, with ids from `id` on and few distinct values in most
+/// columns.
 pub(crate) fn batch(numbers: &mut Numbers, id: i64, rows: usize, values: u64) -> RecordBatch {
     let words = ["", "a", "ab", "abcdefghijklmnop", "b\0", "z", "zz zz zz zz zz zz"];
     let word = |n: &mut Numbers| words[n.below(values.min(7)) as usize];
@@ -110,7 +111,7 @@ pub(crate) fn batch(numbers: &mut Numbers, id: i64, rows: usize, values: u64) ->
     .expect("columns of one length")
 }
 
-/// What sessions have: partitions, rows of a record batch, bytes of memory.
+/// The parameters of a session: partitions, rows of a record batch, bytes of memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) partitions: usize,
@@ -127,7 +128,7 @@ pub(crate) fn runtime(limit: Option<usize>) -> Arc<RuntimeEnv> {
     builder.build_arc().expect("a runtime")
 }
 
-/// A session with the rule or without.
+/// Creates a session with or without the rule.
 pub(crate) fn session(setting: Setting, windrow: bool) -> SessionContext {
     let config = SessionConfig::new()
         .with_target_partitions(setting.partitions)
@@ -140,14 +141,14 @@ pub(crate) fn session(setting: Setting, windrow: bool) -> SessionContext {
     SessionContext::new_with_state(builder.build())
 }
 
-/// `table` under the name `t`, in partitions.
+/// Registers `table` as `t`.
 pub(crate) fn register(context: &SessionContext, table: &[Vec<RecordBatch>]) -> Result<()> {
     let schema = table.iter().flatten().next().expect("a record batch").schema();
     context.register_table("t", Arc::new(MemTable::try_new(schema, table.to_vec())?))?;
     Ok(())
 }
 
-/// The plan of `sql`, as text.
+/// Plans `sql`, and returns the plan and its text.
 pub(crate) async fn plan(
     context: &SessionContext,
     sql: &str,
@@ -157,7 +158,7 @@ pub(crate) async fn plan(
     Ok((plan, text))
 }
 
-/// The rows of `sql`, and the plan that gave them.
+/// Runs `sql`, and returns the rows and the plan's text.
 pub(crate) async fn rows(
     context: &SessionContext,
     sql: &str,
@@ -166,7 +167,7 @@ pub(crate) async fn rows(
     Ok((collect(plan, context.task_ctx()).await?, text))
 }
 
-/// Waits until nothing is reserved: tasks that were ended have to notice it.
+/// Waits until all reservations are released; aborted tasks take some time.
 pub(crate) async fn given_back(pool: &Arc<dyn MemoryPool>) {
     let begun = Instant::now();
     while pool.reserved() > 0 {
@@ -175,9 +176,9 @@ pub(crate) async fn given_back(pool: &Arc<dyn MemoryPool>) {
     }
 }
 
-/// Rows as text, one a line.
+/// Formats rows as text, one per line.
 pub(crate) fn lines(batches: &[RecordBatch]) -> Vec<String> {
-    // No rows are as good as a record batch of none.
+    // An empty result equals an empty record batch.
     let some = batches.iter().filter(|batch| batch.num_rows() > 0).cloned();
     let batches: Vec<RecordBatch> = some.collect();
     let text =

@@ -1,7 +1,8 @@
-//! By how much a process grows when it sorts: no more than the pool of the session, over a process that reads the same
-//! columns and sorts nothing. What readers of files and plans take is in no pool, and in both.
+//! Memory growth of a sorting process: at most the session's pool, relative to a process that only
+//! scans the same columns. Both processes contain the memory of file readers and plans, which no
+//! pool accounts for.
 //!
-//! The test starts itself as those processes.
+//! The test starts itself as these processes.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -17,16 +18,16 @@ use futures::StreamExt;
 use windrow_datafusion::WithWindrow;
 
 const POOL: usize = 64 << 20;
-/// Some 200 MB of rows, and keys of some of them.
+/// Some 200 MB of rows, and the number of distinct keys.
 const ROWS: usize = 1_200_000;
 const KEYS: usize = 500_009;
 
-/// What tells a process what it is to do: a file, and a query.
+/// Environment variables with the file and the query of a child process.
 const FILE: &str = "WINDROW_GROWTH_FILE";
 const QUERY: &str = "WINDROW_GROWTH_QUERY";
 
 const SCAN: &str = "SELECT * FROM t";
-/// All rows; one of each key, as an aggregate and as a window would find it.
+/// A sort of all rows, and one row of each key as an aggregate and as a window.
 const QUERIES: [&str; 3] = [
     "SELECT * FROM t ORDER BY k, a",
     "SELECT DISTINCT ON (k) * FROM t ORDER BY k, n DESC",
@@ -52,7 +53,7 @@ fn a_process_grows_by_no_more_than_its_pool() {
     }
 }
 
-/// Bytes that a process has in memory at the most that runs `query`.
+/// Returns the peak resident bytes of a process running `query`.
 fn peak_of(file: &Path, query: &str) -> usize {
     let this = std::env::current_exe().expect("this test");
     let mut command = Command::new(this);
@@ -66,7 +67,7 @@ fn peak_of(file: &Path, query: &str) -> usize {
     peak.parse::<usize>().expect("a number") << 10
 }
 
-/// Runs `query` and says what the process has had in memory.
+/// Runs `query` and prints the peak resident memory.
 async fn run(file: &str, query: &str) {
     let pool = TrackConsumersPool::new(FairSpillPool::new(POOL), NonZeroUsize::MIN);
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc();

@@ -1,4 +1,4 @@
-//! Memory is that of the session's pool, and disks those of its disk manager.
+//! Operators use the memory of the session's pool, and the disks of its disk manager.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn with_pool(pool: Arc<dyn MemoryPool>, disks: DiskManagerBuilder) -> SessionCon
     context
 }
 
-/// The bytes that the operators of `plan` say they spilled.
+/// Returns the spilled bytes in the metrics of `plan`.
 fn spilled(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0);
     own + plan.children().into_iter().map(spilled).sum::<usize>()

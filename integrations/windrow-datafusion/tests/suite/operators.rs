@@ -1,4 +1,4 @@
-//! What is replaced and what is left; merges, limits, logs of changes, and errors on their way through.
+//! Replaced and unreplaced plans, merges, limits, change logs, and propagation of errors.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ async fn plans_hold_together() {
             "SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY t) = 1",
             "WindrowLatestExec",
         ),
-        // What is left.
+        // Plans without replacement.
         ("SELECT * FROM t ORDER BY k LIMIT 10", "SortExec: TopK"),
         (
             "SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY t) = 2",
@@ -204,7 +204,7 @@ async fn names_may_repeat_and_plans_may_recur() {
     }
 }
 
-/// A table that yields a record batch and fails.
+/// A table with one record batch, followed by an error.
 #[derive(Debug)]
 struct Failing(Arc<Schema>);
 

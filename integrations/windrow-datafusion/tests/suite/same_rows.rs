@@ -1,4 +1,5 @@
-//! Queries give the same rows with the rule and without, whatever the table, the order, the partitions and the memory.
+//! Queries give the same rows with and without the rule, whatever the table, the order, the
+//! partitions and the memory.
 
 use std::fmt::Write;
 
@@ -6,7 +7,8 @@ use crate::common::{Numbers, Setting, batch, given_back, lines, register, rows, 
 use datafusion::arrow::compute::concat_batches;
 use proptest::prelude::*;
 
-/// A table of some partitions, which may be empty, in record batches of any length.
+/// Generates a table of `partitions` partitions, possibly empty, in record batches of random
+/// length.
 fn table(seed: u64, partitions: usize, values: u64) -> Vec<Vec<arrow_array::RecordBatch>> {
     let mut numbers = Numbers::new(seed);
     let mut id = 0;
@@ -23,12 +25,13 @@ fn table(seed: u64, partitions: usize, values: u64) -> Vec<Vec<arrow_array::Reco
     (0..partitions).map(|place| partition(place == 0)).collect()
 }
 
-/// An ORDER BY of some columns and expressions, each in any direction; `id` at the end decides.
+/// Generates an ORDER BY of some columns and expressions in random directions; `id` at the end
+/// breaks ties.
 fn order(seed: u64) -> String {
     order_without(seed, "")
 }
 
-/// The same, without some columns.
+/// As [`order`], without the columns in `without`.
 fn order_without(seed: u64, without: &str) -> String {
     let mut columns =
         vec!["k", "i", "s", "v", "d", "f", "b", "t", "m", "l", "k + i", "upper(s)", "i % 3"];
@@ -50,14 +53,14 @@ fn setting() -> impl Strategy<Value = Setting> {
         .prop_map(|(partitions, batch_size, limit)| Setting { partitions, batch_size, limit })
 }
 
-/// That `sql` gives the same in the same order, stock without a limit and with the rule in any setting; and that the
-/// plan has `operator`.
+/// Checks that `sql` gives the same rows in the same order in a stock session without a limit and
+/// in a session with the rule, and that the plan contains `operator`.
 fn same(table: &[Vec<arrow_array::RecordBatch>], sql: &str, setting: Setting, operator: &str) {
     same_within(table, sql, None, setting, operator);
 }
 
-/// The same of as many rows behind as many others, which the rule is asked for, and stock is not: its heap passes over
-/// rows with lists that it compares to no end, in some runs and not in others.
+/// As [`same`], for `range`, an offset and a limit. Only the session with the rule gets the LIMIT:
+/// stock's heap compares lists incorrectly, and drops rows in some runs.
 fn same_within(
     table: &[Vec<arrow_array::RecordBatch>],
     sql: &str,
@@ -82,7 +85,7 @@ fn same_within(
         let sql = limited.as_deref().unwrap_or(sql);
         let ours = session(setting, true);
         register(&ours, table).expect("a table");
-        // Stock keeps so many rows in memory, which small pools do not have.
+        // Stock's top-k keeps all rows in memory, too much for a small pool.
         ours.sql("SET windrow.topk_bytes = 0").await.expect("a setting");
         if sql.contains("topn") {
             ours.sql("SET datafusion.optimizer.enable_window_topn = true")
@@ -96,7 +99,7 @@ fn same_within(
     });
 }
 
-/// Some of the rows of `batches`.
+/// Slices the rows of `batches`.
 fn within(
     batches: &[arrow_array::RecordBatch],
     skipped: usize,
@@ -147,7 +150,7 @@ proptest! {
     #[test]
     fn latest(seed: u64, values in 2..40u64, partitions in 1..5usize, setting in setting(), spelling in 0..6usize) {
         let by = ["k", "s", "k, d", "i % 3", "b, v"][(seed % 5) as usize];
-        // Aggregates of stock do not take a key in their order, and a list there is left to them.
+        // Stock aggregates reject a key in their order, and keep lists in the order unreplaced.
         let order = if spelling < 4 { order(seed) } else { order_without(seed, &format!("{by}, l")) };
         let number = format!("row_number() OVER (PARTITION BY {by} ORDER BY {order})");
         let sql = match spelling {

@@ -1,8 +1,9 @@
-//! The sqllogictest files that DataFusion publishes, with every operator replaced that can be: the same results, with
-//! memory without a limit and in a pool of 64 MiB, wherever the stock operators have them.
+//! DataFusion's published sqllogictest files, with every possible operator replaced: the results
+//! equal those of the stock operators, with unlimited memory and with a pool of 64 MiB.
 //!
-//! The files are those of the crate `datafusion-sqllogictest`; what reads files beside it is left out, and so is
-//! EXPLAIN, since plans differ by design. The queries of TPC-H and their answers are among them: its tables are made here.
+//! The files come from the crate `datafusion-sqllogictest`. Files that need further data are
+//! skipped, and so is EXPLAIN, since plans differ by design. The queries and answers of TPC-H are
+//! included; this test generates the tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +22,7 @@ use windrow_datafusion::{WindrowConfig, WindrowRule};
 
 /// Bytes of the pool.
 const POOL: usize = 64 << 20;
-/// Files that run beside each other.
+/// Files tested in parallel.
 const THREADS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +32,8 @@ struct Setup {
     merge: bool,
 }
 
-/// Plans in it claim an order that their joins do not have; the answers in it are out of order.
+/// A file whose plans claim an order that their joins do not provide; its expected answers are out
+/// of order.
 const OUT_OF_ORDER: &str = "pwmj.slt";
 
 #[test]
@@ -89,7 +91,7 @@ fn tpch_has_its_answers() {
     });
 }
 
-/// Reads the tables of TPC-H once.
+/// Loads the tables of TPC-H into memory.
 async fn in_memory(context: &SessionContext) {
     for table in crate::tpch::TABLES {
         let frame = context.table(table).await.expect("a table");
@@ -101,14 +103,14 @@ async fn in_memory(context: &SessionContext) {
     }
 }
 
-/// What the files write goes to a directory of its own, which paths in them are relative to.
+/// Changes to a scratch directory, the base of relative paths in the files.
 fn scratch() {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sqllogictests");
     std::fs::create_dir_all(&scratch).expect("a directory");
     std::env::set_current_dir(scratch).expect("a directory");
 }
 
-/// What fails in `file` with the rule, and does not without it.
+/// Returns the failures in `file` that occur only with the rule.
 fn new_failures(published: &Path, file: &Path, limit: Option<usize>) -> Vec<String> {
     let merge = file != Path::new(OUT_OF_ORDER);
     let ours = failures_of(published, file, Setup { windrow: true, limit, merge });
@@ -121,7 +123,7 @@ fn new_failures(published: &Path, file: &Path, limit: Option<usize>) -> Vec<Stri
     new.map(|(_, error)| format!("{}: {error}", file.display())).collect()
 }
 
-/// What fails in `file` in a session of its own.
+/// Returns the failures in `file` in a fresh session.
 fn failures_of(published: &Path, file: &Path, setup: Setup) -> Vec<(usize, String)> {
     runtime().block_on(async {
         let Some(context) = TestContext::try_new_for_test_file(file).await else {
@@ -139,7 +141,7 @@ fn runtime() -> tokio::runtime::Runtime {
     runtime.expect("threads")
 }
 
-/// Where the published files are.
+/// Returns the directory of the published files.
 fn published() -> PathBuf {
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--manifest-path"])
@@ -153,7 +155,7 @@ fn published() -> PathBuf {
     Path::new(manifest).parent().expect("a directory").join("test_files")
 }
 
-/// The files below `directory` that need no others, relative to it.
+/// Returns the self-contained files below `directory`, as relative paths.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let all = datafusion_sqllogictest::read_dir_recursive(directory).expect("files");
     let alone = all.into_iter().filter(|path| {
@@ -169,7 +171,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The records of the file at `path` that do not give what it says, by number.
+/// Returns the records with wrong results in the file at `path`, by number.
 async fn failures(context: &TestContext, path: &Path) -> Vec<(usize, String)> {
     let mut runner = Runner::new(|| async {
         let bar = indicatif::ProgressBar::hidden();
@@ -197,7 +199,7 @@ async fn failures(context: &TestContext, path: &Path) -> Vec<(usize, String)> {
     failures
 }
 
-/// Puts the rule and the pool into a session that has its tables already.
+/// Installs the rule and the pool in a session with existing tables.
 fn prepare(context: &TestContext, setup: Setup) {
     let state = context.session_ctx().state_ref();
     let mut state = state.write();
@@ -206,7 +208,8 @@ fn prepare(context: &TestContext, setup: Setup) {
         Some(_) => builder.with_runtime_env(crate::common::runtime(setup.limit)),
         None => builder,
     };
-    // Sorts with a limit, too, of any size. No settings of ours: the files list those that there are.
+    // Replaces sorts with a limit of any size. The config is not registered as an extension, as
+    // some files list all settings.
     let mut config = WindrowConfig::default();
     (config.topk_bytes, config.merge) = (0, setup.merge);
     let builder = match setup.windrow {
@@ -218,7 +221,7 @@ fn prepare(context: &TestContext, setup: Setup) {
     *state = new;
 }
 
-/// Names that several functions have belong to the one that they belonged to.
+/// Restores the owner of names that several functions share.
 fn functions_of(old: &SessionState, new: &mut SessionState) {
     for _ in 0..100 {
         let same = |name: &String, function| {
@@ -231,7 +234,7 @@ fn functions_of(old: &SessionState, new: &mut SessionState) {
     panic!("functions take each other's names");
 }
 
-/// True for statements that show a plan.
+/// Returns true for statements that show a plan.
 fn explains(record: &Record<DFColumnType>) -> bool {
     let (Record::Statement { sql, .. } | Record::Query { sql, .. }) = record else { return false };
     sql.trim_start().get(..7).is_some_and(|word| word.eq_ignore_ascii_case("explain"))
