@@ -1,9 +1,9 @@
-//! Text that is not in UTF-8, as UTF-8.
+//! Decoding of text in other encodings into UTF-8.
 //!
-//! Names of encodings are those of the web: `latin1` is windows-1252, as browsers have it. A byte order mark of
-//! UTF-16 says what the text is without a name.
+//! Names of encodings are the web's: `latin1` is windows-1252, as in browsers. A byte order mark
+//! identifies UTF-16 without a name.
 //!
-//! Invariant: what is no text in the encoding is an error, and never a replacement character.
+//! Invariant: malformed text is an error, and never becomes a replacement character.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -13,10 +13,10 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::error::{Error, Result};
 
-/// Bytes read at a time.
+/// Bytes to read at a time.
 const BUFFER: usize = 64 << 10;
 
-/// Memory that a [`Utf8Text`] takes: what was read, and three bytes of UTF-8 for each of it.
+/// Memory of a [`Utf8Text`]: a buffer of text, and three bytes of UTF-8 for each of its bytes.
 pub(super) const CHARSET_BYTES: usize = 4 * BUFFER;
 
 /// The encoding of text.
@@ -32,10 +32,10 @@ pub(super) const CHARSET_BYTES: usize = 4 * BUFFER;
 pub struct Charset(&'static Encoding);
 
 impl Charset {
-    /// That which text with this head is in, if it begins with a byte order mark of another than UTF-8.
+    /// Returns the encoding of a byte order mark at the start of `head`, other than UTF-8's.
     pub(super) fn of_mark(head: &[u8]) -> Option<Self> {
         match head {
-            // That of UTF-32 begins alike, and so does an Arrow stream.
+            // UTF-32's mark starts with the same bytes, and so does an Arrow stream.
             [0xFF, 0xFE, 0, 0, ..] => None,
             [0xFF, 0xFE, ..] => Some(Self(UTF_16LE)),
             [0xFE, 0xFF, ..] => Some(Self(UTF_16BE)),
@@ -43,12 +43,12 @@ impl Charset {
         }
     }
 
-    /// Whether text in it is read as it is.
+    /// Returns true if text needs no decoding.
     pub(super) fn is_utf8(self) -> bool {
         self.0 == UTF_8
     }
 
-    /// `text` as UTF-8, without a byte order mark.
+    /// Decodes `text` into UTF-8, without a byte order mark.
     pub(super) fn reader<R: Read>(self, text: R) -> Utf8Text<R> {
         Utf8Text {
             inner: text,
@@ -76,7 +76,7 @@ impl FromStr for Charset {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        // The web takes these for UTF-16 in little endian, and what it calls `replacement` is nothing.
+        // For the web, `utf-16` means little endian. The web's label `replacement` is no encoding.
         let found = Encoding::for_label_no_replacement(text.as_bytes());
         found.map(Self).ok_or_else(|| {
             Error::usage(format!(
@@ -88,26 +88,26 @@ impl FromStr for Charset {
     }
 }
 
-/// A stream of UTF-8, of another encoding.
+/// A stream of UTF-8 text, decoded from another encoding.
 pub(super) struct Utf8Text<R> {
     inner: R,
     decoder: Decoder,
     charset: Charset,
-    /// What was read, and what of it is decoded.
+    /// Buffer of bytes read; `from..read` is yet to be decoded.
     bytes: Vec<u8>,
     read: usize,
     from: usize,
-    /// What was decoded, and how much of it was passed on.
+    /// Decoded text; `passed..filled` is yet to be returned.
     ready: Vec<u8>,
     filled: usize,
     passed: usize,
-    /// The line that is decoded next.
+    /// Line number of the next decoded text.
     lines: u64,
     at_end: bool,
 }
 
 impl<R: Read> Utf8Text<R> {
-    /// Decodes what comes next.
+    /// Decodes the next text into `ready`.
     fn decode(&mut self) -> io::Result<()> {
         if self.from == self.read {
             self.read = loop {
@@ -151,7 +151,7 @@ impl<R: Read> Read for Utf8Text<R> {
 mod tests {
     use super::*;
 
-    /// Gives a few bytes at a time.
+    /// A reader of a few bytes at a time.
     struct Slow<'a>(&'a [u8], usize);
 
     impl Read for Slow<'_> {

@@ -1,6 +1,7 @@
-//! Which dictionary columns the Parquet reader underneath makes: it has dictionaries of text, binary,
-//! integers, floats, dates and times. Of others it fails, or panics, at the first page, though their schema
-//! is in the footers of files that any writer of Arrow data may write. They are read as plain values.
+//! Dictionary columns supported by the Parquet reader underneath: dictionaries of text, binary,
+//! integers, floats, dates and times. With other dictionaries it fails, or panics, at the first
+//! page, although any writer of Arrow data may put their schema into a footer. Such columns are
+//! read as plain values.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use parquet::errors::Result;
 use super::int96::{each_leaf, with_type};
 use super::parquet::Footer;
 
-/// The footer, with columns that can be read.
+/// Returns the footer with readable column types.
 pub(super) fn settled(footer: Footer) -> Result<Footer> {
     let mut changed = false;
     let mut settle = |field: &FieldRef| {
@@ -32,7 +33,7 @@ pub(super) fn settled(footer: Footer) -> Result<Footer> {
     ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), options)
 }
 
-/// The type of a leaf column as it is read.
+/// Returns the type in which a leaf column can be read.
 pub(crate) fn readable(data_type: &DataType) -> DataType {
     use DataType as D;
     let D::Dictionary(key, values) = data_type else {

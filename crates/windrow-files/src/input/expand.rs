@@ -1,8 +1,7 @@
-//! From the arguments of the command line to the inputs they stand for, in order.
+//! Expansion of command line arguments into inputs, in order.
 //!
-//! An argument that exists is itself, whatever characters its name holds. Then a directory stands for
-//! the files of a known extension in it and in those below it, a pattern for what it matches, and `-` for standard
-//! input.
+//! An existing file is itself, whatever characters its name contains. A directory stands for all
+//! files with a known extension below it, a pattern for its matches, and `-` for standard input.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -19,19 +18,19 @@ use super::{ReadOptions, pattern};
 /// One input, before it is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file, or whatever else opens by a path: a pipe, a device.
+    /// A file, or anything else with a path: a pipe, a device.
     File(PathBuf),
-    /// A file that a pattern or a directory stands for, and that. It cannot be the output, too. Directories on the
-    /// way to it that are called `name=value` are columns.
+    /// A file found through a pattern or a directory. It must not be the output as well.
+    /// Directories on its path with names `name=value` are columns.
     Found {
         /// The file.
         path: PathBuf,
-        /// The argument that it was found by.
+        /// The pattern or directory.
         by: Arc<OsStr>,
     },
-    /// Standard input; at most once in a list.
+    /// Standard input, at most once in a list.
     Stdin,
-    /// Record batches of a caller's; see [`Source::reader`].
+    /// Record batches of the caller; see [`Source::reader`].
     Reader(Reader),
 }
 
@@ -46,7 +45,7 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
-    /// The file, if it is one.
+    /// Returns the path of a file.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) | Self::Found { path, .. } => Some(path),
@@ -55,20 +54,18 @@ impl Source {
     }
 }
 
-/// The inputs that `args` stand for, [as](expand_with) read by default.
+/// Expands `args` into inputs, as [`expand_with`] does with default options.
 ///
-/// # Errors
-/// As there.
+/// # Errors The same as [`expand_with`].
 pub fn expand<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Result<Vec<Source>> {
     expand_with(args, &ReadOptions::default())
 }
 
-/// The inputs that `args` stand for: files, patterns, directories, `-`, and addresses of objects; one that ends with a
-/// slash is a directory. Stores are asked what they have as `options` say.
+/// Expands `args` into inputs: files, patterns, directories, `-`, and addresses of objects. An
+/// address with a slash at its end is a directory. `options` hold the settings of object stores.
 ///
-/// # Errors
-/// `Usage` for a pattern or a directory that yields nothing, and for `-` given twice; those of a store that cannot be
-/// asked. A plain name that does not exist is kept: opening it says what is wrong with it.
+/// # Errors `Usage` for a pattern or a directory without a match, and for a second `-`; any error
+/// of a store. A plain name of a missing file is kept: opening the file fails with the reason.
 pub fn expand_with<A: AsRef<OsStr>>(
     args: impl IntoIterator<Item = A>,
     options: &ReadOptions,
@@ -106,11 +103,11 @@ pub fn expand_with<A: AsRef<OsStr>>(
     Ok(sources)
 }
 
-/// The objects that an address stands for, sorted by name, if it is a pattern or a directory.
+/// Lists the objects of an address, sorted by name, if the address is a pattern or a directory.
 fn in_store(address: &Path, options: &ReadOptions) -> Result<Option<Vec<PathBuf>>> {
     let name = address.as_os_str();
     let is_pattern = pattern::is_pattern(name);
-    // A bucket alone is a directory as well.
+    // A bucket without a path is a directory as well.
     let is_bucket = address.components().count() <= 2;
     if !is_pattern && !is_bucket && !name.as_encoded_bytes().ends_with(b"/") {
         return Ok(None);
@@ -145,7 +142,7 @@ fn in_store(address: &Path, options: &ReadOptions) -> Result<Option<Vec<PathBuf>
     Ok(Some(found))
 }
 
-/// Refuses an object below `address` that belongs to the log of a table.
+/// Refuses an object below `address` if it belongs to the log of a table.
 fn are_no_table(object: &Path, address: &Path) -> Result<()> {
     let file = object.file_name().unwrap_or_default().as_encoded_bytes();
     let directories =
@@ -163,7 +160,7 @@ fn known_extensions() -> String {
     Format::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(", ")
 }
 
-/// The files in `directory`, and in those below it, whose extension is known, sorted by name.
+/// Lists the files with a known extension below `directory`, sorted by name.
 fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut directories = vec![directory.to_owned()];
@@ -183,7 +180,7 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
             if is_marked(&name) {
                 continue;
             }
-            // Links to directories are not followed: they may lead back.
+            // Links to directories are not followed, since they may form a cycle.
             if entry.file_type().map_err(cannot_list)?.is_dir() {
                 directories.push(path);
             } else if Format::of_path(&path).is_some() && path.is_file() {
@@ -203,7 +200,7 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files that `arg` matches, sorted by name.
+/// Lists the matches of the pattern `arg`, sorted by name.
 fn matching(arg: &OsStr) -> Result<Vec<PathBuf>> {
     let files = pattern::files(arg)?;
     if files.is_empty() {
@@ -213,7 +210,8 @@ fn matching(arg: &OsStr) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether all of `sources` are CSV, as far as names tell; of one alone its content may tell, too.
+/// Returns true if all `sources` are CSV by their names. Standard input alone counts too, since its
+/// content decides later.
 pub(super) fn are_csv(sources: &[Source], format: Option<Format>) -> bool {
     let is_csv = |source: &Source| {
         let named = match source {

@@ -1,4 +1,4 @@
-//! The footers of the Parquet files that are being read, with what planning has found out of their pages.
+//! A cache of the footers of Parquet files, with the page profiles found while planning.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,19 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::parquet::Footer;
 use super::profile::Profile;
 
-/// Footers kept: one for each of the threads that read, and some more for a merge of few files.
+/// Maximum number of cached footers: one for each reading thread, and some more for a merge of few
+/// files.
 const CACHED: usize = 8;
 
-/// What is known of a file.
+/// A footer, and the profiles of its row groups.
 #[derive(Clone)]
 pub(super) struct Known {
     pub(super) footer: Footer,
-    /// Of each row group, where all of its pages were looked at. There are at most as many steps in them as
-    /// [planning](super::profile::Allowance::to_plan) may look at pages.
+    /// Profile of each row group whose pages were all examined. The profiles together have at most
+    /// as many steps as [planning](super::profile::Allowance::to_plan) may examine pages.
     pub(super) profiles: Arc<[Option<Profile>]>,
 }
 
-/// The files used last, by their ordinal.
+/// Files used last, by their ordinals.
 #[derive(Default)]
 pub(super) struct FooterCache(Mutex<VecDeque<(usize, Known)>>);
 

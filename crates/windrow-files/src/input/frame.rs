@@ -1,31 +1,31 @@
-//! The frames of Arrow IPC, of which files and streams are made.
+//! Frames of Arrow IPC, the parts of its files and streams.
 //!
 //! ```text
 //!  frame = FFFFFFFF | length of head (4) | head: a flatbuffer message | body
 //!  head  = schema, or dictionary / record batch: rows, where each buffer is in the body
 //!  body  = buffers; a compressed one opens with its length before compression (8)
 //! ```
-//! Lengths on the wire are not trusted with memory: a buffer that claims to decompress to more than its codec can
-//! yield is refused.
+//! Lengths in the data allocate no memory before a check: a buffer whose declared length exceeds
+//! the yield of its codec is refused.
 
 use arrow_ipc::{
     CompressionType, Message, MessageHeader, RecordBatch as BatchHead, root_as_message,
 };
 
-/// What a codec can yield at most from a byte: lz4 encodes a run of 255 bytes in one, zstd a block of
-/// 128 KiB in four.
+/// Maximum yield of a codec in bytes from one byte: lz4 encodes a run of 255 bytes in one byte,
+/// zstd a block of 128 KiB in four.
 const LZ4_YIELD: u64 = 255;
 const ZSTD_YIELD: u64 = 32 << 10;
 
 /// The head of a frame, verified.
 pub(super) struct Frame {
     pub(super) bytes: Vec<u8>,
-    /// Where the flatbuffer starts.
+    /// Position of the flatbuffer.
     pub(super) message: usize,
 }
 
 impl Frame {
-    /// From the first bytes of a block of the file format.
+    /// Parses the first bytes of a block of the file format.
     pub(super) fn of_block(bytes: Vec<u8>) -> Result<Self, String> {
         let message = if bytes.starts_with(&[0xFF; 4]) { 8 } else { 4 };
         if bytes.len() < message {
@@ -41,7 +41,7 @@ impl Frame {
             .map_err(|cause| format!("the file is damaged: {cause}"))
     }
 
-    /// The rows, of a record batch.
+    /// Returns the number of rows of a record batch, `None` for other messages.
     pub(super) fn rows(&self) -> Result<Option<u64>, String> {
         match self.message()?.header_as_record_batch() {
             Some(batch) => u64::try_from(batch.length())
@@ -52,7 +52,8 @@ impl Frame {
     }
 }
 
-/// What the compressed buffers of a body take once decompressed; `prefix` reads 8 bytes of the body.
+/// Returns the decompressed bytes of a body's compressed buffers. `prefix` reads 8 bytes of the
+/// body.
 pub(super) fn plain_bytes(
     frame: &Frame,
     prefix: &dyn Fn(u64) -> Option<[u8; 8]>,
@@ -82,7 +83,7 @@ pub(super) fn plain_bytes(
         let at = u64::try_from(buffer.offset()).map_err(|_| damaged())?;
         let packed = u64::try_from(buffer.length()).map_err(|_| damaged())?;
         let plain = i64::from_le_bytes(prefix(at).ok_or_else(damaged)?);
-        // -1 marks a buffer that is stored as it is.
+        // -1 marks an uncompressed buffer.
         if plain != -1 {
             let plain = u64::try_from(plain).map_err(|_| damaged())?;
             if plain > packed.saturating_mul(most) {

@@ -1,11 +1,13 @@
-//! What every unit keeps, whatever its format: no panic gets out, and batches are of the promised size and schema.
+//! Guarantees of every unit of any format: no panic escapes, and record batches have the promised
+//! size and schema.
 //!
-//! A batch that is read may hold far more than its buffers: a dictionary has a long value once. It is cut by
-//! what its rows take as rows, as everything behind it is planned.
+//! The rows of a record batch may be far larger than its buffers: a dictionary has a long value
+//! once for many rows. Later stages are planned by the size of rows, so batches are cut by the size
+//! of rows.
 //!
-//! The readers underneath index and unwrap on trust in places, so that a damaged file can panic them.
-//! That is a fault of the data, and told as one. The reader is dropped unused afterwards, so nothing
-//! half-changed is seen again.
+//! The readers underneath index and unwrap without checks in places, so that a damaged file can
+//! make them panic. Such a panic is reported as an error of the data. The reader is dropped unused
+//! afterwards, so its half-changed state is never seen again.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -23,17 +25,17 @@ use super::lengths::longest_row;
 use super::unify::{Order, conform};
 
 thread_local! {
-    /// Whether a panic of this thread is caught here.
+    /// Whether this module catches panics of this thread.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread would become an error of an input: for a panic hook of the process, which
-/// then has nothing to print. This crate sets no hook.
+/// Returns true if a panic of this thread becomes an error of an input. A panic hook of the process
+/// can then stay silent. This crate sets no hook.
 pub fn panics_are_caught() -> bool {
     GUARDED.get()
 }
 
-/// Runs `work` on the input called `name`; a panic becomes an error.
+/// Runs `work` on the input `name`, and turns a panic into an error.
 pub(super) fn no_panic<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let outer = GUARDED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -48,7 +50,7 @@ pub(super) fn no_panic<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Resul
     })
 }
 
-/// What a unit promises of its rows, whoever reads them.
+/// The promise of a unit about its rows.
 pub(super) struct Promise {
     pub(super) name: Arc<str>,
     pub(super) schema: SchemaRef,
@@ -57,21 +59,22 @@ pub(super) struct Promise {
     pub(super) watch: Watch,
 }
 
-/// Rows as they were read, on their way to one thread that takes them.
+/// A queue of record batches from a reader to one consuming thread.
 pub(super) struct Guarded {
-    /// Batches as they were read.
+    /// Batches as read.
     waiting: VecDeque<RecordBatch>,
-    /// What is left of one, and the rows to take of it at a time.
+    /// The rest of a batch, and the number of rows to take at a time.
     rest: Option<(RecordBatch, usize)>,
-    /// The place in its file of the first row that waits.
+    /// Position in the file of the first waiting row.
     row: u64,
 }
 
-/// What there is next.
+/// The next item of the queue.
 pub(super) enum Kept {
-    /// Rows that keep the promise, and the place in its file of the first.
+    /// Rows as promised, and the position in the file of the first row.
     Rows(RecordBatch, u64),
-    /// One of them is longer than all before it, and there is less memory for others.
+    /// The next row is longer than any planned row. The job has decided to go on, with less memory
+    /// for other inputs.
     Longer,
     Nothing,
 }
@@ -81,22 +84,21 @@ impl Guarded {
         Self { waiting: VecDeque::new(), rest: None, row: 0 }
     }
 
-    /// The place in its file of the first row that waits, if one does.
+    /// Returns the position in the file of the first waiting row.
     pub(super) fn first(&self) -> Option<u64> {
         let waits = self.rest.is_some() || !self.waiting.is_empty();
         waits.then_some(self.row)
     }
 
-    /// Has `batches` wait, the first row of which is at `row`; none may wait already.
+    /// Queues `batches`, whose first row is at `row`. The queue must be empty.
     pub(super) fn put(&mut self, row: u64, batches: Vec<RecordBatch>) {
         self.row = row;
         self.waiting = batches.into();
     }
 
-    /// The next rows of those that wait.
+    /// Returns the next rows of the queue.
     ///
-    /// # Errors
-    /// For rows that are not of the schema, or longer than the job can have.
+    /// # Errors For rows of another schema, or rows too long for the job.
     pub(super) fn next(&mut self, promise: &Promise) -> Result<Kept> {
         loop {
             if let Some((mut batch, most)) = self.rest.take() {
@@ -112,7 +114,7 @@ impl Guarded {
             }
             let Some(batch) = self.waiting.pop_front() else { return Ok(Kept::Nothing) };
             if batch.num_rows() == 0 {
-                // None at all, or what a reader has to say before a long row.
+                // An empty batch, or a reader's announcement of a long row.
                 continue;
             }
             let is_longer = self.admit(&batch, promise)?;
@@ -124,7 +126,8 @@ impl Guarded {
         }
     }
 
-    /// Makes room for the longest row of `batch`, which is next; true if that took less memory for others.
+    /// Finds memory for the longest row of `batch`, which is next. Returns true if other inputs got
+    /// less memory for it.
     fn admit(&self, batch: &RecordBatch, promise: &Promise) -> Result<bool> {
         let planned = promise.watch.longest.planned();
         let Some((row, bytes)) = longest_row(batch, planned) else { return Ok(false) };
@@ -135,20 +138,20 @@ impl Guarded {
     }
 }
 
-/// Bytes that the rows of a batch take at the most, each by itself.
+/// Maximum bytes of a batch's rows, with shared values counted for each row.
 const BATCH_BYTES: usize = 2 << 20;
 
-/// What a row holds for an item of a list beside its value, at the most.
+/// Maximum bytes of a list's item in a row, beside its value.
 const ITEM_BYTES: usize = 5;
 
-/// The rows of `batch` that take [`BATCH_BYTES`], on average.
+/// Returns the average number of rows of `batch` in [`BATCH_BYTES`].
 fn rows_at_a_time(batch: &RecordBatch) -> usize {
     let bytes: usize = batch.columns().iter().map(|column| row_bytes(column)).sum();
     let mean = bytes / batch.num_rows().max(1);
     (BATCH_BYTES / mean.max(1)).max(1)
 }
 
-/// What the rows of `array` take if none shares its value with another.
+/// Returns the bytes of the rows of `array`, with shared values counted for each row.
 fn row_bytes(array: &dyn Array) -> usize {
     let repeated = |values: &dyn Array| {
         let mean = row_bytes(values) / values.len().max(1);

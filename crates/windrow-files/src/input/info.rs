@@ -1,4 +1,4 @@
-//! What is said of an input before it is read.
+//! Facts about an input before reading.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use super::Source;
 /// A column of a declared order.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct DeclaredColumn {
-    /// The column; a dotted path where it is nested.
+    /// Path of the column; dotted for a nested column.
     pub name: String,
-    /// Largest first.
+    /// Whether the order is descending.
     pub descending: bool,
-    /// Nulls before all values.
+    /// Whether nulls precede all values.
     pub nulls_first: bool,
 }
 
-/// What is known of an input before it is read.
+/// Facts about an input before reading.
 #[derive(Debug, Clone)]
 pub struct FileInfo {
-    /// What messages call it: its path, or `stdin`.
+    /// Name in messages: the path, or `stdin`.
     pub name: Arc<str>,
-    /// Its format, told by its content where the extension is of either Arrow format.
+    /// Format; for the extensions of Arrow IPC determined by the content.
     pub format: Format,
-    /// Its length; unknown for a stream.
+    /// Length; unknown for a stream.
     pub bytes: Option<u64>,
-    /// Its rows; unknown for text and streams.
+    /// Number of rows; unknown for text and streams.
     pub rows: Option<u64>,
     pub(super) source: Source,
 }
 
 impl FileInfo {
-    /// Its path, if it is a file.
+    /// Returns the path of a file.
     pub fn path(&self) -> Option<&Path> {
         self.source.path()
     }

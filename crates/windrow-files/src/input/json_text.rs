@@ -1,6 +1,6 @@
-//! What is wrong with a line that is no JSON, in words: parsers tell the place where they gave up.
+//! Explanations for lines of malformed JSON, since parsers only report a position.
 
-/// What was found on `line`, where it is a thing that people have.
+/// Explains the fault of `line`, if it is a common one.
 pub(super) fn fault(line: &[u8]) -> Option<String> {
     let text = line.trim_ascii();
     if text.first() == Some(&0x1E) {
@@ -28,7 +28,7 @@ pub(super) fn fault(line: &[u8]) -> Option<String> {
     bare_word(text).map(|word| format!("{word} is no JSON value; write null, or a string"))
 }
 
-/// Where the first value of a line ends, if there is more behind it.
+/// Returns the end of a line's first value, if more text follows.
 fn end_of_value(text: &[u8]) -> Option<usize> {
     let mut values =
         serde_json::Deserializer::from_slice(text).into_iter::<serde::de::IgnoredAny>();
@@ -36,7 +36,7 @@ fn end_of_value(text: &[u8]) -> Option<usize> {
     Some(values.byte_offset()).filter(|end| *end < text.len())
 }
 
-/// The first word outside of strings that JSON does not have.
+/// Returns the first word outside of strings that is no JSON.
 fn bare_word(text: &[u8]) -> Option<String> {
     let (mut quoted, mut escaped, mut at) = (false, false, 0);
     while at < text.len() {

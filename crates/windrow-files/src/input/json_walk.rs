@@ -1,5 +1,5 @@
-//! A walk over a record of JSON: it follows brackets, strings and keys down the schema, byte by byte, and in
-//! pieces of any size. What it finds of syntax is the decoder's to tell.
+//! A walk over a JSON record: follows brackets, strings and keys down the schema, byte by byte, in
+//! pieces of any size. Syntax errors are left to the decoder.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,65 +8,66 @@ use arrow_schema::ArrowError;
 use arrow_schema::DataType;
 use memchr::memchr2;
 
-/// Lists and objects within each other, the record among them: what `serde_json` reads in the sample.
+/// Maximum nesting of lists and objects, the record included: the limit of `serde_json` in the
+/// sample.
 pub(super) const MOST_DEPTH: usize = 127;
 
-/// Bytes of a string that a message shows.
+/// Maximum bytes of a string in a message.
 const SHOWN: usize = 80;
 
-/// What a value is to be.
+/// Expected kind of a value.
 pub(super) enum Node {
     Any,
-    /// A number, of the column and the type.
+    /// A number: its column and type.
     Number(String, DataType),
-    /// Bytes, written as a string, of the column and the type.
+    /// Bytes in a string: their column and type.
     Bytes(String, DataType),
     List(usize),
-    /// An object of these keys.
+    /// An object with these keys.
     Object(HashMap<String, usize>),
-    /// An object of any keys.
+    /// An object with any keys.
     Map(usize),
 }
 
-/// The node of values that may be anything.
+/// Node of values without an expectation.
 pub(super) const ANY: usize = 0;
 
-/// The node of records.
+/// Node of records.
 pub(super) const RECORD: usize = 1;
 
-/// Where a walk over a record is.
+/// State of a walk over a record.
 #[derive(Default)]
 pub(super) struct Walk {
-    /// The lists and objects that are open.
+    /// Open lists and objects.
     frames: Vec<Frame>,
     text: Text,
-    /// Whether a backslash was passed last.
+    /// Whether the last byte was an escaping backslash.
     escaped: bool,
-    /// What is kept of a key, or of a string that is to be a number.
+    /// Bytes of the current string, if it is a key, or stands where a number is expected.
     kept: Vec<u8>,
 }
 
-/// A list or an object.
+/// An open list or object.
 struct Frame {
     node: usize,
     is_object: bool,
-    /// Behind the colon of a key: the node of its value.
+    /// Node of the next value in an object, set at the end of its key.
     due: Option<usize>,
 }
 
-/// Which string the walk is in.
+/// Kind of the string at the current position.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Text {
     #[default]
     None,
     Key,
-    /// One that is to be the number of a node.
+    /// A string in place of the number of a node.
     Number(usize),
     Any,
 }
 
 impl Walk {
-    /// Goes on over `text`.
+    /// Continues the walk over `text`.
     pub(super) fn pass(&mut self, mut text: &[u8], nodes: &[Node]) -> Result<(), ArrowError> {
         while let Some((&byte, rest)) = text.split_first() {
             text = rest;
@@ -106,7 +107,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Goes on from `byte` of a string, before `rest`; returns what of that is left.
+    /// Continues in a string at `byte`, followed by `rest`. Returns the unread part of `rest`.
     fn string<'a>(
         &mut self,
         byte: u8,
@@ -129,7 +130,7 @@ impl Walk {
         Ok(&rest[plain..])
     }
 
-    /// The end of a string.
+    /// Handles the end of a string.
     fn end(&mut self, nodes: &[Node]) -> Result<(), ArrowError> {
         match std::mem::take(&mut self.text) {
             Text::Key => {
@@ -156,7 +157,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The node of the value that begins here.
+    /// Returns the node of the value at the current position.
     fn begin(&mut self, nodes: &[Node]) -> usize {
         match self.frames.last_mut() {
             None => RECORD,
@@ -168,13 +169,13 @@ impl Walk {
         }
     }
 
-    /// The record is at its end.
+    /// Resets the walk at the end of a record.
     pub(super) fn stop(&mut self) {
         *self = Self { kept: std::mem::take(&mut self.kept), ..Self::default() };
     }
 }
 
-/// What is between the quotes of a string, without its escapes.
+/// Decodes the text between a string's quotes.
 fn unescaped(text: &[u8]) -> Cow<'_, str> {
     if !text.contains(&b'\\') {
         return String::from_utf8_lossy(text);

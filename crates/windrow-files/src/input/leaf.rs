@@ -1,11 +1,11 @@
-//! What decoding a column of a Parquet row group takes.
+//! Memory to decode a column of a Parquet row group.
 
 use parquet::basic::PageType;
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats};
 
 use super::profile::{scale, size};
 
-/// What decoding a leaf takes, in bytes.
+/// Memory to decode a leaf column, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Leaf {
     /// The dictionary, before compression.
@@ -25,8 +25,9 @@ impl Leaf {
         }
     }
 
-    /// No more than the footer's count of pages makes likely: each is at most twice as long as the mean, and the
-    /// dictionary compresses twice as well as all.
+    /// Limits the estimate by the footer's count of pages, under two assumptions: a page has at
+    /// most twice the mean length, and the dictionary compresses at most twice as well as the whole
+    /// chunk.
     pub(super) fn counted(mut self, chunk: &ColumnChunkMetaData) -> Self {
         let (plain, packed) = (size(chunk.uncompressed_size()), size(chunk.compressed_size()));
         let is_data = |stats: &&PageEncodingStats| {

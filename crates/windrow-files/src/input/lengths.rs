@@ -1,7 +1,8 @@
-//! The longest row of a record batch, in bytes of its values that vary.
+//! Longest row of a record batch, in bytes of its values of variable width.
 //!
-//! Nearly all batches have none that matters, so the longest values of the columns are added up first, which is a
-//! look at their offsets; only where that is too much are rows looked at one by one.
+//! Nearly no record batch has a row of a critical length. An upper bound comes first: the sum of
+//! the longest values of all columns, computed from their offsets. Only a bound above the limit
+//! requires a look at each row.
 
 use std::ops::{Range, Sub};
 
@@ -10,7 +11,7 @@ use arrow_array::types::ByteViewType;
 use arrow_array::{Array, GenericByteViewArray, RecordBatch};
 use arrow_schema::DataType;
 
-/// A row of `batch` that has more than `most` bytes, the longest of them, and how many.
+/// Returns the longest row of `batch` and its bytes, if these exceed `most`.
 pub(super) fn longest_row(batch: &RecordBatch, most: u64) -> Option<(usize, u64)> {
     let columns = batch.columns().iter().filter(|column| varies(column.data_type()));
     let together: u64 = columns.clone().map(|column| longest(column)).fold(0, u64::saturating_add);
@@ -23,7 +24,8 @@ pub(super) fn longest_row(batch: &RecordBatch, most: u64) -> Option<(usize, u64)
     (bytes > most).then_some((row, bytes))
 }
 
-/// Bytes of the values of `least` bytes and more in each row of `batch`; none if no value is that long.
+/// Returns for each row of `batch` the bytes of its values of at least `least` bytes; `None` if no
+/// value is that long.
 pub(crate) fn long_values(batch: &RecordBatch, least: u64) -> Option<Vec<u64>> {
     let columns = batch.columns().iter();
     let mut columns =
@@ -52,7 +54,7 @@ fn varies(data_type: &DataType) -> bool {
     }
 }
 
-/// Not less than the bytes of the longest value.
+/// Returns an upper bound for the bytes of the longest value.
 fn longest(array: &dyn Array) -> u64 {
     match array.data_type() {
         DataType::Utf8 => widest(array.as_string::<i32>().value_offsets()),
@@ -74,7 +76,8 @@ fn longest(array: &dyn Array) -> u64 {
 }
 
 fn widest<O: Copy + Ord + Default + Sub<Output = O> + Into<i64>>(offsets: &[O]) -> u64 {
-    // In the width of the offsets, and a maximum that does not ask for the first: a loop over vectors.
+    // Arithmetic in the width of the offsets, and a maximum without a special first value, let the
+    // compiler vectorize this loop.
     let widths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
     widths.fold(O::default(), Ord::max).into().unsigned_abs()
 }
@@ -83,7 +86,7 @@ fn lengths<T: ByteViewType>(array: &GenericByteViewArray<T>) -> impl Iterator<It
     array.lengths().map(u64::from)
 }
 
-/// Adds the bytes of each value to those of its row.
+/// Adds the bytes of each value to its row.
 fn add(array: &dyn Array, rows: &mut [u64]) {
     match array.data_type() {
         DataType::Utf8 => spans(array.as_string::<i32>().value_offsets(), rows),
@@ -98,7 +101,7 @@ fn add(array: &dyn Array, rows: &mut [u64]) {
         }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            // All keys are null then, and cannot be normalized.
+            // All keys are null here, and cannot be normalized.
             if dictionary.values().is_empty() {
                 return;
             }
@@ -125,7 +128,7 @@ fn add(array: &dyn Array, rows: &mut [u64]) {
             let row_bytes = bytes / array.len().max(1) as u64;
             rows.iter_mut().for_each(|row| *row += row_bytes);
         }
-        // Of fixed width, or what no reader makes.
+        // A fixed width, or a type that no reader produces.
         other => {
             let width = other.primitive_width().unwrap_or(0) as u64;
             rows.iter_mut().for_each(|row| *row += width);
@@ -139,7 +142,7 @@ fn spans<O: Copy + Into<i64>>(offsets: &[O], rows: &mut [u64]) {
     }
 }
 
-/// Adds what the items of each list take.
+/// Adds the bytes of each list's items to its row.
 fn items<O: Copy + Into<i64>>(values: &dyn Array, offsets: &[O], rows: &mut [u64]) {
     let place = |offset: O| usize::try_from(offset.into()).unwrap_or(0);
     let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else { return };

@@ -1,9 +1,9 @@
-//! NDJSON without its lines that are `null` and its byte order marks.
+//! Removal of `null` lines and byte order marks from NDJSON.
 //!
-//! Editors and shells of Windows put a mark in front of a file, and files that were joined have it inside.
-//! Kafka's tombstones come out of a console consumer as a bare `null`: a record without a value. The
-//! decoder takes objects only, so both are read as blanks, of which there are as many: offsets and line
-//! numbers stay what they are.
+//! Editors and shells of Windows put a mark in front of a file, and concatenated files have marks
+//! inside. Kafka's tombstones, records without a value, leave a console consumer as a bare `null`.
+//! The decoder accepts objects only, so both are replaced by as many blanks: offsets and line
+//! numbers stay valid.
 
 use std::io::{self, Read};
 
@@ -14,15 +14,14 @@ use crate::rewrite::{Rewrite, Rewritten};
 /// The byte order mark, as UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// `inner`, with its `null` lines and byte order marks blank.
+/// Reads `inner` with blanks in place of `null` lines and byte order marks.
 pub(super) fn without_nulls<R: Read>(inner: R) -> Rewritten<R, NullLines> {
     Rewritten::new(inner, NullLines { held: Some(Vec::new()) })
 }
 
-/// Makes `null` lines and byte order marks blank.
+/// A rewriter of `null` lines and byte order marks into blanks.
 pub(super) struct NullLines {
-    /// The start of a line that may still turn out to be a mark or `null`; `None` in the rest of another
-    /// line.
+    /// Start of a line that may still be a mark or `null`; `None` in the rest of another line.
     held: Option<Vec<u8>>,
 }
 

@@ -1,13 +1,14 @@
-//! The pages of a Parquet column chunk, by their headers: what each holds, without reading it.
+//! Contents of a Parquet column chunk's pages, determined from their headers alone.
 //!
 //! ```text
 //! chunk  [header][dictionary page][header][page ..][header][page ....]
 //!         ^ read                   ^ read           ^ read
 //! ```
-//! The crate tells how many values the next page has, and not how many bytes, so the headers are read here. Of a
-//! page that is too long for its number of values to say much, [`look_into`] reads the values.
+//! The `parquet` crate reports the number of values of the next page, but not its bytes, so this
+//! module parses the headers. For a page too long to bound its rows by its number of values,
+//! [`look_into`] reads the values.
 //!
-//! What is damaged ends the walk: who decodes the pages tells what it is.
+//! Damage ends the walk without an error: the decoder of the pages reports it later.
 
 use std::io;
 use std::sync::Arc;
@@ -23,41 +24,41 @@ use crate::thrift::{Thrift, kind};
 
 use super::random::RandomFile;
 
-/// Bytes in which most headers end. Those with minima and maxima of long values are longer.
+/// Usual maximum of a header's bytes. Headers with minima and maxima of long values are longer.
 const HEADER: usize = 256;
-/// No header is longer.
+/// Maximum of a header's bytes.
 const LONGEST_HEADER: usize = 16 << 20;
 
-/// What a page is.
+/// Kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Dictionary,
-    /// Values as they are, packed in some way, or indexes into the dictionary.
+    /// Values, in any encoding, or indexes into the dictionary.
     Data {
         of_indexes: bool,
     },
     Other,
 }
 
-/// What the header of a page says.
+/// Content of a page's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) kind: Kind,
-    /// Nulls among them; items, of a list.
+    /// Number of values, nulls included; for a list, number of items.
     pub(super) values: u64,
-    /// Where the header has them.
+    /// Number of rows, if the header has it.
     pub(super) rows: Option<u64>,
     /// Bytes before compression.
     pub(super) plain: u64,
     /// Bytes in the file.
     packed: u64,
-    /// Where the header begins, and where the page behind it ends.
+    /// Start of the header, and end of the page after it.
     at: u64,
     end: u64,
 }
 
 impl Page {
-    /// Bytes in the file.
+    /// Returns the page's bytes in the file.
     pub(super) fn packed(&self) -> u64 {
         self.packed
     }
@@ -67,7 +68,7 @@ impl Page {
     }
 }
 
-/// A walk over the pages of a chunk.
+/// A walk over the pages of a column chunk.
 pub(super) struct Pages<'a> {
     file: &'a RandomFile,
     at: u64,
@@ -112,7 +113,7 @@ impl Iterator for Pages<'_> {
     }
 }
 
-/// The header that `bytes` begin with, and its length.
+/// Parses the header at the start of `bytes`. Returns its length, too.
 fn header(bytes: &[u8]) -> io::Result<(Page, usize)> {
     let mut thrift = Thrift(bytes);
     let (mut kind, mut plain, mut packed) = (None, None, None);
@@ -147,7 +148,7 @@ fn header(bytes: &[u8]) -> io::Result<(Page, usize)> {
     Ok((page, bytes.len() - thrift.0.len()))
 }
 
-/// What a header says of the values.
+/// A header's facts about the page's values.
 #[derive(Default)]
 struct About {
     values: u64,
@@ -156,7 +157,8 @@ struct About {
 }
 
 impl About {
-    /// From the struct that comes next, which has these in the fields 1, `rows` and `encoding`.
+    /// Reads the struct at the current position, with these facts in the fields 1, `rows` and
+    /// `encoding`.
     fn read(thrift: &mut Thrift<&[u8]>, rows: Option<i64>, encoding: i64) -> io::Result<Self> {
         let mut about = Self::default();
         let mut last = 0;
@@ -178,7 +180,7 @@ impl About {
     }
 }
 
-/// What the values of a page tell.
+/// Facts about a page, found by reading its values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inside {
     pub(super) rows: u64,
@@ -188,7 +190,7 @@ pub(super) struct Inside {
     pub(super) items: u64,
 }
 
-/// Reads `page` of `chunk`; none if its values are packed in a way that does not tell their lengths.
+/// Reads `page` of `chunk`. Returns `None` if the encoding hides the lengths of the values.
 pub(super) fn look_into(
     file: &Arc<RandomFile>,
     chunk: &ColumnChunkMetaData,
@@ -202,7 +204,7 @@ pub(super) fn look_into(
     };
     let mut pages = SerializedPageReader::new(file.clone(), chunk, 1, Some(vec![place])).ok()?;
     if page.at != chunk.byte_range().0 {
-        // What stands before is taken for the dictionary.
+        // The reader takes any bytes in front of the first page for a dictionary.
         pages.skip_next_page().ok()?;
     }
     let column = chunk.column_descr();
@@ -239,7 +241,7 @@ pub(super) fn look_into(
     Some(Inside { rows, longest: longest.unwrap_or(0), items })
 }
 
-/// The levels that `bytes` of a page of version 1 begin with, and the rest.
+/// Splits a page of version 1 into the levels at its start and the rest.
 fn levels(bytes: &Bytes, most: i16) -> Option<(Bytes, Bytes)> {
     if most == 0 {
         return Some((Bytes::new(), bytes.clone()));
@@ -249,7 +251,7 @@ fn levels(bytes: &Bytes, most: i16) -> Option<(Bytes, Bytes)> {
     Some((bytes.slice(4..end), bytes.slice(end..)))
 }
 
-/// The lengths of byte strings that are stored plain.
+/// Returns the lengths of byte strings in plain encoding.
 fn strings(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -260,7 +262,7 @@ fn strings(bytes: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The rows that begin among `values` levels of repetition, and the items of the longest.
+/// Returns the number of rows in `values` repetition levels, and the items of the longest row.
 fn lists(levels: &[u8], most: i16, values: u64) -> Option<(u64, u64)> {
     let width = 16 - most.leading_zeros() as usize;
     let (mut rows, mut items, mut longest, mut left) = (0, 0_u64, 0, values);
@@ -317,7 +319,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The rows in each data page of `chunk`, from the offset index, if the file has one.
+/// Returns the number of rows in each data page of `chunk`, if the file has an offset index.
 pub(super) fn rows_of_index(
     file: &RandomFile,
     chunk: &ColumnChunkMetaData,
@@ -331,7 +333,7 @@ pub(super) fn rows_of_index(
     Some(firsts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect())
 }
 
-/// Where pages begin, from the bytes of an offset index.
+/// Parses an offset index. Returns the first row of each page.
 fn first_rows(bytes: &[u8]) -> io::Result<Vec<u64>> {
     let mut thrift = Thrift(bytes);
     let (mut last, mut firsts) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! The files that a pattern matches.
+//! Search for files by a pattern.
 //!
 //! ```text
 //!  day/**/a?[0-9]*.csv
@@ -6,10 +6,10 @@
 //!  |   \- directories, any number of them within each other
 //!  \- a name as it stands
 //! ```
-//! Names are bytes here, as they are on disk: a character is one of UTF-8 where the bytes are that, or else
-//! one byte, which no name in a pattern can be meant by, but `?` and `*` match. Hidden names are matched by
-//! parts that begin with a dot alone, and `**` passes them by, and directories such as `_temporary`. Links are followed, but by `**` not to a
-//! directory that it is in.
+//! Patterns and names are bytes, as on disk. A character is a UTF-8 character where the bytes are
+//! valid, or else one byte. Hidden names need a part with a dot in front, and `**` skips them, as
+//! well as directories such as `_temporary`. Links are followed; `**` skips links to a directory
+//! around it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,15 +21,14 @@ use crate::error::{Error, Result};
 
 use super::tables::is_marked;
 
-/// Whether a name has a character of patterns.
+/// Returns true for a name with a special character of patterns.
 pub(super) fn is_pattern(name: &OsStr) -> bool {
     name.as_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
-/// The files that `pattern` matches, sorted by name.
+/// Returns the files with a name like `pattern`, sorted by name.
 ///
-/// # Errors
-/// `Usage` for what is no pattern, `Data` for a directory that cannot be listed.
+/// # Errors `Usage` for a malformed pattern, `Data` for a directory that cannot be listed.
 pub(super) fn files(pattern: &OsStr) -> Result<Vec<PathBuf>> {
     let parts = parts(pattern.as_bytes()).map_err(|why| {
         Error::usage(format!("{}: not a pattern: {why}", Path::new(pattern).display()))
@@ -38,19 +37,18 @@ pub(super) fn files(pattern: &OsStr) -> Result<Vec<PathBuf>> {
     let mut walk = Walk::default();
     walk.go(Path::new(root), &parts)?;
     walk.found.sort();
-    // Two ways of `**` may lead to one file.
+    // Several `**` can find a file in two ways.
     walk.found.dedup();
     Ok(walk.found)
 }
 
-/// A pattern of names that are looked at one by one, whatever they are in.
+/// A pattern for names from any listing.
 pub(super) struct Pattern {
     parts: Vec<Part>,
 }
 
 impl Pattern {
-    /// # Errors
-    /// `Usage` for what is no pattern.
+    /// # Errors `Usage` for a malformed pattern.
     pub(super) fn of(pattern: &OsStr) -> Result<Self> {
         let parts = parts(pattern.as_bytes()).map_err(|why| {
             Error::usage(format!("{}: not a pattern: {why}", Path::new(pattern).display()))
@@ -58,7 +56,7 @@ impl Pattern {
         Ok(Self { parts })
     }
 
-    /// What all that match begin with, up to a slash. The first part is the scheme of an address.
+    /// Returns the common directory of all matches. The first part is the scheme of an address.
     pub(super) fn directory(&self) -> PathBuf {
         let names = self.parts.iter().map_while(|part| match part {
             Part::Name(name) => Some(name.as_bytes()),
@@ -96,7 +94,7 @@ fn are_like(names: &[&OsStr], parts: &[Part]) -> bool {
     }
 }
 
-/// What stands between the slashes of a pattern.
+/// The text between two slashes of a pattern.
 enum Part {
     Name(OsString),
     /// `**`
@@ -104,13 +102,13 @@ enum Part {
     Like(Vec<Token>),
 }
 
-/// What a piece of a name must be like.
+/// A pattern for a piece of a name.
 #[derive(Debug, PartialEq)]
 enum Token {
     One(u32),
     AnyOne,
     Any,
-    /// One that is in a range, or in none of them.
+    /// A character in one of the ranges, or outside of all.
     Among {
         ranges: Vec<(u32, u32)>,
         within: bool,
@@ -150,7 +148,7 @@ fn tokens(text: &[u8]) -> Result<Vec<Token>, &'static str> {
         } else if is(at, b'[') {
             let within = !is(at + 1, b'!');
             let start = at + 1 + usize::from(!within);
-            // A bracket that comes first is one of those meant.
+            // A closing bracket in first place is a member of the set.
             let end = (start + 1..text.len()).find(|&place| is(place, b']'));
             let end = end.ok_or("a bracket is not closed, or nothing is in it")?;
             at = end;
@@ -181,7 +179,7 @@ fn ranges(mut text: &[u32]) -> Vec<(u32, u32)> {
     ranges
 }
 
-/// The characters of a name; a byte that is in none is a number above all of them.
+/// The characters of a name. An invalid byte becomes a number above all characters.
 struct Characters<'a>(&'a [u8]);
 
 impl Iterator for Characters<'_> {
@@ -190,7 +188,7 @@ impl Iterator for Characters<'_> {
     fn next(&mut self) -> Option<u32> {
         const BEYOND: u32 = char::MAX as u32 + 1;
         let first = *self.0.first()?;
-        // A character has four bytes at the most.
+        // A character has at most four bytes.
         let head = &self.0[..self.0.len().min(4)];
         let valid = match std::str::from_utf8(head) {
             Ok(text) => text,
@@ -217,8 +215,9 @@ impl Token {
     }
 }
 
-/// Whether `name` is like `tokens`. After a mismatch the last star takes a character more: stars before it
-/// need not be tried again, since the first place where the rest of one fits is as good as any.
+/// Returns true if `name` matches `tokens`. After a mismatch the last star takes one more
+/// character. Earlier stars need no second try: the first position at which the tokens between two
+/// stars match is as good as any later one.
 fn is_like(name: &OsStr, tokens: &[Token]) -> bool {
     if is_hidden(name) && tokens.first() != Some(&Token::One(u32::from(b'.'))) {
         return false;
@@ -255,18 +254,19 @@ fn is_hidden(name: &OsStr) -> bool {
 #[derive(Default)]
 struct Walk {
     found: Vec<PathBuf>,
-    /// The directories that `**` is in.
+    /// Directories for `**` on the current path, by device and inode.
     within: Vec<Option<(u64, u64)>>,
 }
 
 impl Walk {
-    /// Looks in `directory`, which is there, for what `parts` match.
+    /// Searches the existing `directory` for matches of `parts`.
     fn go(&mut self, directory: &Path, parts: &[Part]) -> Result<()> {
         match parts.split_first() {
             None => Ok(()),
             Some((Part::Name(name), rest)) => {
                 let path = directory.join(name);
-                // That it is there is enough: who may not list a directory may be let through it.
+                // Existence is enough: a directory may forbid listing and still allow access to its
+                // entries.
                 if fs::symlink_metadata(&path).is_ok() { self.meet(path, rest) } else { Ok(()) }
             }
             Some((Part::Like(tokens), rest)) => {
@@ -296,11 +296,11 @@ impl Walk {
         }
     }
 
-    /// Takes `path`, whose name fits, if it is a file and nothing is left, or looks in it for the rest.
+    /// Takes the file `path` if no parts are left, or searches the directory `path` for `rest`.
     fn meet(&mut self, path: PathBuf, rest: &[Part]) -> Result<()> {
         match (path.is_dir(), rest) {
             (true, rest) => self.go(&path, rest),
-            // A link to nowhere is found out when it is opened.
+            // A dangling link fails when it is opened.
             (false, []) => {
                 self.found.push(path);
                 Ok(())
@@ -310,12 +310,12 @@ impl Walk {
     }
 }
 
-/// The directory that a relative path begins in has no name.
+/// Returns a name for the directory of a relative path, whose own is empty.
 fn here(directory: &Path) -> &Path {
     if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
-/// What is in `directory`, by paths that begin as the pattern does.
+/// Lists the entries of `directory`, with paths as the pattern starts.
 fn children(directory: &Path) -> Result<Vec<PathBuf>> {
     let cannot_list = |cause| Error::input(here(directory), format!("cannot be listed: {cause}"));
     let entries = fs::read_dir(here(directory)).map_err(cannot_list)?;
@@ -326,7 +326,7 @@ fn children(directory: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
-    /// Numbers that look random and are the same in every run.
+    /// A deterministic pseudorandom generator.
     struct Random(u64);
 
     impl Random {
@@ -351,7 +351,7 @@ mod tests {
         while patterns < 20_000 {
             let text = random.text(&pieces, 6);
             let (own, other) = (tokens(text.as_bytes()), glob::Pattern::new(&text));
-            // Of two stars in a row glob takes a pattern of its own where nothing else is in a part.
+            // For two stars in a row, `glob` has a special pattern if nothing else is in a part.
             if text.contains("**") {
                 continue;
             }
@@ -378,7 +378,7 @@ mod tests {
             let path: PathBuf =
                 (0..1 + random.below(4)).map(|_| names[random.below(names.len())]).collect();
             let path = dir.path().join(path);
-            // Where a file is in the way there is none.
+            // A file may already be in the place of a directory.
             if fs::create_dir_all(path.parent().expect("one")).is_ok() && !path.exists() {
                 fs::write(path, "").expect("written");
             }

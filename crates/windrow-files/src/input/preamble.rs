@@ -1,11 +1,11 @@
-//! CSV without the lines in front of it.
+//! Removal of lines in front of CSV.
 //!
-//! Their bytes are read as carriage returns, which parsers of CSV pass over where a record begins: offsets and line
-//! numbers stay what they are.
+//! The bytes of these lines are replaced by carriage returns, which CSV parsers skip at the start
+//! of a record: offsets and line numbers stay valid.
 
 use std::io::{self, Read};
 
-/// A stream whose first lines are blank.
+/// A stream with its first lines blanked.
 pub(super) struct Preamble<R> {
     inner: R,
     lines: usize,

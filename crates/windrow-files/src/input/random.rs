@@ -1,7 +1,7 @@
-//! Bytes that are read by position: those of a file, or of an object in a store.
+//! Reads by position, in a file or in an object of a store.
 //!
-//! Of a file they are read where they are asked for. Of an object ranges are asked for, which [`hold`](RandomFile::hold)
-//! tells beforehand: a header is not worth a request.
+//! A file serves each read directly. An object is fetched in ranges, announced beforehand by
+//! [`hold`](RandomFile::hold), since a header is not worth a request.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -14,11 +14,12 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::store::{Object, Window};
 
-/// Bytes read at a time to decode a page header. The crate opens such a reader for every page, decodes
-/// some tens of bytes and drops it, then asks for the page by its length: more would be read twice.
+/// Bytes to read at a time to decode a page header. The `parquet` crate opens such a reader for
+/// every page, decodes some tens of bytes, drops the reader, and then requests the page by its
+/// length: a larger buffer would read bytes twice.
 const HEADER_BUFFER: usize = 4 << 10;
 
-/// Bytes read by position, from any thread.
+/// A file or object to read by position, from any thread.
 #[derive(Clone)]
 pub(super) struct RandomFile {
     at: At,
@@ -49,34 +50,34 @@ impl RandomFile {
         Ok(Self { at: At::File(Arc::new(file)), len })
     }
 
-    /// An object of which nothing is there yet.
+    /// An object without loaded bytes yet.
     pub(super) fn of_object(object: &Arc<Object>) -> Self {
         Self { at: At::Object(Arc::new(Window::of(object))), len: object.len() }
     }
 
-    /// An object that is read from its start to its end.
+    /// An object to read from start to end.
     pub(super) fn of_stream(object: &Arc<Object>) -> Self {
         Self { at: At::Object(Arc::new(Window::stream(object))), len: object.len() }
     }
 
-    /// The length when it was opened.
+    /// Returns the length at the time of opening.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether reads that nobody told of are requests.
+    /// Returns true if each read without an announcement is a request.
     pub(super) fn is_far(&self) -> bool {
         matches!(self.at, At::Object(_))
     }
 
-    /// Says that these ranges are read next, side by side, and how long they are together.
+    /// Announces reads in these ranges, side by side, of `total` bytes together.
     pub(super) fn hold(&self, ranges: &[Range<u64>], total: u64) {
         if let At::Object(window) = &self.at {
             window.hold(ranges, total);
         }
     }
 
-    /// `length` bytes at `start`. The length is checked before memory is taken for it.
+    /// Reads `length` bytes at `start`. The length is checked before memory is allocated.
     pub(super) fn read_exact(&self, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
         self.check(start, length)?;
         if let At::Object(window) = &self.at {
@@ -101,13 +102,13 @@ impl RandomFile {
         Ok(())
     }
 
-    /// A reader of the bytes from `offset` on.
+    /// Returns a reader of the bytes from `offset` on.
     pub(super) fn reader_at(&self, offset: u64) -> PositionedReader {
         PositionedReader { at: self.at.clone(), offset }
     }
 }
 
-/// A reader with an offset of its own in what is shared.
+/// A reader with its own offset in a shared file or object.
 pub(super) struct PositionedReader {
     at: At,
     offset: u64,
@@ -136,7 +137,7 @@ impl ChunkReader for RandomFile {
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
         let bytes = match &self.at {
-            // A slice of what is held.
+            // A slice of the loaded bytes.
             At::Object(window) => {
                 self.check(start, length).and_then(|()| window.bytes(start, length))
             }

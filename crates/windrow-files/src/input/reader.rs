@@ -1,11 +1,12 @@
-//! Record batches that a caller hands over, as an input beside files.
+//! Record batches of a caller, as an input beside files.
 //!
 //! ```text
 //! RecordBatchReader --Source::reader--> first batch, looked at to plan --> first, second, ...
 //! ```
 //!
-//! They pass once: one unit, decoded by the caller's own code on the thread whose turn it is. What the caller
-//! keeps of them is the caller's memory. All are taken to be no larger than the first.
+//! The batches can be read once. They are one unit, decoded by the caller's own code on the thread
+//! whose turn it is. Memory held by the caller's code is the caller's. The plan assumes that no
+//! batch is larger than the first.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,19 +22,20 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::watch::Watch;
 
-/// A reader that is read once, by whoever comes first. Clones are of one reader.
+/// A reader to be read once, by the first user. Clones share the reader.
 #[derive(Clone)]
 pub struct Reader(Arc<Handed>);
 
 struct Handed {
     name: Arc<str>,
     schema: SchemaRef,
-    /// None once it is taken.
+    /// `None` after the reader was taken.
     batches: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
 }
 
 impl Source {
-    /// Record batches of a caller's, called `name` in messages. They can be read once.
+    /// Makes an input of a caller's record batches, with `name` for messages. They can be read
+    /// once.
     pub fn reader(name: &str, batches: impl RecordBatchReader + Send + 'static) -> Self {
         Self::Reader(Reader(Arc::new(Handed {
             name: name.into(),
@@ -63,7 +65,7 @@ impl fmt::Display for Reader {
     }
 }
 
-/// A reader whose first record batch was looked at.
+/// A reader after its first record batch was examined.
 struct Opening {
     name: Arc<str>,
     rest: Mutex<Option<Rest>>,
@@ -71,7 +73,7 @@ struct Opening {
 
 type Rest = (Option<RecordBatch>, Box<dyn RecordBatchReader + Send>);
 
-/// Takes the reader, and looks at its first record batch.
+/// Takes the reader, and examines its first record batch.
 pub(super) fn open(Reader(handed): &Reader) -> Result<Opened> {
     let name = Arc::clone(&handed.name);
     let taken = handed.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -90,11 +92,11 @@ pub(super) fn open(Reader(handed): &Reader) -> Result<Opened> {
         bytes: None,
         rows: None,
         spans,
-        // The first is resident already; the next comes while it is pushed.
+        // The first batch is in memory already; the next arrives while the first is pushed.
         reader_bytes: bytes,
         row_bytes: bytes / rows,
         longest_row: bytes / rows,
-        // The caller has it; what is cut from it is not copied.
+        // The caller owns the batches; slices of them copy nothing.
         copies: 0,
         content: Box::new(Opening { name, rest: Mutex::new(Some((first, batches))) }),
     })
@@ -118,7 +120,8 @@ impl Content for Opening {
     }
 }
 
-/// What the caller's code reports; an error of this crate on its way back is itself.
+/// Converts an error of the caller's code. An error of this crate, wrapped by the caller, is
+/// unwrapped.
 fn failed(name: &Arc<str>, error: ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {

@@ -1,4 +1,4 @@
-//! Row groups of a Parquet file as they are, for who passes them on to another file.
+//! Unmodified row groups of a Parquet file, to pass on to another file.
 
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
@@ -8,29 +8,29 @@ use parquet::file::reader::ChunkReader;
 use super::parquet::Footer;
 use super::random::RandomFile;
 
-/// An open file, its footer with all statistics, and the index of its pages.
+/// An open file, its footer with all statistics, and its page index.
 pub(crate) struct RowGroups {
     pub(super) file: RandomFile,
     pub(super) footer: Footer,
 }
 
 impl RowGroups {
-    /// The footer.
+    /// Returns the footer.
     pub(crate) fn footer(&self) -> &Footer {
         &self.footer
     }
 
-    /// What is to be known of a row group.
+    /// Returns the metadata of a row group.
     pub(crate) fn group(&self, index: usize) -> &RowGroupMetaData {
         self.metadata().row_group(index)
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(crate) fn bytes(&self) -> &(impl ChunkReader + use<>) {
         &self.file
     }
 
-    /// The column chunks of a row group, as one that writes it would tell of them.
+    /// Returns the column chunks of a row group, in the form in which a writer describes chunks.
     pub(crate) fn chunks(&self, index: usize) -> impl Iterator<Item = ColumnCloseResult> {
         let (metadata, group) = (self.metadata(), self.group(index));
         group.columns().iter().enumerate().map(move |(place, chunk)| {

@@ -1,11 +1,11 @@
-//! Rows of Parquet as they are read: in segments of about equal length, without those that are known not to count.
+//! Reader of Parquet rows in segments of similar row sizes, without rows ruled out beforehand.
 //!
 //! ```text
 //!  row group   [ 8192 rows a batch              ][ 64 rows a batch     ]      segments, by what rows take
 //!  can count      [.....]           [...............................]         pages that a condition leaves
 //!  steps       Leave Read   Leave   Read          Read               Leave
 //! ```
-//! Invariant: rows that are left out are said, so that the others keep their numbers.
+//! Invariant: omitted rows are reported, so that all other rows keep their row numbers.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,13 +27,14 @@ fn damaged(name: &str, cause: &dyn std::fmt::Display) -> Error {
     Error::data(format!("{name}: the file is damaged: {cause}"))
 }
 
-/// What is done with rows of a row group.
+/// The treatment of a range of rows.
 pub(super) enum Next {
     Read(Segment),
     Leave(u64),
 }
 
-/// The segments of a row group as far as they are in `kept`, and how many of `all` its rows lie between.
+/// Intersects the segments of a row group with the ranges `kept`. Gaps, up to the bounds of `all`,
+/// become [`Next::Leave`].
 pub(super) fn steps(segments: &[Segment], kept: &[Range<u64>], all: &Range<u64>) -> Vec<Next> {
     let (mut steps, mut at) = (Vec::new(), all.start);
     for rows in kept {
@@ -55,19 +56,19 @@ pub(super) fn steps(segments: &[Segment], kept: &[Range<u64>], all: &Range<u64>)
     steps
 }
 
-/// The segments of some row groups, one after the other.
+/// Iterator over the segments of some row groups.
 pub(super) struct Segments {
     name: Arc<str>,
     file: RandomFile,
     footer: Footer,
     parts: VecDeque<(usize, Next)>,
     open: Option<(ParquetRecordBatchReader, Option<Seconds>)>,
-    /// Whether that there are longer rows than before is yet to be said.
+    /// Whether to announce longer rows than before, by an empty batch.
     is_longer: bool,
 }
 
 impl Segments {
-    /// What is done with rows of row groups, by their numbers.
+    /// Makes a reader of `parts`: pairs of a row group's number and the treatment of its rows.
     pub(super) fn new(
         name: Arc<str>,
         file: RandomFile,
@@ -92,7 +93,7 @@ impl Segments {
                         Err(fault) => Err(Error::data(format!("{}: {fault}", self.name))),
                     };
                 }
-                // Its pages are gone before others are read.
+                // Free its pages before the next reader loads others.
                 self.open = None;
             }
             let Some((group, next)) = self.parts.pop_front() else { return Ok(None) };
@@ -132,16 +133,16 @@ impl Iterator for Segments {
     }
 }
 
-/// Rows of a row group, and how many of them are read at a time.
+/// Rows of a row group, and the number of rows to read at a time.
 pub(super) struct Part {
     group: usize,
-    /// All of them if none.
+    /// Selected rows; `None` for all.
     rows: Option<RowSelection>,
     batch_rows: usize,
 }
 
 impl Part {
-    /// `builder` with a reader of these rows.
+    /// Restricts `builder` to these rows.
     pub(super) fn chosen(
         &self,
         builder: ParquetRecordBatchReaderBuilder<RandomFile>,

@@ -1,9 +1,10 @@
 //! The Arrow IPC streaming format.
 //!
-//! Lengths on the wire are not trusted with memory: a [frame](super::frame) is read as its bytes arrive.
+//! Lengths in the data allocate no memory in advance: the buffer of a [frame](super::frame) grows
+//! as bytes arrive.
 //!
-//! The file format is such a stream behind a magic number, with a footer behind it. Where the footer's list of blocks
-//! is of no use, since each look at one would be a request, it is read as that stream.
+//! The file format is such a stream after a magic number, with a footer at its end. Where each
+//! access by the footer's list of blocks would be a request, a file is read as a stream.
 
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
@@ -25,21 +26,22 @@ use super::origin::{Faults, Origin, Stream};
 use super::random::RandomFile;
 use super::{Content, Opened, Span};
 
-/// What a record batch of a stream that cannot be looked through is taken to need at the least. All are
-/// taken to be no larger than the first.
+/// Assumed minimum of memory for a record batch of a stream without random access. The plan assumes
+/// that no batch is larger than the first.
 const PASSING_BATCH: u64 = 16 << 20;
 
-/// Heads hold a few dozen bytes per column; more than this is a damaged length.
+/// Maximum bytes of a head. Real heads have a few dozen bytes per column; a longer one has a
+/// damaged length.
 const LARGEST_HEAD: u64 = 256 << 20;
 
 struct StreamFile {
     origin: Origin,
     format: Format,
-    /// A stream that passes once is already open behind its schema.
+    /// Frames after the schema, for a stream that can be read only once.
     passing: std::sync::Mutex<Option<Frames>>,
 }
 
-/// Reads the schema, and looks through a file for its rows.
+/// Reads the schema, and surveys the frames of a file.
 pub(super) fn open(origin: Origin, format: Format) -> Result<Opened> {
     let mut frames = Frames::of(&origin, format)?;
     let schema = frames.schema().map_err(|what| origin.error(what))?;
@@ -49,7 +51,7 @@ pub(super) fn open(origin: Origin, format: Format) -> Result<Opened> {
             frames.look_ahead().map_err(|what| origin.error(what))?;
         let held = PASSING_BATCH.max(needed);
         match origin.passes_once() {
-            // What was read is resident before anything is planned.
+            // The bytes read so far are in memory before planning.
             true => (None, held.saturating_sub(read), row_bytes, Some(frames)),
             false => (None, held + origin.stream_bytes() as u64, row_bytes, None),
         }
@@ -72,12 +74,12 @@ pub(super) fn open(origin: Origin, format: Format) -> Result<Opened> {
     })
 }
 
-/// What the frames of a file tell.
+/// Results of the survey of a file's frames.
 struct Surveyed {
     rows: u64,
-    /// The heap that the dictionaries and the largest record batch need.
+    /// Bytes of heap for the dictionaries and the largest record batch.
     held: u64,
-    /// Bytes of all record batches once they are decompressed.
+    /// Decompressed bytes of all record batches.
     plain: u64,
 }
 
@@ -129,7 +131,7 @@ fn cut_short(len: u64) -> String {
     )
 }
 
-/// The stream ends at `at`, and its bytes do not: another one is often there.
+/// Returns the error for bytes after the stream's end at `at`, often another stream.
 fn more_behind(at: u64) -> String {
     format!(
         "there are more bytes behind the end of the Arrow stream, at {at}; if they are another stream, \
@@ -159,47 +161,47 @@ impl Content for StreamFile {
     }
 }
 
-/// No bytes, and nothing that they would be a slice of.
+/// Returns an empty buffer, which references no allocation.
 fn nothing() -> Buffer {
     Buffer::from_vec(Vec::<u8>::new())
 }
 
-/// What ends a stream.
+/// Bytes at the end of a stream.
 const END: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
-/// A frame whose body is read as far as needed.
+/// A frame, with or without its body.
 enum Loaded {
     Head(Frame),
     Whole(Buffer),
 }
 
-/// What looking at the head of a stream tells.
+/// Facts from the head of a stream.
 #[derive(Default)]
 struct Ahead {
-    /// Bytes that the first record batch needs in memory.
+    /// Bytes of memory for the first record batch.
     needed: u64,
-    /// Bytes of those that are there by now.
+    /// Bytes of `needed` read so far.
     read: u64,
-    /// Bytes of a row of it, on average.
+    /// Bytes of an average row of the first record batch.
     row_bytes: u64,
 }
 
-/// A stream, frame by frame.
+/// Reader of a stream, frame by frame.
 struct Frames {
     stream: BufReader<Stream>,
     decoder: StreamDecoder,
-    /// The next frame, where it was looked at: its body is still to be read, or was.
+    /// The next frame, if it was examined in advance.
     ahead: Option<Loaded>,
-    /// What the decoder has not taken yet of the frame read last.
+    /// The part of the last frame that the decoder has not consumed yet.
     pending: Buffer,
     ended: bool,
     read: u64,
-    /// Whether a footer may stand behind the end.
+    /// Whether a footer may follow the end of the stream.
     in_file: bool,
 }
 
 impl Frames {
-    /// Those of `origin`.
+    /// Opens the frames of `origin`.
     fn of(origin: &Origin, format: Format) -> Result<Self> {
         let mut frames = Self::new(origin.stream()?);
         if format == Format::ArrowFile {
@@ -216,7 +218,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// Skips the zeros that writers align the first frame by.
+    /// Skips the zeros with which writers align the first frame.
     fn skip_padding(&mut self) -> std::io::Result<()> {
         while self.stream.fill_buf()?.starts_with(&[0; 8]) {
             self.stream.consume(8);
@@ -237,7 +239,7 @@ impl Frames {
         }
     }
 
-    /// The schema, from the first frame.
+    /// Returns the schema, from the first frame.
     fn schema(&mut self) -> Result<SchemaRef, String> {
         let no_schema = || "not an Arrow stream: it does not start with a schema".to_string();
         self.pending = self.next_frame()?.ok_or_else(no_schema)?;
@@ -263,8 +265,8 @@ impl Frames {
             if self.ended {
                 return Ok(None);
             }
-            // The decoder looks at a head without a body only when more bytes come, so it is told the
-            // end even where the stream was just closed.
+            // The decoder examines a head without a body only when more bytes arrive, so it gets
+            // the end marker even if the stream was just closed.
             self.pending = self.next_frame()?.unwrap_or_else(|| {
                 self.ended = true;
                 Buffer::from(END)
@@ -272,15 +274,15 @@ impl Frames {
         }
     }
 
-    /// Forgets the frame that was decoded: a slice of it, however short, would keep all of it while the
-    /// next one is read.
+    /// Releases the decoded frame: even an empty slice would keep the whole frame in memory while
+    /// the next one is read.
     fn let_go(&mut self) {
         if self.pending.is_empty() {
             self.pending = nothing();
         }
     }
 
-    /// Looks at the first record batch, and takes in what stands before it.
+    /// Examines the first record batch, and decodes the dictionaries before it.
     fn look_ahead(&mut self) -> Result<Ahead, String> {
         let mut ahead = Ahead::default();
         loop {
@@ -299,7 +301,8 @@ impl Frames {
                 self.ahead = Some(Loaded::Head(head));
                 return Ok(ahead);
             }
-            // What buffers become stands before each, so the body has to be there to tell.
+            // Each buffer of the body starts with its decompressed length, so the whole body is
+            // needed.
             let (bytes, plain) = self.body_of(head)?;
             if let Some(rows) = rows {
                 ahead.needed = body.saturating_add(plain);
@@ -308,7 +311,7 @@ impl Frames {
                 self.ahead = Some(Loaded::Whole(bytes));
                 return Ok(ahead);
             }
-            // A dictionary, behind the schema: it is there for as long as the stream.
+            // A dictionary after the schema: it stays in memory as long as the stream.
             for bytes in [std::mem::replace(&mut self.pending, nothing()), bytes] {
                 self.pending = bytes;
                 while !self.pending.is_empty() {
@@ -319,7 +322,7 @@ impl Frames {
         }
     }
 
-    /// The head of the next frame; `None` at the end of the stream.
+    /// Reads the head of the next frame; `None` at the end of the stream.
     fn next_head(&mut self) -> Result<Option<Frame>, String> {
         let mut bytes = Vec::new();
         if self.append(&mut bytes, 4)? == 0 {
@@ -357,7 +360,7 @@ impl Frames {
         Ok(Some(Frame { bytes, message }))
     }
 
-    /// The bytes of the next frame with a head, checked; `None` at the end of the stream.
+    /// Reads the next frame and checks it; `None` at the end of the stream.
     fn next_frame(&mut self) -> Result<Option<Buffer>, String> {
         let head = match self.ahead.take() {
             Some(Loaded::Whole(bytes)) => return Ok(Some(bytes)),
@@ -368,15 +371,16 @@ impl Frames {
         head.map(|head| self.body_of(head).map(|(bytes, _)| bytes)).transpose()
     }
 
-    /// The frame of a head with its body, checked, and what its compressed buffers become.
+    /// Reads the body of a head, and checks it. Returns the frame, and the decompressed bytes of
+    /// its compressed buffers.
     fn body_of(&mut self, frame: Frame) -> Result<(Buffer, u64), String> {
         let message = frame.message;
         let body = u64::try_from(frame.message()?.bodyLength())
             .map_err(|_| "the stream is damaged: a negative length".to_string())?;
         let start = frame.bytes.len();
         let mut bytes = frame.bytes;
-        // Memory counts where it is written to, so a damaged length costs nothing. Growing as bytes arrive,
-        // where all of them do not fit, would move them.
+        // Reserved memory is not resident before a write to it, so a damaged length costs nothing.
+        // Without the reservation, a growing buffer would move its bytes.
         let _ = bytes.try_reserve_exact(usize::try_from(body).unwrap_or(usize::MAX));
         self.append_all(&mut bytes, body)?;
         let head = Frame { bytes: bytes[message..start].to_vec(), message: 0 };
@@ -387,9 +391,9 @@ impl Frames {
         Ok((Buffer::from_vec(bytes), plain))
     }
 
-    /// Appends up to `length` bytes and returns how many there were.
+    /// Appends up to `length` bytes. Returns the number of bytes read.
     fn append(&mut self, bytes: &mut Vec<u8>, length: u64) -> Result<u64, String> {
-        // Grown as bytes arrive: `length` may be a damaged one.
+        // The buffer grows as bytes arrive, since `length` may be damaged.
         let read = self
             .stream
             .by_ref()

@@ -1,14 +1,15 @@
-//! Directories that are tables: a log beside the files says which of them count, and which of their rows.
+//! Recognition of directories that are tables: a log beside the files defines which files and rows
+//! are valid.
 //!
-//! Read as files alone they would give back rows that were deleted or replaced, so that they are refused as directories. A
-//! pattern takes the files as they are.
+//! Such directories are refused as inputs, since reading all their files would return deleted and
+//! replaced rows. A pattern reads the files without the log.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What keeps a log beside its files.
+/// A table format with a log beside its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
     Delta,
@@ -17,8 +18,8 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// The table that `directory` is, if it has an entry called `entry`. Of Iceberg's `metadata` the content decides, which
-    /// `has_versions` tells.
+    /// Returns the format of a directory's table, by the directory's entry `entry`. `metadata` is
+    /// Iceberg's only if `has_versions` returns true.
     pub(super) fn of_entry(entry: &[u8], has_versions: impl FnOnce() -> bool) -> Option<Self> {
         match entry {
             b"_delta_log" => Some(Self::Delta),
@@ -28,7 +29,7 @@ impl Table {
         }
     }
 
-    /// Why `directory` is refused.
+    /// Returns the error for `directory`.
     pub(super) fn refused<T>(self, directory: &Path) -> Result<T> {
         let (name, reader) = match self {
             Self::Delta => ("a Delta table", "delta-rs"),
@@ -44,13 +45,13 @@ impl Table {
     }
 }
 
-/// Whether a file is called as the versions of an Iceberg table's metadata are.
+/// Returns true for the names of an Iceberg table's metadata versions.
 pub(super) fn is_version(name: &[u8]) -> bool {
     name.ends_with(b".metadata.json") || name == b"version-hint.text"
 }
 
-/// Whether writers of data sets mark by this name what is not data (`_SUCCESS`, `_temporary`, `.part.crc`). A directory `_c0=1` is
-/// a column.
+/// Returns true for names by which writers of data sets mark other things than data (`_SUCCESS`,
+/// `_temporary`, `.part.crc`). A directory `_c0=1` is a column.
 pub(super) fn is_marked(name: &OsStr) -> bool {
     match name.as_encoded_bytes() {
         [b'.', ..] => true,

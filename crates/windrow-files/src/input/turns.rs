@@ -1,4 +1,4 @@
-//! A unit that is read by any number of threads.
+//! Reading of one unit by any number of threads.
 //!
 //! ```text
 //!  thread A  [take 0][decode 0 ....][finish 0]  rows 0..
@@ -6,10 +6,11 @@
 //!                     one at a time   |          in the order of pieces
 //!                                  side by side
 //! ```
-//! Of text the decoding is side by side. Of other formats pieces are decoded as they are taken, and threads share the
-//! units of a file.
+//! Text is decoded concurrently. Pieces of other formats are decoded as they are taken; there,
+//! threads share the units of a file instead.
 //!
-//! Invariant: rows are numbered as if one thread read them all, and of several errors the first in the unit is told.
+//! Invariant: rows are numbered as if one thread had read them all. Of several errors, the first in
+//! the unit is reported.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,58 +24,58 @@ use super::{Batches, Unit};
 use crate::error::{Error, Result};
 use crate::watch::Watch;
 
-/// A unit that threads take pieces of.
+/// A unit whose pieces are distributed over threads.
 pub(crate) struct OpenUnit {
     promise: Promise,
     faults: Faults,
-    /// The rows of the unit, where known.
+    /// Number of rows of the unit, if known.
     rows: Option<u64>,
     first_row: u64,
     source: Mutex<Source>,
     line: Mutex<Line>,
     finished: Condvar,
-    /// Whether nobody is to take more.
+    /// Whether no more pieces may be taken.
     is_closed: AtomicBool,
 }
 
-/// Pieces that nobody has taken; none behind the last.
+/// Pieces not taken yet; `None` after the last.
 struct Source {
     pieces: Option<Pieces>,
-    /// The number of the next piece.
+    /// Number of the next piece.
     next: u64,
 }
 
-/// Pieces that were finished.
+/// State of the finished pieces.
 #[derive(Default)]
 struct Line {
-    /// The number of the piece that is finished next.
+    /// Number of the next piece to finish.
     next: u64,
     rows: u64,
     failed: bool,
 }
 
-/// A piece in hand, and its number; none stands for the end of the unit.
+/// The number of a taken piece, and the piece; `None` at the end of the unit.
 type Taken = (u64, Result<Option<Piece>>);
 
-/// One thread's view of a unit.
+/// A thread's reader of a unit.
 pub(crate) struct UnitReader {
     unit: Arc<OpenUnit>,
     guarded: Guarded,
-    /// The longest row that was planned for when this thread last looked.
+    /// Planned length of the longest row, at this thread's last check.
     planned: u64,
 }
 
-/// What a thread does next.
+/// The next action of a thread.
 pub(crate) enum Step {
-    /// Takes these rows, the first of which has this place in its file.
+    /// Take these rows. The number is the position in the file of the first row.
     Rows(RecordBatch, u64),
-    /// Hands over what it holds: a row is longer than was planned, and rows may have less memory.
+    /// Hand over all held rows: a row exceeds the plan, and the memory for rows may have shrunk.
     Yield,
-    /// Leaves the unit.
+    /// Leave the unit.
     End,
 }
 
-/// An error, and the place in the file of the first row that it can be of.
+/// An error, and the position in the file of the first row it may belong to.
 pub(crate) type Failed = (u64, Error);
 
 impl OpenUnit {
@@ -106,7 +107,7 @@ impl OpenUnit {
         }))
     }
 
-    /// The view of a thread more.
+    /// Returns a reader for another thread.
     pub(crate) fn reader(self: &Arc<Self>) -> UnitReader {
         let planned = self.promise.watch.longest.planned();
         UnitReader { unit: Arc::clone(self), guarded: Guarded::new(), planned }
@@ -126,12 +127,14 @@ impl OpenUnit {
         Some((number, piece))
     }
 
-    /// The rows of a piece, and the place in the file of the first; none behind the end or an error.
+    /// Returns the rows of a piece, and the position in the file of the first; `None` after the end
+    /// or after an error.
     fn finish(&self, (number, piece): Taken) -> Result<Option<(u64, Vec<RecordBatch>)>, Failed> {
         let name = &self.promise.name;
         let mut piece = piece;
         if let Ok(Some(Piece::Text(text))) = &mut piece {
-            // If it fails so, it does again when it is finished, unless it was not to be decoded alone.
+            // A failed decoding fails again in `finish`, unless the text could not be decoded
+            // alone.
             let _panicked = no_panic(name, || {
                 text.decode();
                 Ok(())
@@ -184,7 +187,7 @@ impl OpenUnit {
 }
 
 impl UnitReader {
-    /// The next rows for this thread.
+    /// Returns the next step for this thread.
     pub(crate) fn next(&mut self) -> Result<Step, Failed> {
         let Self { unit, guarded, planned } = self;
         let longest = &unit.promise.watch.longest;
@@ -207,7 +210,7 @@ impl UnitReader {
                 Kept::Nothing => {}
             }
             let mut source = lock(&unit.source);
-            // Before the row is decoded, by whoever comes to it.
+            // Yield before the long row is decoded, on whichever thread.
             if is_longer() {
                 return Ok(Step::Yield);
             }
@@ -218,13 +221,13 @@ impl UnitReader {
         }
     }
 
-    /// The place in its file of the next row that this thread has in hand, if it has one.
+    /// Returns the position in its file of this thread's next row, if there is one.
     pub(crate) fn in_hand(&self) -> Option<u64> {
         self.guarded.first()
     }
 }
 
-/// All rows of a unit, for one thread.
+/// Returns all rows of a unit, for one thread.
 pub(super) fn batches(unit: &Arc<OpenUnit>) -> Batches {
     let mut reader = Some(unit.reader());
     Box::new(std::iter::from_fn(move || {

@@ -1,13 +1,14 @@
-//! Rows that cannot be among the first so many are dropped before they are sorted.
+//! Early removal of rows outside the first `rows` of a sorted output, before they are sorted.
 //!
 //! ```text
 //! batch --order as bytes--> those not above the worst of the best so far --> pushed
 //!                           |
 //!                           heap of the best rows of this thread, by their order alone
 //! ```
-//! Once a thread has seen so many rows, one that comes after the worst of them comes after all of them. Rows equal to
-//! the worst stay: which of them wins is decided by their place. What is dropped here is all that is saved; where so
-//! many orders do not fit [`MOST_BYTES`] nothing is, and the output is cut all the same.
+//! Once a thread has seen `rows` rows, a row after the worst of the best cannot be part of the
+//! output. Rows equal to the worst stay, since their positions decide between them. The filter only
+//! saves work: if the heap exceeds [`MOST_BYTES`], nothing is removed here, and the output is
+//! limited all the same.
 
 use std::collections::BinaryHeap;
 
@@ -17,24 +18,24 @@ use windrow::{Layout, Order, RowEncoder, Rows};
 
 use crate::error::{Error, Result};
 
-/// Bytes that a thread may take for the orders of the best rows.
+/// Maximum bytes of a thread's heap.
 pub(super) const MOST_BYTES: usize = 4 << 20;
-/// What an order takes beside its bytes.
+/// Bytes of a heap entry beside its order.
 const PLACE: usize = 40;
 
-/// The orders of the best rows that a thread has seen.
+/// The orders of the best rows seen by a thread.
 pub(super) struct Best {
     columns: Vec<usize>,
     encoder: RowEncoder,
     orders: Rows,
-    /// None if they take too much.
+    /// `None` after the heap exceeded its limit.
     heap: Option<BinaryHeap<Box<[u8]>>>,
     rows: usize,
     bytes: usize,
 }
 
 impl Best {
-    /// Of rows of `layout` the first `rows`.
+    /// Keeps the first `rows` rows of `layout`.
     pub(super) fn new(layout: &Layout, rows: u64) -> Result<Self> {
         let columns: Vec<usize> = layout.key().collect();
         let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
@@ -50,7 +51,7 @@ impl Best {
         })
     }
 
-    /// The rows of `batch` that can be among the first.
+    /// Returns the rows of `batch` that can be among the first `rows`.
     pub(super) fn keep(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         let Some(heap) = &mut self.heap else { return Ok(batch.clone()) };

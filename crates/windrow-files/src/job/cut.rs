@@ -1,4 +1,4 @@
-//! Where the sorted rows are cut: into parts, and where there are many files, at their ends.
+//! Cuts sorted rows into parts, and at the ends of files.
 //!
 //! ```text
 //! slabs     [ 8192 rows ][ 8192 rows ][ 8192 rows ]...
@@ -7,11 +7,13 @@
 //! pieces    [slice   ][sl.][slice][slab  ][...                 see [`super::piece`]
 //! ```
 //!
-//! Files of limited size are not opened here: how long a part is, is known when it is encoded (see [`super::sized`]).
-//! A part of theirs ends, where it can, between two keys, since a file may end only there.
+//! Files of limited size are not opened here, since the length of a part is known after its
+//! encoding (see [`super::sized`]). Their parts end between two keys where possible, since a file
+//! may end only there.
 //!
-//! Invariant: cuts follow from the rows and the settings. Nothing is decoded here but what tells files apart, since
-//! one thread at a time cuts; a file is opened by who takes its first part ([`super::opening`]).
+//! Invariant: cuts depend only on the rows and the settings. Only the columns that distinguish
+//! files are decoded here, since one thread at a time cuts. The thread with a file's first part
+//! opens the file ([`super::opening`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -30,47 +32,47 @@ use crate::error::{Error, Result};
 use crate::output::{Encoder, Folder, OutputOptions};
 use crate::partition::{Name, Partitioning};
 
-/// Rows to take, and where they are cut.
+/// Sorted rows, and the rules for cutting them.
 pub(super) struct Cutter<'a> {
     pub(super) rows: Rows,
     part_rows: usize,
     part_bytes: usize,
     files: Files<'a>,
-    /// Taken from the slabs, but of a later part.
+    /// Runs taken from slabs, for later parts.
     ready: VecDeque<Run>,
-    /// The number of the next part.
+    /// Number of the next part.
     part: usize,
 }
 
-/// How far the current part has come.
+/// Size of the current part so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Extent {
     rows: usize,
     bytes: usize,
 }
 
-/// A part that begins: its pieces are to be taken next.
+/// A new part; its pieces are to be taken next.
 pub(super) struct Begun<'a> {
     pub(super) ordinal: usize,
     pub(super) file: File<'a>,
-    /// Whether its first row is the first of its key, where that was looked for.
+    /// Whether the first row is the first of its key, as far as checked.
     pub(super) starts_key: bool,
 }
 
 struct Run {
-    /// Of the file; none if there is but one.
+    /// Name of the file; `None` if there is only one.
     name: Option<Name>,
     piece: Piece,
     rows: usize,
     bytes: usize,
-    /// The first row that is the first of its key, where that was looked for.
+    /// The first row that starts a key, as far as checked.
     edge: Option<usize>,
 }
 
-/// Which files there are.
+/// The files of an output.
 enum Files<'a> {
     One(Arc<dyn Encoder>),
-    /// As many as their sizes make.
+    /// A number of files determined by their sizes.
     Sized(Arc<dyn Encoder>, Edges),
     Many(Many<'a>),
 }
@@ -84,12 +86,12 @@ struct Many<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    /// Cuts into parts of one file.
+    /// Cuts the rows into parts of one file.
     pub(super) fn one(rows: Rows, limits: (usize, usize), encoder: Arc<dyn Encoder>) -> Self {
         Self::new(rows, limits, Files::One(encoder))
     }
 
-    /// Cuts into parts of files that may end between two keys.
+    /// Cuts the rows into parts of files that may end between two keys.
     pub(super) fn sized(
         rows: Rows,
         limits: (usize, usize),
@@ -99,7 +101,7 @@ impl<'a> Cutter<'a> {
         Self::new(rows, limits, Files::Sized(encoder, Edges::new(keys, limits)))
     }
 
-    /// Cuts into files in `folder`, and these into parts.
+    /// Cuts the rows into files in `folder`, and each file into parts.
     pub(super) fn many(
         rows: Rows,
         limits: (usize, usize),
@@ -115,12 +117,12 @@ impl<'a> Cutter<'a> {
         Self { rows, part_rows, part_bytes, files, ready: VecDeque::new(), part: 0 }
     }
 
-    /// Bytes of the rows of a part at the most.
+    /// Returns the maximum bytes of a part's rows.
     pub(super) fn part_bytes(&self) -> usize {
         self.part_bytes
     }
 
-    /// Columns that tell apart what goes to different files.
+    /// Returns the columns that distinguish files.
     pub(super) fn keys(&self) -> Option<&[usize]> {
         match &self.files {
             Files::One(_) => None,
@@ -129,7 +131,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// The next part; `None` when all rows are taken.
+    /// Begins the next part; `None` when all rows are taken.
     pub(super) fn begin(&mut self, decoders: &mut Decoders) -> Result<Option<Begun<'a>>> {
         if self.ready.is_empty() {
             self.fill(Extent::default(), decoders)?;
@@ -159,7 +161,7 @@ impl<'a> Cutter<'a> {
         Ok(Some(Begun { ordinal, file, starts_key }))
     }
 
-    /// The next piece of a part that has come as far as `extent`; `None` at its end.
+    /// Returns the next piece of a part of size `extent`; `None` at the part's end.
     pub(super) fn next(
         &mut self,
         extent: &mut Extent,
@@ -195,7 +197,7 @@ impl<'a> Cutter<'a> {
         }))
     }
 
-    /// Takes a slab for a part that has come as far as `extent`.
+    /// Takes a slab for a part of size `extent`.
     fn fill(&mut self, extent: Extent, decoders: &mut Decoders) -> Result<()> {
         let (most, most_bytes) = match &self.files {
             Files::Sized(..) => sized::slab((self.part_rows, self.part_bytes)),
@@ -237,7 +239,7 @@ impl<'a> Cutter<'a> {
         Ok(())
     }
 
-    /// Cuts the run that is ready in two, before the row `edge`.
+    /// Splits the first ready run before the row `edge`.
     fn cut_ready(&mut self, edge: usize) {
         let Some(run) = self.ready.pop_front() else { return };
         let whole = Whole::of(run.piece);
@@ -258,7 +260,7 @@ impl Many<'_> {
         let mut decode = |slab: &Slab| {
             decoders.keys.as_mut().ok_or_else(nameless)?.decode(slab).map_err(Error::from)
         };
-        // Rows in order: where the last is of the same file as the first, all are.
+        // Rows are sorted: if the first and the last row belong to one file, all rows do.
         let ends = decode(&slab.ends())?;
         if let [_whole] = files(&ends)?.as_slice() {
             let name = Some(self.partitioning.names.of(&ends, 0, extension)?);
@@ -282,7 +284,7 @@ impl Many<'_> {
     }
 }
 
-/// Which rows go to the same file, by what tells files apart.
+/// Splits the rows by file; `keys` are the columns that distinguish files.
 fn files(keys: &RecordBatch) -> Result<Vec<Range<usize>>> {
     let files = partition(keys.columns()).map_err(|error| Error::data(error.to_string()))?;
     Ok(files.ranges())

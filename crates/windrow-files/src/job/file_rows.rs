@@ -1,4 +1,4 @@
-//! The rows of one sorted file, read where the merge asks for them or ahead of it.
+//! Rows of one sorted file, read on demand of a merge, or ahead of it.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -12,19 +12,19 @@ use crate::input::{Inputs, chosen};
 use crate::verbs::{Arrangement, FirstRow, Preparation};
 use crate::watch::Watch;
 
-/// Record batches of one file, as a merge takes them.
+/// Record batches of one file, for a merge.
 pub(super) type Batches = Box<dyn Iterator<Item = windrow::Result<RecordBatch>> + Send>;
 
-/// Record batches that wait for the merge, beside the one being read.
+/// Number of record batches that wait for the merge, beside the one being read.
 const AHEAD: usize = 1;
 
-/// The record batches of one file, its units one after the other.
+/// The record batches of one file, unit by unit.
 pub(super) struct FileRows {
     inputs: Arc<Inputs>,
-    /// Those still to be read, the next one last.
+    /// Units yet to be read, in reverse order.
     units: Vec<usize>,
     batches: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
-    /// The place in the file of the next row.
+    /// Position in the file of the next row.
     row: u64,
     file: usize,
     preparation: Preparation,
@@ -49,8 +49,8 @@ impl FileRows {
         Self { units, inputs, batches: None, row: 0, file, preparation, name, tally, watch }
     }
 
-    /// The same record batches, decoded by a thread of their own. It ends with the file, or when
-    /// nobody takes them any more.
+    /// Decodes the record batches on a thread of their own. The thread ends with the file, or when
+    /// the returned iterator is dropped.
     pub(super) fn read_ahead(self) -> Batches {
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::spawn(move || {
@@ -63,7 +63,8 @@ impl FileRows {
                 }
             }
         });
-        // Only the thread itself says that the file has ended: one that died has lost rows.
+        // The thread itself reports the end of the file. A closed channel means that it died and
+        // lost rows.
         let lost = || Some(Err(Error::data("a reading thread failed unexpectedly").into()));
         Box::new(std::iter::from_fn(move || receiver.recv().unwrap_or_else(|_| lost())))
     }
@@ -98,7 +99,7 @@ impl FileRows {
         }
     }
 
-    /// The rows of `batch` that count, with all columns of the order.
+    /// Returns the selected rows of `batch`, with all columns of the order.
     fn kept(&self, batch: RecordBatch, first: u64) -> Result<RecordBatch> {
         let mask = self.inputs.mask(&batch)?;
         let batch = match &mask {

@@ -1,4 +1,4 @@
-//! The end of the pipeline: parts in order, appended to the one file, or to one file after the other.
+//! End of the pipeline: appends parts in order, to one file or to a sequence of files.
 //!
 //! ```text
 //! parts   [a 0][a 1][c 0][d 0][d 1]       a new file finishes the one before it; partitions that
@@ -21,33 +21,33 @@ use crate::output::{self, Appender, Destination, Encoder, Folder, OutputOptions,
 use crate::partition::Partitioning;
 use crate::stats::Spread;
 
-/// Where parts go.
+/// The destination of parts.
 pub(super) struct Out<'a> {
-    /// The part that is next.
+    /// Ordinal of the next part.
     pub(super) ordinal: usize,
     current: Option<Box<dyn Appender>>,
     written: Written,
     files: Many<'a>,
 }
 
-/// Where there are many files.
+/// The kind of a directory of files, if the output is one.
 enum Many<'a> {
     No,
-    /// One of each partition.
+    /// A file for each partition.
     Partitions(Files<'a>),
-    /// As many as their sizes make.
+    /// A number of files determined by their sizes.
     Sized(SizedFiles<'a>),
 }
 
-/// What files without rows need.
+/// Context for writing files without rows.
 pub(super) struct Files<'a> {
     pub(super) partitioning: &'a Partitioning,
     pub(super) options: &'a OutputOptions,
     pub(super) schema: &'a SchemaRef,
     pub(super) folder: Folder,
-    /// The number of the next file.
+    /// Number of the next file.
     pub(super) next: u32,
-    /// The bytes of a file without rows, where they are at hand: they are all alike.
+    /// Bytes of a file without rows, once known: all such files are equal.
     pub(super) empty: Option<Vec<u8>>,
     pub(super) spread: Spread,
 }
@@ -61,7 +61,7 @@ impl<'a> Out<'a> {
         Self::new(Many::Partitions(files))
     }
 
-    /// Files of limited size, the first of them with this appender.
+    /// Makes an output of size-limited files. `appender` belongs to the first file.
     pub(super) fn sized(files: SizedFiles<'a>, appender: Box<dyn Appender>) -> Self {
         Self { current: Some(appender), ..Self::new(Many::Sized(files)) }
     }
@@ -70,7 +70,7 @@ impl<'a> Out<'a> {
         Self { ordinal: 0, current: None, written: Written { rows: 0, bytes: 0 }, files }
     }
 
-    /// A new file: what comes next goes there.
+    /// Starts a new file for the following parts.
     pub(super) fn open(&mut self, opened: Opened) -> Result<()> {
         self.close()?;
         if let (Some(number), Many::Partitions(many)) = (opened.name.number, &mut self.files) {
@@ -81,7 +81,8 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// Writes the next part; to another file if it would make this one too large and `starts_key`.
+    /// Writes the next part. If the part would exceed the file's size limit and `starts_key` is
+    /// true, it goes to a new file.
     pub(super) fn append(&mut self, part: Part, starts_key: bool) -> Result<()> {
         self.ordinal += 1;
         if let Many::Sized(files) = &mut self.files {
@@ -98,7 +99,7 @@ impl<'a> Out<'a> {
         self.current()?.append(part)
     }
 
-    /// Encodes the next part as it is written; returns its rows.
+    /// Encodes the next part while writing it. Returns its number of rows.
     pub(super) fn encode(
         &mut self,
         encoder: &dyn Encoder,
@@ -106,7 +107,7 @@ impl<'a> Out<'a> {
         starts_key: bool,
     ) -> Result<u64> {
         if let Many::Sized(_) = &self.files {
-            // Which file it goes to depends on its length.
+            // The length of the part decides about its file.
             let part = encoder.encode(batches)?;
             let rows = part.rows();
             self.append(part, starts_key)?;
@@ -120,7 +121,7 @@ impl<'a> Out<'a> {
         self.current.as_mut().ok_or_else(no_file)
     }
 
-    /// Completes what is open.
+    /// Completes the open file.
     pub(super) fn finish(mut self) -> Result<(Written, Option<Spread>)> {
         self.close()?;
         if let Many::Partitions(many) = &mut self.files
@@ -159,7 +160,7 @@ fn no_file() -> Error {
 }
 
 impl Files<'_> {
-    /// Writes the files without rows before the one of this number; returns their bytes.
+    /// Writes the files without rows before the file `number`. Returns their bytes.
     fn fill(&mut self, number: u32) -> Result<u64> {
         let mut bytes = 0;
         for number in self.next..number {

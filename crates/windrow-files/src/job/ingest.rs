@@ -1,4 +1,4 @@
-//! Reading: record batches from the inputs to the batcher, on all threads.
+//! The reading phase: moves record batches from the inputs to the batcher, on all threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub(super) fn ingest(
     running: &Running,
 ) -> Result<()> {
     let units = Units::new(inputs, &running.watch);
-    // The first rows are those that one thread comes to first.
+    // One thread defines which rows are the first.
     let readers = if arrangement.head.is_some() { 1 } else { readers };
     let push_all = || {
         std::thread::scope(|scope| {
@@ -97,21 +97,21 @@ fn work(
     Ok(pusher.flush()?)
 }
 
-/// Places in the input that a row takes: an update that changes its key becomes two, and no row of the next record
-/// batch may come before them.
+/// Positions in the input for each row: an update that changes its key becomes two rows, and no row
+/// of the next record batch may precede them.
 const PLACES: u64 = 2;
 
-/// Ordinal of the file.
+/// Returns the ordinal of the file.
 fn file_of(sequence: u64) -> usize {
     (sequence >> ROW_BITS) as usize
 }
 
-/// Row number within its file.
+/// Returns the row number within its file.
 fn row_of(sequence: u64) -> u64 {
     sequence & ((1 << ROW_BITS) - 1)
 }
 
-/// The first failure of the workers; that one of them was told to stop is none.
+/// Joins the workers, and returns the first failure in their order.
 pub(super) fn join<T>(workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<()> {
     let mut first = Ok(());
     for worker in workers {
@@ -125,11 +125,11 @@ pub(super) fn join<T>(workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>
     first
 }
 
-/// Sorted files that are read by a thread each; those of more files take turns with the merge.
+/// Maximum number of sorted files with a reading thread each; the merge reads further files itself.
 const MOST_THREADS: usize = 64;
 
-/// Merges files that are sorted already. Where the limit does not let all of them be open at once,
-/// each reader first merges groups of them into runs on disk.
+/// Merges sorted files. If the limit does not allow all files to be open at once, each reader first
+/// merges groups of files into runs on disk.
 pub(super) fn merge(
     inputs: &Arc<Inputs>,
     arrangement: &Arrangement,

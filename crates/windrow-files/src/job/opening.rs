@@ -1,4 +1,4 @@
-//! Files of partitions, each opened by who takes its first part.
+//! Opening of partition files by the threads with their first parts.
 //!
 //! ```text
 //! thread A   [take part 0: a][sample, open a][encode 0 .....][append 0]
@@ -6,8 +6,8 @@
 //! thread C           [take part 2: b][sample, open b][encode 2 ...]              [append 2]
 //! ```
 //!
-//! Invariant: what a file's writer knows of it beforehand is a sample of its own first rows. Who waits for a file hears of it,
-//! or that it was not opened, however who opens it fares.
+//! Invariant: the sample for a file's writer consists of the file's own first rows. A thread that
+//! waits for a file always gets an answer, even if opening the file fails.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,37 +19,37 @@ use crate::error::{Error, Result};
 use crate::output::{self, Appender, Encoder, Folder, OutputOptions, SAMPLE_ROWS};
 use crate::partition::Name;
 
-/// Pieces that are looked at before a file is opened: the first may be the end of a slab, and of a few rows.
+/// Number of pieces to sample before a file is opened: the first may be the short end of a slab.
 const SAMPLE_PIECES: usize = 2;
 
 /// The file of a part.
 pub(super) enum File<'a> {
     Open(Arc<dyn Encoder>),
-    /// It begins with this part.
+    /// A new file, to be opened by the thread with this part.
     First(First<'a>),
-    /// It is opened by who has its first part.
+    /// A file that another thread opens.
     Later(Arc<Opening<'a>>),
 }
 
-/// A file that was opened.
+/// A newly opened file.
 pub(super) struct Opened {
     pub(super) name: Name,
     pub(super) appender: Box<dyn Appender>,
 }
 
-/// What encodes a part, and its file if that begins with it.
+/// The encoder of a part, and the file if the part is its first.
 type Encoding = (Arc<dyn Encoder>, Option<Opened>);
 
-/// A file that is to be opened, or was.
+/// A file, open or yet to be opened.
 pub(super) struct Opening<'a> {
     pub(super) name: Name,
     folder: Folder,
     options: &'a OutputOptions,
-    /// None in it if that failed, which who tried reports.
+    /// `Some(None)` after a failure. The opening thread reports the error.
     encoder: OnceLock<Option<Arc<dyn Encoder>>>,
 }
 
-/// The duty to open a file. Whoever drops it undone has failed.
+/// The duty to open a file. Dropping it without an open file marks a failure.
 pub(super) struct First<'a>(Arc<Opening<'a>>);
 
 impl<'a> Opening<'a> {
@@ -63,7 +63,7 @@ impl<'a> First<'a> {
         Self(opening)
     }
 
-    /// Opens the file, whose first pieces these are.
+    /// Opens the file by its first pieces.
     fn open(
         &self,
         pieces: &mut [Piece],
@@ -73,7 +73,7 @@ impl<'a> First<'a> {
         let sample = sample(pieces, decoders)?;
         let target = folder.file(&name.path)?;
         let (opened, appender) = output::open(&target, decoders.rows.schema(), &sample, options)?;
-        // Nobody else sets it.
+        // No other thread sets this cell.
         let _ = encoder.set(Some(Arc::clone(&opened)));
         Ok((opened, Opened { name: name.clone(), appender }))
     }
@@ -81,13 +81,13 @@ impl<'a> First<'a> {
 
 impl Drop for First<'_> {
     fn drop(&mut self) {
-        // Stays what it is, where the file was opened.
+        // Has no effect after a success.
         let _ = self.0.encoder.set(None);
     }
 }
 
 impl File<'_> {
-    /// Whether these first pieces of the part are enough to open it.
+    /// Returns true if the first pieces `head` of the part suffice to open the file.
     pub(super) fn is_sampled(&self, head: &[Piece]) -> bool {
         match self {
             Self::Open(_) | Self::Later(_) => true,
@@ -98,8 +98,8 @@ impl File<'_> {
         }
     }
 
-    /// What encodes the part, whose first pieces these are, and the file if that begins with it; waits for who opens it. None if
-    /// who had to open it has failed.
+    /// Returns the encoder of the part with the first pieces `pieces`, and the file if the part is
+    /// its first. Waits while another thread opens the file; returns `None` if that thread fails.
     pub(super) fn open(
         self,
         pieces: &mut [Piece],
@@ -116,7 +116,7 @@ impl File<'_> {
     }
 }
 
-/// The first rows, which decide how a file is encoded; they are decoded once.
+/// Decodes the first rows, which determine the file's encoding. The pieces keep the result.
 fn sample(pieces: &mut [Piece], decoders: &mut Decoders) -> Result<RecordBatch> {
     let (mut sample, mut rows) = (Vec::new(), 0);
     for piece in pieces.iter_mut().take(SAMPLE_PIECES) {
@@ -127,7 +127,7 @@ fn sample(pieces: &mut [Piece], decoders: &mut Decoders) -> Result<RecordBatch> 
     }
     match concat_batches(decoders.rows.schema(), &sample) {
         Ok(sample) => Ok(sample),
-        // Dictionaries with too many values between them.
+        // The dictionaries together have too many values.
         Err(_) if !sample.is_empty() => Ok(sample.swap_remove(0)),
         Err(error) => Err(Error::data(error.to_string())),
     }

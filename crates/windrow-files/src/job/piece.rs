@@ -1,10 +1,10 @@
-//! Rows between where they are cut and where they are encoded: as rows, as columns, or as a part of either.
+//! Sorted rows between cutting and encoding: as rows, as columns, or as a range of either.
 //!
 //! ```text
 //! slab  [ file a ][ b ][ file c ]      one lock  ->  each file's thread asks for its part; the first of them decodes all
 //! ```
 //!
-//! Invariant: what is decoded depends on the rows alone, not on who does it.
+//! Invariant: the decoded columns depend on the rows alone, not on the decoding thread.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,19 +16,19 @@ use super::decode::RowDecoder;
 use crate::error::Result;
 use crate::verbs::Arrangement;
 
-/// Bytes of a row, on average, that is long: a chunk of the smallest size has a few of them.
+/// Average bytes of a long row: a chunk of the smallest size has a few of them.
 const LONG_ROW: usize = 8 << 10;
 
-/// Rows of one file, neighbours in one slab.
+/// Neighbouring rows of one slab, for one file.
 pub(super) enum Piece {
     Rows(Slab),
     Decoded(RecordBatch),
-    /// Rows that are cut out when they are encoded: many short runs of many columns are more than the rows.
+    /// Rows to slice at encoding: many short slices of many columns take more memory than the rows.
     Within(Arc<Whole>, Range<usize>),
 }
 
 impl Piece {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(super) fn rows(&self) -> usize {
         match self {
             Self::Rows(slab) => slab.rows(),
@@ -38,7 +38,7 @@ impl Piece {
     }
 }
 
-/// What several pieces share, decoded by who is the first in need of it.
+/// Rows shared by several pieces, decoded by the first user.
 pub(super) struct Whole(Mutex<Piece>);
 
 impl Whole {
@@ -47,10 +47,10 @@ impl Whole {
     }
 }
 
-/// A thread's way from rows to columns.
+/// A thread's decoders.
 pub(super) struct Decoders {
     pub(super) rows: RowDecoder,
-    /// Of what tells files apart, if anything does.
+    /// Decoder of the columns that distinguish files, if any do.
     pub(super) keys: Option<Decoder>,
 }
 
@@ -61,8 +61,9 @@ impl Decoders {
         Ok(Self { rows: RowDecoder::new(arrangement)?, keys: keys.transpose()? })
     }
 
-    /// A slab as a piece. It holds on to the whole chunks that its rows lie in: short rows are many in each; a few long ones
-    /// would keep the memory of all runs, and are soon copied.
+    /// Makes a piece of a slab. A slab pins the whole chunks of its rows. A chunk has many short
+    /// rows, but only a few long ones; long rows would pin the memory of all runs, so they are
+    /// decoded at once.
     pub(super) fn piece(&mut self, slab: Slab) -> Result<Piece> {
         match slab.bytes() >= slab.rows() * LONG_ROW {
             true => self.rows.decode(&slab).map(Piece::Decoded),
@@ -70,12 +71,12 @@ impl Decoders {
         }
     }
 
-    /// The columns of a piece that are written.
+    /// Decodes the output columns of a piece.
     pub(super) fn decode(&mut self, mut piece: Piece) -> Result<RecordBatch> {
         self.decode_in_place(&mut piece)
     }
 
-    /// The same of a piece that has them from then on.
+    /// Decodes the output columns of a piece, and keeps the result in the piece.
     pub(super) fn decode_in_place(&mut self, piece: &mut Piece) -> Result<RecordBatch> {
         let batch = match piece {
             Piece::Rows(slab) => self.rows.decode(slab)?,

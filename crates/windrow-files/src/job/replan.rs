@@ -1,4 +1,4 @@
-//! What becomes of the plan when a row is met that is longer than it knew.
+//! Changes to the plan after a reader meets a row longer than planned.
 //!
 //! ```text
 //! reader: a row of 20 MB --> admits? --> less for rows from now on; all threads hand over what they hold
@@ -15,17 +15,17 @@ use super::plan::{Costs, Plan, Planned, enough_for};
 use crate::error::Result;
 use crate::longest::{Longest, Need};
 
-/// How long a thread waits for what others hold to leave. What they are at work with may be longer in leaving.
+/// Maximum wait for other threads to release memory. Their current work may take longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The costs of a job under way.
+/// The costs of a running job.
 pub(super) struct Met {
     planned: Planned,
-    /// Whether the job can begin again.
+    /// Whether the job can start again.
     repeats: bool,
-    /// With the longest row that was met.
+    /// Costs, with the longest row so far.
     costs: Mutex<Costs>,
-    /// The plan of a job that begins again.
+    /// The plan for a restart.
     again: Mutex<Option<Planned>>,
 }
 
@@ -39,12 +39,12 @@ impl Met {
         })
     }
 
-    /// The plan by which the job begins again, which ended for that.
+    /// Takes the plan for a restart, if the job ended for one.
     pub(super) fn again(&self) -> Option<Planned> {
         self.again.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Decides about longer rows: `pool` has less from then on.
+    /// Returns the limit of row lengths. Admitting a longer row shrinks the budget of `pool`.
     pub(super) fn longest(self: &Arc<Self>, pool: &Pool) -> Longest {
         if self.planned.terms.limit.is_none() {
             return Longest::default();
@@ -58,7 +58,7 @@ impl Met {
         let Planned { costs: known, terms, plan } = &self.planned;
         let mut met = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = usize::try_from(row).unwrap_or(usize::MAX);
-        // Rows that grow little by little are not decided about one by one.
+        // A margin of an eighth avoids a decision for each of many slowly growing rows.
         for bytes in [bytes.saturating_add(bytes / 8), bytes] {
             let costs = met.longer(bytes);
             if let Some(budget) = plan.admits(&costs, terms) {
@@ -83,10 +83,9 @@ impl Met {
         Err(Need { row, enough, limit })
     }
 
-    /// The plan for what comes after reading.
+    /// Returns the plan for the phase after reading.
     ///
-    /// # Errors
-    /// `MemoryFloor`, if all that was met does not fit together.
+    /// # Errors `MemoryFloor`, if the longest row so far does not fit the limit.
     pub(super) fn replan(&self) -> Result<Plan> {
         let costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
         let terms = &self.planned.terms;
@@ -94,7 +93,7 @@ impl Met {
     }
 }
 
-/// Hands over what `pusher` holds, and waits until rows have no more memory than they may.
+/// Hands over the rows of `pusher`, and waits until rows use no more memory than the budget.
 pub(super) fn make_room(pusher: &mut Pusher, pool: &Pool) -> Result<()> {
     pusher.flush()?;
     pool.set_limit(pool.budget().limit())?;

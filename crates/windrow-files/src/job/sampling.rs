@@ -1,4 +1,4 @@
-//! Sampling: the inputs read once more, before the job, where ranges are to be found.
+//! Sampling for range partitions: an extra pass over the inputs before the job.
 
 use super::ingest::join;
 use super::source::{Step, Units};
@@ -7,7 +7,7 @@ use crate::input::{Inputs, chosen};
 use crate::partition::Ids;
 use crate::watch::Watch;
 
-/// Finds the ranges that `ids` wants, if it does.
+/// Determines the ranges of `ids`, if it needs any.
 pub(super) fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) -> Result<()> {
     let Some(mut sample) = ids.sample()? else { return Ok(()) };
     if let Some(file) = inputs.files().iter().find(|file| file.bytes.is_none()) {

@@ -1,4 +1,4 @@
-//! The units of the inputs, handed out to threads.
+//! Distribution of the inputs' units over threads.
 //!
 //! ```text
 //! units     [done][open: A][open: B][ ][ ]...
@@ -7,8 +7,9 @@
 //!           the rest is not serial
 //! ```
 //!
-//! After an error nobody takes pieces any more. What is in hand of the same file and in front of the error is worked off:
-//! of several errors in one file the first is told, whoever comes to it when.
+//! After an error no thread takes further pieces. Taken pieces before the error in the same file
+//! are completed. Of several errors in one file, the first in the file is therefore reported,
+//! whichever thread meets it, and whenever.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,48 +20,48 @@ use crate::error::{Error, Result};
 use crate::input::{self, Inputs, OpenUnit, Unit, UnitReader};
 use crate::watch::Watch;
 
-/// Rows of one file are numbered with this many bits, files with those above.
+/// Number of bits of a row's number within a file. Higher bits number the files.
 pub(super) const ROW_BITS: u32 = 40;
 
-/// All units, of which each thread takes record batches until there are none.
+/// All units of the inputs. Each thread takes record batches until none are left.
 pub(super) struct Units<'a> {
     inputs: &'a Inputs,
     watch: &'a Watch,
     next: Mutex<usize>,
     open: Mutex<Open>,
-    /// A unit was opened, or could not be.
+    /// Notified when a unit was opened, or failed to open.
     was_opened: Condvar,
-    /// The first error, and the place that it is at.
+    /// The first error, and its position in the whole input.
     error: Mutex<Option<(u64, Error)>>,
     failed: AtomicU64,
 }
 
-/// Units that are open, and how many are being opened.
+/// Open units, and the number of units being opened.
 #[derive(Default)]
 struct Open {
     units: Vec<Arc<Opened>>,
     opening: usize,
 }
 
-/// A unit of the file of this ordinal.
+/// An open unit, and the ordinal of its file.
 struct Opened {
     file: usize,
     unit: Arc<OpenUnit>,
 }
 
-/// One thread's view of the units.
+/// A thread's reader of the units.
 pub(super) struct Reader<'a> {
     units: &'a Units<'a>,
     mine: Option<(Arc<Opened>, UnitReader)>,
-    /// Place in the whole input of what came last.
+    /// Position in the whole input of the last record batch or error.
     place: u64,
 }
 
-/// What a thread does next.
+/// The next action of a thread.
 pub(super) enum Step {
-    /// Takes these rows, the first of which has this place.
+    /// Take these rows. The number is the position of the first row in the whole input.
     Rows(RecordBatch, u64),
-    /// Hands over what it holds: a row is longer than was planned, and rows may have less memory.
+    /// Hand over all held rows: a row exceeds the plan, and the memory for rows may have shrunk.
     Yield,
 }
 
@@ -81,7 +82,7 @@ impl<'a> Units<'a> {
         Reader { units: self, mine: None, place: 0 }
     }
 
-    /// Notes that what `reader` came to last failed.
+    /// Records `error`, at the last position of `reader`.
     pub(super) fn fail(&self, reader: &Reader<'_>, error: Error) {
         let mut first = lock(&self.error);
         if first.as_ref().is_none_or(|(place, _)| reader.place < *place) {
@@ -90,13 +91,14 @@ impl<'a> Units<'a> {
         self.failed.fetch_min(reader.place, Ordering::Relaxed);
     }
 
-    /// The first error of all readers.
+    /// Returns the first error of all readers.
     pub(super) fn outcome(self) -> Result<()> {
         let first = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// The next unit; where there is none, one that is open, or is being opened.
+    /// Opens the next unit. If none is left, returns an open unit, or waits for a unit being
+    /// opened.
     fn claim(&self) -> Result<Option<Arc<Opened>>, (u64, Error)> {
         let Some((unit, opening)) = self.next() else {
             let open = lock(&self.open);
@@ -114,8 +116,8 @@ impl<'a> Units<'a> {
         Ok(Some(unit))
     }
 
-    /// The unit that is next. It and the one behind it are asked for before either is waited for, by one thread at a
-    /// time: each is asked for once.
+    /// Takes the next unit. Prefetches it and its successor before any thread waits for either. A
+    /// lock makes sure that each unit is prefetched once.
     fn next(&self) -> Option<(&Unit, Opening<'_>)> {
         let mut next = lock(&self.next);
         let unit = self.inputs.units().get(*next)?;
@@ -134,7 +136,7 @@ impl<'a> Units<'a> {
     }
 }
 
-/// A unit that is being opened, until this is dropped.
+/// A guard: its unit counts as being opened until the guard is dropped.
 struct Opening<'a> {
     open: &'a Mutex<Open>,
     done: &'a Condvar,
@@ -151,13 +153,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Place in the whole input of a row of a file.
+/// Returns the position of a file's row in the whole input.
 fn place(file: usize, row: u64) -> u64 {
     ((file as u64) << ROW_BITS) + row
 }
 
 impl Reader<'_> {
-    /// The next record batch; `None` when all units are read, or nothing more of them is wanted.
+    /// Returns the next step; `None` when all units are read, or after a failure.
     pub(super) fn next(&mut self) -> Result<Option<Step>> {
         let next = self.advance();
         next.map_err(|(place, error)| {
@@ -196,7 +198,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether something failed in front of what this reader comes to next.
+    /// Returns true if an error lies before the next row of this reader.
     fn has_failed(&self) -> bool {
         let failed = self.units.failed.load(Ordering::Relaxed);
         if failed == u64::MAX {

@@ -1,4 +1,4 @@
-//! A job whose rows are written to a file, or to those of a directory.
+//! Jobs with an output file, or a directory of output files.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::store;
 use crate::system;
 use crate::verbs::sort_columns;
 
-/// An output that is planned: what is written, how, and in which memory.
+/// A planned output: its columns, options and memory plan.
 pub(super) struct Outlined {
     pub(super) decoder: RowDecoder,
     pub(super) options: OutputOptions,
@@ -64,12 +64,12 @@ impl Outlined {
     }
 }
 
-/// Whether the output is a directory of files.
+/// Returns true if the output is a directory of files.
 fn is_many(job: &Job, write: &WriteOptions) -> bool {
     job.partitioning.is_some() || write.max_file_bytes.is_some()
 }
 
-/// How the output of `job` is written.
+/// Returns the options for the output of `job`.
 fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOptions> {
     let mut csv = write.csv.as_ref().unwrap_or(job.inputs.csv()).clone();
     let told = write.csv.is_none().then(|| job.inputs.told_delimiter()).flatten();
@@ -114,7 +114,7 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
     Ok(options)
 }
 
-/// How the output goes to a store, if it does.
+/// Returns the settings of uploads, if the output goes to a store.
 fn uploads(job: &Job, target: &Target, limits: &Limits) -> Result<Option<Uploads>> {
     match target {
         Target::Path(path) if store::is_far(path) => {
@@ -125,12 +125,12 @@ fn uploads(job: &Job, target: &Target, limits: &Limits) -> Result<Option<Uploads
     }
 }
 
-/// Whether the inputs have Bloom filters that the output, of the same format, has not.
+/// Returns true if the inputs have Bloom filters but the output, in the same format, has none.
 pub(super) fn drops_bloom_filters(job: &Job, options: &OutputOptions) -> bool {
     options.format == Format::Parquet && job.inputs.have_bloom_filters()
 }
 
-/// Refuses what cannot be written, before there is anything to write.
+/// Refuses an unwritable target before any row is read.
 fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
     match (target, job.partitioning.is_some() || options.max_file_bytes.is_some()) {
         (Target::Path(directory), true) => {
@@ -145,7 +145,7 @@ fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions
     }
 }
 
-/// Does `job`.
+/// Runs `job`.
 pub(super) fn write(
     job: &Job,
     target: &Target,
@@ -157,7 +157,7 @@ pub(super) fn write(
     options.watch.cancel = job.cancel.clone();
     check(job, target, decoder.schema(), &options)?;
     loop {
-        // What is merged as it is written is there before all is read.
+        // A direct merge writes output before all input is read.
         let repeats = !planned.plan.direct || output::can_be_taken_back(&target.into());
         let running = Running::start(job, &planned, limits, repeats)?;
         options.watch = running.watch.clone();
@@ -177,7 +177,7 @@ pub(super) fn write(
     }
 }
 
-/// Does `job` by `plan`.
+/// Runs `job` by `plan`.
 fn attempt(
     job: &Job,
     target: &Target,
@@ -208,7 +208,7 @@ fn attempt(
     written.map_err(|error| job.named(error))
 }
 
-/// The last merge on its way to disk.
+/// The last merge of a job, and the context to write its rows.
 struct Emission<'a> {
     job: &'a Job,
     options: &'a OutputOptions,
@@ -217,7 +217,7 @@ struct Emission<'a> {
 }
 
 impl Emission<'_> {
-    /// All rows to one file.
+    /// Writes all rows to one file.
     fn one(&self, batch: Batch, target: &Destination, decoder: &mut RowDecoder) -> Result<()> {
         let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let sample = head(&rows, decoder)?;
@@ -231,7 +231,7 @@ impl Emission<'_> {
         Ok(())
     }
 
-    /// All rows to files of limited size that follow from one another.
+    /// Writes all rows to a sequence of files with limited sizes.
     fn sized(
         &self,
         batch: Batch,
@@ -254,7 +254,7 @@ impl Emission<'_> {
         self.commit(directory, written, spread)
     }
 
-    /// The rows of each partition to a file of its own.
+    /// Writes the rows of each partition to its own file.
     fn many(
         &self,
         batch: Batch,
@@ -275,7 +275,8 @@ impl Emission<'_> {
             empty: None,
             spread: Spread::default(),
         });
-        // Each writer and each part that waits has a file open at the most, and one is being finished.
+        // Each writer and each waiting part has at most one open file, and one more file is being
+        // finished.
         let allowed = system::open_files().saturating_sub(plan::OTHER_FILES).max(1);
         let threads = self.plan.writers.min(allowed);
         let writers = (threads, allowed - threads);
@@ -283,7 +284,7 @@ impl Emission<'_> {
         self.commit(directory, written, spread)
     }
 
-    /// Puts many files in place.
+    /// Moves the finished directory into place.
     fn commit(&self, directory: Directory, written: Written, spread: Option<Spread>) -> Result<()> {
         let files = spread.map_or(0, |spread| spread.files);
         self.running.watch.kept()?;
@@ -292,7 +293,7 @@ impl Emission<'_> {
         Ok(())
     }
 
-    /// The sorted rows, the first of them read ahead.
+    /// Opens the sorted rows, and reads the first of them ahead.
     fn rows(&self, batch: Batch, ahead: (usize, usize), keys: Option<&[usize]>) -> Result<Rows> {
         let arrangement = &self.job.arrangement;
         let slabs = batch.slabs(arrangement.finish);
@@ -304,7 +305,7 @@ impl Emission<'_> {
     }
 }
 
-/// The first rows, which decide how the others are encoded.
+/// Decodes the first rows, which determine the encoding of all rows.
 fn head(rows: &Rows, decoder: &mut RowDecoder) -> Result<RecordBatch> {
     match rows.first() {
         Some(first) => first.decode(decoder),

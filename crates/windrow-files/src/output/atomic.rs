@@ -1,4 +1,4 @@
-//! A file that appears whole or not at all.
+//! A file that appears complete or not at all.
 //!
 //! ```text
 //!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp beside NAME, locked -> owner and mode of NAME, if it exists
@@ -6,12 +6,13 @@
 //!  drop:    unlink
 //! ```
 //!
-//! A process that is killed cannot unlink, but loses its lock: an orphan is a temporary of the same output
-//! whose lock is free, and the next job with that output removes it. Invariant: a live process's temporary
-//! is never removed. A cleaner unlinks only while it holds the lock; a writer that finds its lock taken, or
-//! its file unlinked before it had the lock, starts again with another name.
+//! A killed process cannot unlink its temporary, but loses its lock. An orphan is a temporary of
+//! the same output with a free lock; the next job with this output removes it. Invariant: the
+//! temporary of a live process is never removed. A cleaner unlinks only while it holds the lock. A
+//! writer starts again with another name if its lock is taken, or if its file was unlinked before
+//! it got the lock.
 //!
-//! Known limit: where the file system has no locks (some network mounts), orphans stay.
+//! Known limit: orphans stay on file systems without locks, such as some network mounts.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -25,7 +26,7 @@ use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Live, remove};
 
-/// A temporary that becomes its target when it is committed.
+/// A temporary that replaces its target at the commit.
 pub(super) struct AtomicFile {
     temporary: NamedTempFile,
     live: Live,
@@ -33,12 +34,13 @@ pub(super) struct AtomicFile {
     directory: PathBuf,
 }
 
-/// Characters of a temporary's name that are drawn at random.
+/// Number of random characters in a temporary's name.
 pub(super) const RANDOM: usize = 6;
-/// A cleaner holds the lock of a new temporary for microseconds, and rarely; more tries mean a broken lock.
+/// Maximum number of attempts to claim a temporary. A cleaner rarely locks a new temporary, and for
+/// microseconds only: further failures mean a broken lock.
 pub(super) const TRIES: usize = 16;
 
-/// Links that are followed, one to the next: as many as Linux does.
+/// Maximum length of a chain of links, the same as Linux's.
 pub(super) const LINKS: usize = 40;
 
 impl AtomicFile {
@@ -65,7 +67,7 @@ impl AtomicFile {
         remove_orphans(&directory, &prefix);
 
         let failed = |error: io::Error| Error::output(&target, &error);
-        // The umask applies to what is asked for here, as to any new file.
+        // The umask applies to these permissions, as for any new file.
         let existing = fs::metadata(&target).ok();
         let mode = existing.as_ref().map_or(0o666, |existing| existing.mode() & 0o777);
         let mut builder = tempfile::Builder::new();
@@ -77,7 +79,8 @@ impl AtomicFile {
                 continue;
             }
             if let Some(existing) = &existing {
-                // Before the first byte is in it: what was private stays private.
+                // Permissions are set before the first byte is written, so that private data stays
+                // private.
                 take_over(temporary.as_file(), existing, &target)?;
             }
             let live = Live::new(cancel, temporary.path());
@@ -86,19 +89,20 @@ impl AtomicFile {
         Err(failed(io::Error::other("other processes keep locking its temporary files")))
     }
 
-    /// The file to write to.
+    /// Returns the file to write to.
     pub(super) fn file(&self) -> &File {
         self.temporary.as_file()
     }
 
-    /// Makes the file durable and puts it in place of the target.
+    /// Makes the file durable, and moves it to the target's path.
     pub(super) fn commit(self) -> Result<()> {
         let Self { temporary, live, target, directory } = self;
         let failed = |error: io::Error| Error::output(&target, &error);
         temporary.as_file().sync_all().map_err(failed)?;
         temporary.persist(&target).map_err(|error| failed(error.error))?;
         drop(live);
-        // The rename is done; a directory that cannot be synced (some network mounts) only delays it.
+        // The rename is done. A directory that cannot be synced (on some network mounts) only
+        // delays it.
         if let Ok(directory) = File::open(directory) {
             let _ = directory.sync_all();
         }
@@ -106,7 +110,8 @@ impl AtomicFile {
     }
 }
 
-/// What `target` names once links are followed: that is replaced, not the link. It need not exist.
+/// Follows the links of `target`. The file at their end is replaced, not the link, and need not
+/// exist.
 pub(super) fn linked(target: &Path) -> Result<PathBuf> {
     let mut path = target.to_owned();
     for _ in 0..LINKS {
@@ -119,7 +124,7 @@ pub(super) fn linked(target: &Path) -> Result<PathBuf> {
     Err(Error::usage(format!("{}: the link leads back to itself", target.display())))
 }
 
-/// Locks a new temporary; false if a cleaner took it first.
+/// Locks a new temporary. Returns false if a cleaner got it first.
 pub(super) fn claim(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(file.metadata()?.nlink() > 0),
@@ -129,7 +134,7 @@ pub(super) fn claim(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Removes the temporaries of this output whose writers are gone. What cannot be removed is left.
+/// Removes temporaries of this output whose writers are gone. Failures are ignored.
 pub(super) fn remove_orphans(directory: &Path, prefix: &OsString) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;

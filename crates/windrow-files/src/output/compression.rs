@@ -1,4 +1,4 @@
-//! `--compression CODEC[:LEVEL]`, and what it is to each format.
+//! The option `--compression CODEC[:LEVEL]`, and its meaning for each format.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::packing::Packing;
 
-/// A codec, with its level where it has any.
+/// A codec, with its level if it has levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// None.
+    /// No compression.
     None,
     /// Snappy, in Parquet.
     Snappy,
@@ -33,10 +33,11 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// On text level 2 saves 6 % over level 1 for a sixth more time; level 3 saves 2 % more for another third.
+    /// On text, level 2 saves 6 % over level 1 for a sixth more time; level 3 saves 2 % more for
+    /// another third.
     pub(super) const PARQUET_DEFAULT: Self = Self::Zstd(2);
 
-    /// The name that the command line knows it by.
+    /// Returns the codec's name on the command line.
     fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -86,7 +87,7 @@ impl Compression {
         options.map_err(|error| Error::usage(error.to_string()))
     }
 
-    /// What text is compressed with, and how much; none if it is written as it is.
+    /// Returns the compression and level of text output; `None` for uncompressed text.
     pub(crate) fn text(self) -> Result<Option<(Packing, u32)>> {
         Ok(Some(match self {
             Self::None => return Ok(None),
@@ -104,10 +105,9 @@ impl Compression {
         }))
     }
 
-    /// The codec of an output called `path`, if `codec` is given or not.
+    /// Returns the codec of an output called `path`, with or without an explicit `codec`.
     ///
-    /// # Errors
-    /// `Usage` for a name that says something else.
+    /// # Errors `Usage` if the name contradicts the codec or the format.
     pub(crate) fn of_name(
         path: &Path,
         format: Format,
@@ -131,7 +131,7 @@ impl Compression {
         }
     }
 
-    /// The codec of text whose name has the extension of `packing`.
+    /// Returns the codec for text with the extension of `packing`.
     fn of_packing(packing: Packing) -> Self {
         match packing {
             Packing::Gzip => Self::Gzip(6),
@@ -142,7 +142,8 @@ impl Compression {
         }
     }
 
-    /// Bytes of a codec's state at work on one column: measured for zstd, the others rounded up.
+    /// Returns the bytes of a codec's state for one column: measured for zstd, rounded up for
+    /// others.
     pub(super) fn context_bytes(self) -> usize {
         match self {
             Self::None => 0,

@@ -1,11 +1,12 @@
-//! One dictionary for many batches: Arrow's dictionary columns, renumbered.
+//! Merging of Arrow dictionaries: one dictionary for many record batches.
 //!
-//! Every batch that comes has dictionaries of its own; an Arrow file has one for each column. The values are
-//! numbered here as they first occur in the rows, whatever the dictionaries they came in, so the numbers are
-//! a function of the rows. In the body of a message a dictionary column is nothing but its keys: what leaves
-//! here is a batch of [keys](Dictionaries::key_schema), and at the end the [values](Dictionaries::carrier).
+//! Each record batch arrives with dictionaries of its own, but an Arrow file has one for each
+//! column. This module numbers values in the order of their first occurrence in the rows, so that
+//! the numbers depend on the rows alone. The body of an IPC message stores a dictionary column as
+//! its keys. This module therefore returns record batches of [keys](Dictionaries::key_schema), and
+//! at the end the [values](Dictionaries::carrier).
 //!
-//! Values are held as comparable rows, whatever their type. A null value becomes a null key.
+//! Values of any type are stored as comparable rows. A null value becomes a null key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use arrow_select::take::take;
 use super::views::own_rows;
 use crate::error::{Error, Result};
 
-/// The dictionaries of a schema, in the order in which its fields name them.
+/// The dictionaries of a schema, in the order of its fields.
 pub(super) struct Dictionaries {
     schema: SchemaRef,
     key_schema: SchemaRef,
@@ -35,7 +36,7 @@ pub(super) struct Dictionaries {
 }
 
 impl Dictionaries {
-    /// None if the schema has no dictionaries.
+    /// Returns `None` if the schema has no dictionaries.
     pub(super) fn of(schema: &SchemaRef) -> Result<Option<Self>> {
         let mut columns = Vec::new();
         let keys = schema.fields().iter().map(|field| to_keys(field, &mut columns));
@@ -48,7 +49,7 @@ impl Dictionaries {
         }))
     }
 
-    /// The batch with keys in place of dictionary arrays, of the schema's own key types.
+    /// Replaces dictionary arrays by keys, of the key types of the schema.
     pub(super) fn renumber(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut interners = self.columns.iter_mut();
         let columns = batch
@@ -60,7 +61,7 @@ impl Dictionaries {
         RecordBatch::try_new(Arc::clone(&self.key_schema), columns).map_err(internal)
     }
 
-    /// A batch without rows whose dictionaries hold all values so far.
+    /// Returns a record batch without rows whose dictionaries hold all values so far.
     pub(super) fn carrier(&self) -> Result<RecordBatch> {
         let mut interners = self.columns.iter();
         let columns = self
@@ -76,7 +77,7 @@ impl Dictionaries {
     }
 }
 
-/// The distinct values of one dictionary and the number of each.
+/// The distinct values of a dictionary, and their numbers.
 struct Interner {
     name: String,
     converter: RowConverter,
@@ -99,14 +100,15 @@ impl Interner {
         })
     }
 
-    /// The number of the value of each row.
+    /// Returns the number of each row's value.
     fn intern(&mut self, array: &ArrayRef) -> Result<Vec<Option<usize>>> {
         let dictionary = array.as_any_dictionary();
         let values = dictionary.values();
         if values.is_empty() {
             return Ok(vec![None; array.len()]);
         }
-        // The values in use, as they first occur: a slice may use few of a large dictionary.
+        // The used values in the order of their first occurrence: a slice may use few values of a
+        // large dictionary.
         let keys = dictionary.normalized_keys();
         let nulls = array.logical_nulls();
         let present = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
@@ -134,7 +136,7 @@ impl Interner {
         number
     }
 
-    /// All values, by number.
+    /// Returns all values, by number.
     fn values(&self) -> Result<ArrayRef> {
         let mut values: Vec<&[u8]> = vec![&[]; self.numbers.len()];
         for (value, number) in &self.numbers {
@@ -147,7 +149,7 @@ impl Interner {
     }
 }
 
-/// The field with key types for dictionary types; each dictionary found is appended to `columns`.
+/// Replaces dictionary types in the field by their key types. Appends each dictionary to `columns`.
 fn to_keys(field: &FieldRef, columns: &mut Vec<Interner>) -> Result<FieldRef> {
     let data_type = match field.data_type() {
         DataType::Dictionary(key, values) => {
@@ -167,7 +169,7 @@ fn to_keys(field: &FieldRef, columns: &mut Vec<Interner>) -> Result<FieldRef> {
                 )));
             }
             columns.push(Interner::new(field, values)?);
-            // A dictionary may have nulls among its values where its keys have none.
+            // A dictionary may have null values even if its keys are never null.
             let keys = Field::new(field.name(), (**key).clone(), true);
             return Ok(Arc::new(keys));
         }
@@ -189,7 +191,7 @@ fn to_keys(field: &FieldRef, columns: &mut Vec<Interner>) -> Result<FieldRef> {
     Ok(Arc::new(field.as_ref().clone().with_data_type(data_type)))
 }
 
-/// The array in the type of `field`, which [`to_keys`] made of its own.
+/// Converts the array to the type of `field`. The field must result from [`to_keys`].
 fn renumber(
     array: &ArrayRef,
     field: &Field,
@@ -223,15 +225,15 @@ fn renumber(
     Ok(make_array(renumbered))
 }
 
-/// Whether values of a type have no bytes, or parts that have none: rows taken from an array of them are
-/// counted by their bytes, and come to none.
+/// Returns true if the values, or parts of them, have no bytes. An array taken from such values
+/// gets its length from its bytes, and becomes empty.
 fn is_bare(values: &DataType) -> bool {
     let children = child_fields(values);
     matches!(values, DataType::FixedSizeBinary(0))
         || children.iter().any(|field| is_bare(field.data_type()))
 }
 
-/// An empty array's data, with the values of every dictionary in it.
+/// Puts the values of every dictionary into an empty array's data.
 fn carry(data: ArrayData, interners: &mut std::slice::Iter<'_, Interner>) -> Result<ArrayData> {
     let children = if let DataType::Dictionary(..) = data.data_type() {
         let interner = interners.next().ok_or_else(|| internal("no dictionary"))?;
@@ -245,7 +247,7 @@ fn carry(data: ArrayData, interners: &mut std::slice::Iter<'_, Interner>) -> Res
     data.into_builder().child_data(children).build().map_err(internal)
 }
 
-/// The fields of an array's children.
+/// Returns the fields of an array's children.
 pub(super) fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
     match data_type {
         DataType::Struct(fields) => fields.iter().map(Arc::clone).collect(),
@@ -260,7 +262,7 @@ pub(super) fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
     }
 }
 
-/// Keys of a type; None if a number is too large for it.
+/// Makes keys of a type; `None` if a number is too large for the type.
 fn keys(key: &DataType, numbers: Vec<Option<usize>>) -> Option<ArrayRef> {
     match key {
         DataType::Int8 => typed_keys::<Int8Type>(numbers),

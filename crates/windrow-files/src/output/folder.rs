@@ -1,4 +1,4 @@
-//! Where the files of many partitions go: a directory, or objects below a prefix.
+//! The destination of a partitioned output: a directory, or objects below a prefix.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use super::{Destination, OutputOptions};
 use crate::error::Result;
 use crate::store::{Prefix, is_far};
 
-/// Files that appear together, or as good as.
+/// Files that appear together, as far as the destination allows.
 pub(crate) enum Directory {
     Disk(AtomicDirectory),
     Store(Arc<Prefix>),
 }
 
-/// Where one of them goes.
+/// The destination of a single file.
 #[derive(Clone)]
 pub(crate) enum Folder {
     Disk(PathBuf),
@@ -22,10 +22,9 @@ pub(crate) enum Folder {
 }
 
 impl Directory {
-    /// Refuses a target that [`create`](Self::create) would refuse, and one that cannot be written to.
+    /// Refuses an unwritable target, and any target that [`create`](Self::create) would refuse.
     ///
-    /// # Errors
-    /// `Usage` if anything is there.
+    /// # Errors `Usage` if the target already exists.
     pub(crate) fn check(target: &Path, options: &OutputOptions) -> Result<()> {
         if !is_far(target) {
             return AtomicDirectory::check(target);
@@ -35,7 +34,7 @@ impl Directory {
         stores.probe(&target.join("_SUCCESS"), cancel)
     }
 
-    /// Begins to write to `target`.
+    /// Starts an output at `target`.
     pub(crate) fn create(target: &Path, options: &OutputOptions) -> Result<Self> {
         let cancel = &options.watch.cancel;
         if !is_far(target) {
@@ -53,7 +52,7 @@ impl Directory {
         }
     }
 
-    /// Puts what was written in place.
+    /// Makes the written files visible.
     pub(crate) fn commit(self, written: Contents) -> Result<()> {
         match self {
             Self::Disk(directory) => directory.commit(written),
@@ -63,7 +62,7 @@ impl Directory {
 }
 
 impl Folder {
-    /// The place of the file `name`; directories on the way to it are made.
+    /// Returns the destination of the file `name`, and creates its directories.
     pub(crate) fn file(&self, name: &Path) -> Result<Destination> {
         match self {
             Self::Disk(directory) => {

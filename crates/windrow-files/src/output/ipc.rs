@@ -1,18 +1,20 @@
-//! Arrow IPC: a part is some encoded messages, which stand in a stream or between a file's header and footer.
+//! Arrow IPC: a part is a list of encoded messages, for a stream or for the body of a file.
 //!
 //! ```text
 //!  stream:  schema | [dictionaries | rows] ... | end
 //!  file:    magic  | schema | rows ... | dictionaries | end | footer (where each message is) | magic
 //! ```
 //!
-//! Messages hold [`ROWS_A_MESSAGE`] rows and know nothing of their place, so workers encode and compress
-//! them. A stream may replace a dictionary at any time: each message brings its own. A file has one for each
-//! column, which is complete only at the end; the format lets it stand there, and readers of files fetch it
-//! through the footer first. Deltas would come earlier, but not every reader knows them. Keys are then
-//! numbered, and messages encoded, by the appender.
+//! Messages have [`ROWS_A_MESSAGE`] rows and do not depend on their position, so workers encode and
+//! compress them. A stream may replace a dictionary at any time, so each message brings its own
+//! dictionaries. A file has one dictionary for each column, complete only at the end. The format
+//! permits dictionaries at the end, since readers of files find them by the footer first. Delta
+//! dictionaries could come earlier, but some readers do not support them. For a file with
+//! dictionaries, the appender numbers the keys and encodes the messages.
 //!
-//! Known limits. A file with dictionaries is encoded by one thread. If its values outnumber the key type,
-//! the job fails: the type of a column is not changed. Dictionaries of dictionaries are refused.
+//! Known limits. One thread encodes a file with dictionaries. If the distinct values exceed the key
+//! type, the job fails: the type of a column never changes. Dictionaries of dictionaries are
+//! refused.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -39,14 +41,14 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::watch::Watch;
 
-/// Rows of a message: a reader holds a message whole, and compresses and decompresses buffers of it.
+/// Rows of a message. A reader loads a message whole, and compression works on its buffers.
 const ROWS_A_MESSAGE: usize = 8192;
-/// Bytes of long values in a message, which then has fewer rows.
+/// Bytes of long values after which a message ends before its full number of rows.
 const BYTES_A_MESSAGE: usize = 1 << 20;
 const MAGIC: &[u8] = b"ARROW1";
-/// Messages begin at multiples of this many bytes, and so do the buffers in a mapped file.
+/// Alignment of messages in bytes, and so of the buffers in a mapped file.
 const ALIGNMENT: usize = 64;
-/// The continuation marker, and no metadata.
+/// The continuation marker, and a metadata length of zero.
 const END: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
 pub(super) fn open(
@@ -83,7 +85,7 @@ pub(super) fn open(
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
-/// Bytes of a message in a file, with its place in the footer.
+/// Returns the bytes of a message in a file, with its entry in the footer.
 pub(super) fn message_bytes(message: &EncodedData) -> usize {
     const PLACE: usize = 24;
     message.ipc_message.len() + message.arrow_data.len() + 2 * ALIGNMENT + PLACE
@@ -96,8 +98,8 @@ pub(super) fn part_bytes(
     rows: usize,
     bytes: usize,
 ) -> usize {
-    // The encoded part. The rows of a message as they came and as they are put together; the message as it
-    // grows, in a vector that doubles; the metadata.
+    // The encoded part; the rows of a message, as received and concatenated; the message, in a
+    // vector that doubles to grow; the metadata.
     let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);
     let message = message.max(BYTES_A_MESSAGE);
     let metadata = (rows / ROWS_A_MESSAGE + 1) * schema.fields().len() * 128;
@@ -105,13 +107,13 @@ pub(super) fn part_bytes(
     bytes + 4 * message.min(bytes) + metadata + compression.context_bytes()
 }
 
-/// What an encoder does about dictionaries.
+/// Treatment of dictionaries by an encoder.
 enum Mode {
-    /// There are none.
+    /// The schema has no dictionaries.
     Plain,
-    /// Each message has its own.
+    /// Each message has its own dictionaries.
     DictionaryEach,
-    /// Rows are left as they are for the appender.
+    /// The appender encodes the rows.
     Postpone,
 }
 
@@ -149,7 +151,7 @@ impl Encoder for MessageEncoder {
     }
 }
 
-/// Makes messages of rows of a schema.
+/// Encoder of messages of one schema.
 #[derive(Clone)]
 struct Messages {
     schema: SchemaRef,
@@ -158,7 +160,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// The first message, and a tracker that knows the dictionaries by the ids it gave them.
+    /// Returns the first message, and a tracker with the ids of its dictionaries.
     fn schema(&self) -> (EncodedData, DictionaryTracker) {
         let mut tracker = DictionaryTracker::new(false);
         let message = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(
@@ -169,9 +171,10 @@ impl Messages {
         (message, tracker)
     }
 
-    /// The message of a batch without dictionaries.
+    /// Encodes a record batch without dictionaries.
     fn rows(&self, batch: &RecordBatch, context: &mut IpcWriteContext) -> Result<EncodedData> {
-        // A message grows in a vector that doubles, and does not fit into what it has outgrown.
+        // The vector of a message doubles to grow, and cannot reuse the memory of its smaller
+        // versions.
         self.watch.room_for(2 * array_bytes(batch));
         let mut tracker = DictionaryTracker::new(false);
         let batch = compact_views(batch).map_err(encoding)?;
@@ -181,7 +184,7 @@ impl Messages {
         Ok(message)
     }
 
-    /// The messages of the dictionaries of a batch.
+    /// Encodes the dictionaries of a record batch.
     fn dictionaries(
         &self,
         carrier: &RecordBatch,
@@ -195,7 +198,7 @@ impl Messages {
     }
 }
 
-/// Where the messages of a file are.
+/// Positions of a file's messages.
 #[derive(Default)]
 struct Footer {
     dictionaries: Vec<Block>,
@@ -205,7 +208,7 @@ struct Footer {
 struct MessageAppender {
     sink: BufWriter<Sink>,
     messages: Messages,
-    /// None for a stream.
+    /// `None` for a stream.
     footer: Option<Footer>,
     position: usize,
     rows: u64,
@@ -231,7 +234,7 @@ impl MessageAppender {
         Ok(())
     }
 
-    /// Writes a message; returns where it is.
+    /// Writes a message, and returns its position.
     fn message(&mut self, message: EncodedData) -> Result<Block> {
         let written = write_message(&mut self.sink, message, &self.messages.options);
         let (metadata, body) =
@@ -254,7 +257,7 @@ impl MessageAppender {
         Ok(())
     }
 
-    /// Ends the messages, and in a file says where they are.
+    /// Ends the messages. In a file, also writes dictionaries and footer.
     fn end(&mut self) -> Result<()> {
         if let Some(dictionaries) = self.dictionaries.take() {
             let mut context = IpcWriteContext::default();
@@ -280,7 +283,8 @@ impl MessageAppender {
 
     fn encode_footer(&self, footer: &Footer) -> Vec<u8> {
         let mut tracker = DictionaryTracker::new(false);
-        // The builder's crate is Arrow's dependency, not ours: any encoded schema is the way to a builder.
+        // The builder's crate is a dependency of Arrow alone: encoding any schema gives access to a
+        // builder.
         let mut builder = IpcSchemaEncoder::new().schema_to_fb(&Schema::empty());
         builder.reset();
         let dictionaries = builder.create_vector(&footer.dictionaries);

@@ -1,4 +1,4 @@
-//! How outputs are written, as callers say it.
+//! The caller's options for outputs.
 
 use super::{Compression, LONG_ROW, OutputOptions, Target};
 use crate::error::{Error, Result};
@@ -9,17 +9,18 @@ use crate::size::Size;
 use crate::store::Stores;
 use crate::watch::Watch;
 
-/// The encodings of Parquet columns.
+/// Encodings of Parquet columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encodings {
-    /// Those that make small files: of integers, times and text their differences and lengths.
+    /// Encodings for small files: differences of integers and times, lengths and prefixes of text.
     #[default]
     Delta,
-    /// Values as they are, and dictionaries: for readers that do not know the others. Files are about a fifth larger.
+    /// Plain values, and dictionaries: for readers without support for other encodings. Files are
+    /// about a fifth larger.
     Plain,
 }
 
-/// How outputs are written.
+/// Options for outputs.
 ///
 /// ```
 /// use windrow_files::{Compression, Format, WriteOptions};
@@ -29,26 +30,27 @@ pub enum Encodings {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// The format; told by the extension of the target unless given, Parquet for partitions.
+    /// Format. By default the extension of the target determines it; for partitions the default is
+    /// Parquet.
     pub format: Option<Format>,
-    /// The codec; zstd level 2 for Parquet and none for other formats unless given.
+    /// Codec. By default zstd level 2 for Parquet, and none for other formats.
     pub compression: Option<Compression>,
-    /// Row bytes of a Parquet row group, before encoding. Row groups end at 122,880 rows, and are not cut below
-    /// 8,192 rows or 2 MiB.
+    /// Row bytes of a Parquet row group, before encoding. A row group has at most 122,880 rows, and
+    /// at least 8,192 rows or 2 MiB.
     pub row_group_bytes: u64,
     /// Bytes of a Parquet page, before compression.
     pub page_bytes: u64,
     /// Whether Parquet pages and column chunks carry minima and maxima.
     pub statistics: bool,
-    /// Whether Parquet pages carry checksums, by which readers notice damage.
+    /// Whether Parquet pages carry checksums, for readers to detect damage.
     pub checksums: bool,
     /// The encodings of Parquet columns.
     pub encodings: Encodings,
-    /// How CSV is written down; as the inputs are unless given.
+    /// Dialect of CSV; by default the inputs' dialect.
     pub csv: Option<CsvOptions>,
-    /// Bytes of a file: sorted output then goes to a directory of files that follow from one another,
-    /// `part-00000.parquet` and on, whose ranges of the order do not overlap. Rows that are equal in it stay in one file,
-    /// which may be larger for them.
+    /// Target size of a file in bytes. Sorted output becomes a directory of files
+    /// `part-00000.parquet` and on, in order, with disjoint key ranges. Rows with equal keys stay
+    /// in one file, even if it exceeds this size.
     pub max_file_bytes: Option<u64>,
 }
 
@@ -58,8 +60,8 @@ impl Default for WriteOptions {
             format: None,
             compression: None,
             row_group_bytes: 16 << 20,
-            // Small enough that a page of every column of a row group is a few MB, large enough that
-            // zstd loses about 2 %.
+            // Small enough that one page of each column of a row group is a few MB, large enough
+            // that zstd loses about 2 %.
             page_bytes: 512 << 10,
             statistics: true,
             checksums: true,
@@ -113,19 +115,19 @@ impl WriteOptions {
         self
     }
 
-    /// Sets how CSV is written down.
+    /// Sets the dialect of CSV.
     pub fn csv(mut self, csv: CsvOptions) -> Self {
         self.csv = Some(csv);
         self
     }
 
-    /// Sets the bytes of a file, of which there are then as many as needed.
+    /// Sets the target size of a file. The output becomes a directory of as many files as needed.
     pub fn max_file_bytes(mut self, bytes: u64) -> Self {
         self.max_file_bytes = Some(bytes);
         self
     }
 
-    /// Whether nothing of how Parquet is written was set.
+    /// Returns true if all options of Parquet are the defaults.
     fn is_usual(&self) -> bool {
         let usual = Self::default();
         self.compression.is_none()
@@ -135,8 +137,8 @@ impl WriteOptions {
             && self.encodings == usual.encodings
     }
 
-    /// The format of what a job writes to `target`, as far as that is told; for partitions it is
-    /// [`format`](Self::format) alone.
+    /// Returns the format of an output at `target`, if known. For a directory, only
+    /// [`format`](Self::format) counts.
     pub fn format_of(&self, target: &Target) -> Option<Format> {
         match target {
             Target::Path(path) if self.max_file_bytes.is_none() => {
@@ -146,10 +148,10 @@ impl WriteOptions {
         }
     }
 
-    /// What is to be written in `format`: rows sorted by `sorting`, of `row_bytes` on average.
+    /// Binds the options to `format`, to rows sorted by `sorting`, and to an average of
+    /// `row_bytes`.
     ///
-    /// # Errors
-    /// `Usage` if pages or row groups would be mostly headers.
+    /// # Errors `Usage` if pages or row groups would be mostly headers.
     pub(crate) fn bind(
         &self,
         format: Format,
@@ -160,8 +162,8 @@ impl WriteOptions {
         if !Format::WRITTEN.contains(&format) {
             return Err(super::not_written(format));
         }
-        /// A page has a header, a row group a footer's worth of figures for every column: smaller ones are
-        /// mostly those.
+        /// Minimum sizes. A page has a header, and a row group has an entry in the footer for every
+        /// column; below these sizes most bytes are metadata.
         const LEAST: [(Setting, u64); 3] = [
             (Setting::PageSize, 4 << 10),
             (Setting::RowGroupSize, 64 << 10),

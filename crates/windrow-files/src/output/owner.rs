@@ -1,7 +1,8 @@
-//! Whose a file is that takes the place of another: it gets owner, group and mode of the old one.
+//! Ownership of replacement files: a new file gets the owner, group and mode of the file that it
+//! replaces.
 //!
-//! Who is not root cannot give a file away. Then a group that cannot be kept has no more rights than others
-//! have; and where the old owner could no longer read what was their own file, the job is refused.
+//! Only root can give a file away. If the group cannot be kept, the new group gets no more rights
+//! than all other users. If the old owner could no longer read the file, the job is refused.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -10,11 +11,11 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Makes a new `file`, with nothing in it, ready to take the place of `target`, which is `old`.
+/// Gives the new, empty `file` the owner, group and mode of `target`, whose metadata is `old`.
 pub(super) fn take_over(file: &File, old: &Metadata, target: &Path) -> Result<()> {
     let failed = |error: io::Error| Error::output(target, &error);
     let own = file.metadata().map_err(failed)?;
-    // The group first: it is not ours to change once the owner is another.
+    // The group first: after a change of the owner, this process may not change the group.
     let group = own.gid() == old.gid() || fchown(file, None, Some(old.gid())).is_ok();
     let owner = own.uid() == old.uid() || fchown(file, Some(old.uid()), None).is_ok();
     let mode = mode(old.mode() & 0o777, owner, group).ok_or_else(|| {
@@ -30,8 +31,8 @@ pub(super) fn take_over(file: &File, old: &Metadata, target: &Path) -> Result<()
     file.set_permissions(Permissions::from_mode(mode)).map_err(failed)
 }
 
-/// The mode of what takes the place of a file of the mode `old`, if `owner` and `group` are kept or not; none
-/// if that locks the old owner out.
+/// Returns the mode of a replacement for a file of mode `old`. `owner` and `group` tell whether
+/// these are kept. Returns `None` if the old owner could not read the replacement.
 fn mode(old: u32, owner: bool, group: bool) -> Option<u32> {
     let others = old & 0o007;
     let mode = if group { old } else { old & (0o707 | others << 3) };
@@ -65,7 +66,7 @@ mod tests {
         let new = tempfile::NamedTempFile::new().expect("created");
         old.as_file().set_permissions(Permissions::from_mode(0o600)).expect("changed");
         if fchown(old.as_file(), Some(1000), Some(1001)).is_err() {
-            // Who is not root has no file of another to replace.
+            // Without root no file of another user exists to replace.
             return;
         }
         let about = old.as_file().metadata().expect("there");

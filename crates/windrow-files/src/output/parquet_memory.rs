@@ -1,4 +1,4 @@
-//! What writing Parquet holds in memory, by what the `parquet` crate (59.3) takes from the allocator.
+//! Memory for writing Parquet, by the allocations of the `parquet` crate (59.3).
 //!
 //! ```text
 //!  writer of a leaf     codec       its context; zstd also has one for decompression (96 KiB)
@@ -12,9 +12,10 @@
 //!  file                 the schema, in Arrow's terms and Parquet's, and the properties of each leaf
 //! ```
 //!
-//! All of it counts as it is reserved, touched or not: memory that was used before stays resident, and a
-//! writer of ten values may get a mebibyte of it. So columns are planned together by their writers, and in
-//! turn (see [`super::row_group`]) by the rows that are held for it and the writers of one column:
+//! Reserved memory counts whole, touched or not: reused memory stays resident, and a writer of ten
+//! values may get a mebibyte of it. Therefore columns written together need the memory of all their
+//! writers. Columns written in turn (see [`super::row_group`]) need the memory of the held rows,
+//! and of one column's writers:
 //!
 //! ```text
 //!  together = leaves x writer          + encoded rows             + chunks + files
@@ -32,46 +33,49 @@ use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
 use super::storable::storable;
 use super::{Compression, OutputOptions};
 
-/// What a compression context takes for however little; beyond that zstd fits its tables to what it gets.
+/// Minimum bytes of a compression context. Above it, zstd fits its tables to the size of the data.
 const LEAST_CONTEXT: usize = 64 << 10;
-/// A context for decompression, which the crate makes with each for compression (zstd's is 95 KiB).
+/// Bytes of a context for decompression, which the crate makes with each one for compression
+/// (zstd's is 95 KiB).
 const DECOMPRESSION: usize = 96 << 10;
-/// What the packed integers of a delta encoding get at the start.
+/// Initial bytes of the packed integers of a delta encoding.
 const DELTA: usize = 1 << 20;
-/// A hash table for 4096 values of a dictionary.
+/// Bytes of a hash table for 4096 values of a dictionary.
 const HASH_TABLE: usize = 72 << 10;
-/// An index of a dictionary before it is packed.
+/// Bytes of an index of a dictionary before packing.
 const INDEX: usize = 8;
-/// An array of a part that is held, beside its values: the array, its buffers' owners.
+/// Bytes of a held array beside its values: the array, and the owners of its buffers.
 const HELD_ARRAY: usize = 400;
-/// What a chunk is beside its pages, from its end until the end of the file: figures for the footer and
-/// for the page index, each with a minimum and a maximum. 1,240 bytes were measured of numbers and short
-/// strings; nulls and long strings have more.
+/// Bytes of a chunk beside its pages, from its end until the end of the file: entries for the
+/// footer and for the page index, each with a minimum and a maximum. 1,240 bytes were measured for
+/// numbers and short strings; nulls and long strings take more.
 const CHUNK: usize = 1536;
-/// What the page index says of a page after the first of its chunk.
+/// Bytes in the page index for each page after the first of its chunk.
 const PAGE: usize = 200;
-/// A leaf of an open file: in the schema, and in the properties. 700 to 1,000 bytes were measured.
+/// Bytes of a leaf in an open file: in the schema, and in the properties. 700 to 1,000 bytes were
+/// measured.
 const LEAF_OF_A_FILE: usize = 1200;
-/// Bytes of a record batch that is held, if its rows are wide.
+/// Bytes of a held record batch with wide rows.
 const BATCH_BYTES: usize = 2 << 20;
-/// Files that a thread has open: the one that begins is opened before the one that ends is closed.
+/// Open files of a thread: a new file is opened before the previous one is closed.
 const FILES: usize = 2;
 
-/// Leaf columns of a schema.
+/// Numbers of a schema's leaf columns.
 struct Leaves {
     all: usize,
-    /// Of the column that has most.
+    /// Leaves of the column with the most leaves.
     widest: usize,
-    /// How often the bytes of a call are there as levels and places of its values, at the most.
+    /// Maximum ratio of a call's levels and indices to its bytes.
     levels: usize,
 }
 
-/// Levels of a value in a list, two of two bytes, and its place, each in a vector that doubles.
+/// Bytes for the levels of a list's value, two of two bytes, and its index, each in a vector that
+/// doubles to grow.
 const LEVELS: usize = 24;
-/// What an item of a list takes in a row beside its value.
+/// Bytes of a list's item in a row, beside its value.
 const ITEM: usize = 3;
 
-/// See [`Leaves::levels`]; whether values of the type are items of a list.
+/// See [`Leaves::levels`]. `items` tells whether values of the type are items of a list.
 fn levels(data_type: &DataType, items: bool) -> usize {
     match data_type {
         DataType::List(item)
@@ -104,8 +108,8 @@ impl Leaves {
     }
 }
 
-/// What is kept of the row groups of a file until its end, if there are so many of them, of so many bytes
-/// together as Arrow arrays.
+/// Returns the memory for the metadata of `groups` row groups until the end of the file. `bytes` is
+/// the size of their rows together as Arrow arrays.
 pub(super) fn footer_bytes(
     schema: &SchemaRef,
     options: &OutputOptions,
@@ -133,12 +137,12 @@ pub(super) fn part_bytes(
     let writer = context + DECOMPRESSION + values + dictionary;
     let widths = || schema.fields().iter().map(|field| field.data_type().primitive_width());
     let varies = widths().any(|width| width.is_none());
-    // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
+    // Encoded rows take no more memory than in Arrow. A page shorter than its limit costs less.
     let row = bytes.checked_div(rows).unwrap_or(0);
     let rows_a_call = ROWS_A_CALL.min(rows);
     let call = (row * rows_a_call).min(BYTES_A_CALL + row);
-    // Where long rows can stand together a call ends by its bytes. Of a thousand that are all short it has the mean,
-    // and what is of fixed width is in no list.
+    // Where long rows can be neighbours, a call ends by its bytes. A call of a thousand short rows
+    // has the mean size, and values of fixed width are in no list.
     let most = longest.map_or(BYTES_A_CALL, |longest| longest.saturating_mul(ROWS_A_CALL));
     let (call, fixed) = match varies && most >= BYTES_A_CALL {
         true => (call.max(BYTES_A_CALL.min(bytes)), 0),

@@ -1,15 +1,16 @@
-//! Cuts a part into runs of exactly so many rows, whatever batches it comes in; of fewer, where values are long.
+//! Cuts a part into runs of an exact number of rows, independent of its record batches. Runs with
+//! long values have fewer rows.
 //!
-//! Writers look at their buffers once a call, so pages and messages would begin where batches do, and
-//! batches are as large as the memory limit allows. Runs that lie within one batch are slices; only a run
-//! that spans batches is copied.
+//! Writers check their buffers once in each call. Without runs, pages and messages would start
+//! where record batches do, and the memory limit determines the size of record batches. A run
+//! within one record batch is a slice; only a run across record batches is copied.
 //!
 //! ```text
 //! values  | short ............................ | long | long | short ....
 //! runs    [ so many rows     ][ so many rows  ][ so many bytes of long values ]
 //! ```
-//! Invariant: where runs end follows from the rows. Values that are shorter than [`LONG`] do not count, so that
-//! nothing needs to be added up where there are no others.
+//! Invariant: the ends of runs depend only on the rows. Values shorter than [`LONG`] do not count,
+//! so that record batches without longer values need no sums.
 
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
@@ -19,25 +20,25 @@ use crate::error::{Error, Result};
 use crate::input::long_values;
 use crate::watch::Watch;
 
-/// Bytes of a value that counts.
+/// Minimum bytes of a long value.
 const LONG: u64 = 1 << 10;
 
-/// Finds where runs end.
+/// Finds the ends of runs.
 pub(super) struct Runs {
     rows: usize,
     bytes: u64,
-    /// Rows of the run that has begun, and bytes of its long values.
+    /// Rows of the current run, and bytes of its long values.
     gathered: usize,
     long: u64,
 }
 
 impl Runs {
-    /// Runs of so many rows, or of so many bytes of long values and one row more.
+    /// Makes runs of `rows` rows. A run ends earlier once its long values have `bytes` bytes.
     pub(super) fn of(rows: usize, bytes: usize) -> Self {
         Self { rows, bytes: bytes as u64, gathered: 0, long: 0 }
     }
 
-    /// The ends of runs in the next rows.
+    /// Returns the ends of runs in the next rows.
     pub(super) fn ends(&mut self, batch: &RecordBatch) -> Vec<usize> {
         let mut ends = Vec::new();
         let long = long_values(batch, LONG);
@@ -61,10 +62,10 @@ impl Runs {
     }
 }
 
-/// Calls `each` with `runs`; returns the number of rows.
+/// Calls `each` with `runs`, and returns the number of rows.
 ///
-/// The pieces of a run are handed over one by one where they cannot be one array: only if dictionaries of
-/// narrow keys have too many values between them.
+/// If the dictionaries of a run's pieces have too many values for their narrow keys, the pieces
+/// cannot be one array, and are passed one by one.
 pub(super) fn rebatch(
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     runs: Runs,
@@ -79,7 +80,7 @@ pub(super) fn rebatch(
         watch.room_for(pieces.iter().map(array_bytes).sum());
         match concat_batches(&first.schema(), &pieces) {
             Ok(run) => {
-                // Whoever takes the copy is not to have the pieces beside it.
+                // Free the pieces before the copy is used.
                 drop(pieces);
                 each(run)
             }
@@ -91,7 +92,7 @@ pub(super) fn rebatch(
     })
 }
 
-/// Calls `each` with the pieces of `runs`, as [`rebatch`] does with the runs.
+/// Calls `each` with the pieces of each run, without concatenating them.
 pub(super) fn pieces(
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     mut runs: Runs,
@@ -105,7 +106,7 @@ pub(super) fn pieces(
     pieces_at(&mut cut, each)
 }
 
-/// Calls `each` with the pieces of runs that end where it is said beside each batch.
+/// Calls `each` with the pieces of each run. The ends of runs accompany each record batch.
 pub(super) fn pieces_at(
     batches: &mut dyn Iterator<Item = Result<(RecordBatch, Vec<usize>)>>,
     mut each: impl FnMut(Vec<RecordBatch>) -> Result<()>,

@@ -1,6 +1,7 @@
-//! Bytes that grow without moving.
+//! A byte buffer that grows without moving.
 //!
-//! A `Vec` that doubles holds three times its bytes while it moves; a part of text is tens of megabytes.
+//! A growing `Vec` doubles, and holds three times its bytes while it moves. A part of text has tens
+//! of megabytes.
 
 use std::io::{self, Write};
 
@@ -11,15 +12,16 @@ pub(super) struct Rope {
 }
 
 impl Rope {
-    /// Bytes of a piece: over glibc's threshold for mapping, so a dropped piece returns to the system.
+    /// Bytes of a piece: above glibc's threshold for mapped memory, so a dropped piece returns to
+    /// the system.
     pub(super) const PIECE: usize = 256 << 10;
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub(super) fn bytes(&self) -> usize {
         self.pieces.iter().map(Vec::len).sum()
     }
 
-    /// Writes the bytes out, freeing each piece once it is written.
+    /// Writes all bytes to `writer`. Each piece is freed after it is written.
     pub(super) fn drain_into(self, writer: &mut impl Write) -> io::Result<()> {
         self.pieces.into_iter().try_for_each(|piece| writer.write_all(&piece))
     }

@@ -1,4 +1,4 @@
-//! Encoding a row group: all columns at once, or one after the other where that takes less memory.
+//! Encoder of row groups: all columns at once, or one after the other if that takes less memory.
 //!
 //! ```text
 //!            together: [a b c][a b c][a b c]...       rows as they come, a writer open for every leaf
@@ -6,9 +6,9 @@
 //!            in turn:  [a a a ...][b b b ...][c ...]  rows are held, one column has its writers open
 //! ```
 //!
-//! A writer holds megabytes however few values it gets (see [`super::parquet_memory`]), so of wide tables
-//! the rows of a part are less than its writers. Invariant: both ways give the same chunks, since a column
-//! is written in the same [calls](ROWS_A_CALL).
+//! A writer takes megabytes even for few values (see [`super::parquet_memory`]), so the writers of
+//! a wide table take more memory than the rows of a part. Invariant: both ways make the same
+//! chunks, since a column is written in the same [calls](ROWS_A_CALL).
 
 use std::sync::Arc;
 
@@ -30,18 +30,19 @@ use super::{Encoder, OutputOptions, Part, Payload};
 use crate::error::{Error, Result};
 use crate::watch::Watch;
 
-/// Rows of a call of a column writer. It compares its page to the page limit once every so many values of
-/// one call, and counts them anew in each, so equal bytes need equal calls.
+/// Rows of a call to a column writer. The writer compares its page to the page limit after every so
+/// many values of one call, and starts counting again in each call. Equal bytes therefore need
+/// equal calls.
 pub(super) const ROWS_A_CALL: usize = 1024;
 
-/// Bytes of a call, by which those of wide rows have fewer of them: a page is not looked at in between.
+/// Bytes of a call, for wide rows: the size of a page is not checked within a call.
 pub(super) const BYTES_A_CALL: usize = 512 << 10;
 
 /// Encodes the row groups of one file.
 pub(super) struct RowGroupEncoder {
-    /// As it is stored.
+    /// Arrow schema of the file.
     schema: SchemaRef,
-    /// The same in Parquet's terms.
+    /// Parquet schema of the file.
     root: TypePtr,
     properties: Arc<WriterProperties>,
     rows_a_call: usize,
@@ -70,13 +71,13 @@ impl RowGroupEncoder {
         }
     }
 
-    /// Whether every column has a writer.
+    /// Checks that every column has a writer.
     pub(super) fn check(&self) -> parquet::errors::Result<()> {
         (0..self.schema.fields().len()).try_for_each(|place| self.writers(place).map(drop))
     }
 
-    /// Writers for the leaves of one column, which know nothing of the others: a file of this column alone
-    /// has the same.
+    /// Makes writers for the leaves of one column. They do not depend on other columns: a file of
+    /// this column alone has the same writers.
     fn writers(&self, place: usize) -> parquet::errors::Result<Vec<ChunkWriter>> {
         let (Some(field), Some(parquet)) =
             (self.schema.fields().get(place), self.root.get_fields().get(place))
@@ -89,11 +90,11 @@ impl RowGroupEncoder {
         let properties = Arc::clone(&self.properties);
         let file = SerializedFileWriter::new(std::io::sink(), Arc::new(root), properties)?;
         let schema = Arc::new(Schema::new(vec![Arc::clone(field)]));
-        // The ordinal of a row group is in its pages only if they are encrypted.
+        // Only encrypted pages contain the ordinal of a row group.
         ChunkWriter::of_row_group(ArrowRowGroupWriterFactory::new(&file, schema), 0, self.checked)
     }
 
-    /// The calls.
+    /// Returns the cuts between calls.
     fn runs(&self) -> Runs {
         Runs::of(self.rows_a_call, BYTES_A_CALL)
     }
@@ -151,13 +152,13 @@ impl Encoder for RowGroupEncoder {
     }
 }
 
-/// Rows of a call, from the sample: the same at any limit.
+/// Returns the rows of a call, by the sample, independent of the memory limit.
 fn rows_a_call(sample: &RecordBatch) -> usize {
     let row = super::array_bytes(sample) / sample.num_rows().max(1);
     ROWS_A_CALL.min(BYTES_A_CALL / row.max(1)).max(1)
 }
 
-/// Writes the pieces of one column that are a call.
+/// Writes one call, given as pieces of one column.
 fn write(writers: &mut [ChunkWriter], field: &Field, pieces: Vec<ArrayRef>) -> Result<()> {
     let mut call = |column: &ArrayRef| -> Result<()> {
         let column = &stored(field, column)?;
@@ -171,7 +172,7 @@ fn write(writers: &mut [ChunkWriter], field: &Field, pieces: Vec<ArrayRef>) -> R
     let all: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
     match concat(&all) {
         Ok(whole) => call(&whole),
-        // Dictionaries of narrow keys that have too many values between them.
+        // Dictionaries with narrow keys, and too many values together.
         Err(ArrowError::DictionaryKeyOverflowError) => pieces.iter().try_for_each(call),
         Err(error) => Err(Error::data(error.to_string())),
     }

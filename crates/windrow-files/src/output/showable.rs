@@ -1,7 +1,8 @@
-//! Refuses times that text cannot show: writers put an error's text in the place of their value.
+//! Refuses times without a textual form, since writers would put an error's text in place of their
+//! value.
 //!
-//! Each type of times has a range, so the least and the greatest value of a column tell of all of it. An instant
-//! of a zone is also one that an offset of hours and minutes tells.
+//! Each type of times has a range of values with a textual form. An instant in a zone also needs an
+//! offset of whole minutes.
 
 use std::ops::RangeInclusive;
 
@@ -19,14 +20,14 @@ use arrow_schema::{DataType, TimeUnit};
 use crate::error::{Error, Result};
 use crate::offset::first_with_seconds;
 
-/// Seconds since the epoch that have a date: years from -262143 to 262142, less a day for zones.
+/// Seconds since the epoch with a date: years from -262143 to 262142, less a day for zones.
 const SECONDS: RangeInclusive<i64> = -8_334_601_142_400..=8_210_266_790_399;
 /// Seconds of a day.
 const DAY: i64 = 86_400;
-/// Seconds and milliseconds of the longest duration.
+/// Longest duration in seconds.
 const LONGEST: i64 = i64::MAX / 1000;
 
-/// Refuses a batch with a time that text cannot show.
+/// Refuses a record batch with a time without a textual form.
 ///
 /// # Errors
 /// `Data` that names the column and the value.
@@ -54,12 +55,12 @@ pub(super) fn check(batch: &RecordBatch) -> Result<()> {
     Ok(())
 }
 
-/// The value of a leaf that has no text, if there is one.
+/// Returns a value of a leaf outside of its range, if there is one.
 fn beyond(column: &ArrayRef) -> Option<i64> {
     in_leaves(column, &beyond_range)
 }
 
-/// What `find` finds first in the leaves of `column`.
+/// Returns the first result of `find` in the leaves of `column`.
 fn in_leaves(column: &ArrayRef, find: &dyn Fn(&ArrayRef) -> Option<i64>) -> Option<i64> {
     use DataType as D;
     let of = |column: &ArrayRef| in_leaves(column, find);

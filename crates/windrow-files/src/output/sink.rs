@@ -1,4 +1,5 @@
-//! Where bytes go: a file or an object that appears at the end, or a pipe or device that takes them as they come.
+//! Destinations of bytes: a file or an object that appears at the end, or a pipe or device that
+//! takes bytes at once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,27 +12,27 @@ use crate::error::{Error, Result};
 use crate::store::{Upload, is_far};
 use crate::watch::Cancel;
 
-/// An unbuffered, counted sequence of bytes.
+/// An unbuffered sequence of bytes with a count.
 pub(super) struct Sink {
-    /// None once finished.
+    /// `None` once finished.
     end: Option<End>,
     label: PathBuf,
     bytes: u64,
-    /// The bytes before this offset are on their way to the disk.
+    /// The disk is writing the bytes before this offset.
     behind: u64,
 }
 
 enum End {
     Atomic(AtomicFile),
-    /// A file of a directory, which is synced and appears with it.
+    /// A file of an output directory. The directory syncs its files, and makes them visible.
     Within(File),
-    /// An object, which appears when it is complete, or with those that it is written with.
+    /// An object. It appears when it is complete, or together with the other objects of its prefix.
     Upload(Box<Upload>),
-    /// A device, a FIFO or the standard output: what is written cannot be taken back.
+    /// A device, a FIFO or the standard output: written bytes are final.
     Direct(File),
 }
 
-/// The descriptor of this process that `path` names, as `/dev/stdout` and `/dev/fd/3` do.
+/// Returns the descriptor of this process that `path` names, such as `/dev/stdout` or `/dev/fd/3`.
 pub(super) fn descriptor(path: &Path) -> Option<u32> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -47,10 +48,11 @@ pub(super) fn descriptor(path: &Path) -> Option<u32> {
     None
 }
 
-/// Write-back starts in steps of this many bytes: a few milliseconds of a disk each.
+/// Bytes of a write-back step: a few milliseconds of a disk.
 const WRITE_BEHIND: u64 = 8 << 20;
 
-/// What is left at the end of a file of many is written back with the others if it is less: they lie together then.
+/// Minimum size of a separate write-back at the end of a directory's file. Smaller rests are
+/// written with other files' rests, side by side on the disk.
 const LEFT_BEHIND: u64 = 256 << 10;
 
 impl Sink {
@@ -59,7 +61,7 @@ impl Sink {
         let (end, label) = match target {
             Destination::Stdout => {
                 let label = PathBuf::from("<stdout>");
-                // Not `Stdout` itself, which looks for line ends in what it buffers.
+                // `Stdout` itself would search its buffer for line ends.
                 let owned = io::stdout().as_fd().try_clone_to_owned();
                 let owned = owned.map_err(|error| Error::output(&label, &error))?;
                 (End::Direct(File::from(owned)), label)
@@ -82,7 +84,8 @@ impl Sink {
     }
 
     fn open_file(path: &Path, cancel: &Cancel) -> Result<End> {
-        // A file that is open already is added to: another in its place would not reach who opened it.
+        // An already open file is appended to: a replacement would not reach the process that
+        // opened it.
         let is_open = descriptor(path).is_some();
         match fs::metadata(path) {
             Ok(existing) if existing.is_dir() => {
@@ -98,17 +101,17 @@ impl Sink {
         }
     }
 
-    /// The output's name in messages.
+    /// Returns the output's name in messages.
     pub(super) fn label(&self) -> &Path {
         &self.label
     }
 
-    /// Starts the disk on what has been written, so that the sync at the end has little left to wait for.
+    /// Starts writing to the disk, so that the sync at the end has little left to wait for.
     pub(super) fn write_behind(&mut self) {
         self.start_disk(WRITE_BEHIND);
     }
 
-    /// Starts the disk on what it has not begun with, if that is so many bytes or more.
+    /// Starts writing pending bytes to the disk, if there are at least `least`.
     fn start_disk(&mut self, least: u64) {
         let file = match &self.end {
             Some(End::Atomic(atomic)) => atomic.file(),
@@ -120,16 +123,16 @@ impl Sink {
         }
         #[cfg(target_os = "linux")]
         {
-            // Linux answers DONTNEED on dirty pages by starting to write them, and does not wait.
+            // For dirty pages, Linux answers DONTNEED by starting to write them, without waiting.
             let length = std::num::NonZeroU64::new(self.bytes - self.behind);
             let advice = rustix::fs::Advice::DontNeed;
-            // Advice that is not taken costs time and nothing else.
+            // If the kernel ignores the advice, it costs time and nothing else.
             let _ = rustix::fs::fadvise(file, self.behind, length, advice);
         }
         self.behind = self.bytes;
     }
 
-    /// Completes the output; returns its bytes.
+    /// Completes the output. Returns its bytes.
     pub(super) fn finish(&mut self) -> Result<u64> {
         if let Some(End::Within(_)) = self.end {
             self.start_disk(LEFT_BEHIND);

@@ -1,4 +1,4 @@
-//! Columns as Parquet can tell them to all readers.
+//! Conversion of columns into Parquet types that all readers understand.
 //!
 //! ```text
 //!  date in milliseconds                    date in days
@@ -10,8 +10,8 @@
 //!  runs                                    their values
 //! ```
 //!
-//! What is on the left would be plain numbers to some readers, times in another zone, or a file that they
-//! fail at. It is the same inside of structs, lists and maps.
+//! For some readers, the types on the left would be plain numbers or times in another zone, or
+//! would make them fail. The same holds inside structs, lists and maps.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use super::views::own_rows;
 use crate::error::{Error, Result};
 use crate::input::readable;
 
-/// The schema of a file of rows of `schema`.
+/// Returns the schema of a file for rows of `schema`.
 pub(super) fn storable(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema.fields().iter().map(storable_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -49,8 +49,8 @@ fn storable_type(data_type: &DataType) -> DataType {
         D::Timestamp(TimeUnit::Second, zone) => D::Timestamp(TimeUnit::Millisecond, zone.clone()),
         D::Dictionary(_, values) => {
             let plain = storable_type(values);
-            // What tells these from numbers and from UTC is in the schema, where readers in C++ do not
-            // look inside of a dictionary.
+            // The Arrow schema distinguishes these from numbers and from UTC, but readers in C++ do
+            // not look inside a dictionary there.
             let hidden = matches!(plain, D::Duration(_) | D::Timestamp(_, Some(_)));
             if plain == **values && !hidden { readable(data_type) } else { plain }
         }
@@ -64,7 +64,7 @@ fn storable_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// A column as `field`, which is [storable], has it.
+/// Converts a column to `field`, a [storable] field.
 pub(super) fn stored(field: &Field, column: &ArrayRef) -> Result<ArrayRef> {
     converted(column, field.data_type()).map_err(|error| {
         Error::data(format!(
@@ -82,7 +82,7 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         return Ok(Arc::clone(array));
     }
     match array.data_type() {
-        // Not the dictionary's values: it may have many more than there are rows.
+        // Converts the rows' values, not the dictionary's: it may have many more values than rows.
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             converted(&take(dictionary.values(), dictionary.keys(), None)?, to)
@@ -105,7 +105,7 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// A value that does not fit is an error.
+/// Casts an array. A value that does not fit is an error.
 fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })
 }

@@ -1,4 +1,4 @@
-//! Rows to write: a column of each type, and every value a function of its row's number.
+//! Rows for tests of writers: a column of each type. Every value is a function of its row's number.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn some<T>(i: usize, value: T) -> Option<T> {
     (i % 7 != 3).then_some(value)
 }
 
-/// Rows `start..start + rows` of a table with a column of each flat type.
+/// Returns the rows `start..start + rows` of a table with a column of each flat type.
 pub(super) fn flat(start: usize, rows: usize) -> RecordBatch {
     macro_rules! numbers {
         ($array:ty, $native:ty) => {
@@ -73,13 +73,13 @@ pub(super) fn flat(start: usize, rows: usize) -> RecordBatch {
     let nullable =
         columns.into_iter().map(|(name, array)| (name, array, name != "id" && name != "few"));
     let batch = RecordBatch::try_from_iter_with_nullable(nullable).expect("equal lengths");
-    // More than one key, whose order a hash map would choose.
+    // Several keys, which a hash map would put in a random order.
     let metadata = (0..8).map(|i| (format!("key{i}"), format!("value{i}"))).collect();
     let schema = batch.schema().as_ref().clone().with_metadata(metadata);
     batch.with_schema(Arc::new(schema)).expect("the same fields")
 }
 
-/// The columns of [`flat`] whose values have no fixed width, and of those that have one of bytes.
+/// Columns of [`flat`] with strings or bytes.
 fn texts(start: usize, rows: usize) -> Vec<(&'static str, ArrayRef)> {
     let text = |width: usize| (start..start + rows).map(move |i| some(i, format!("{i:0width$}")));
     let bytes = || (start..start + rows).map(|i| some(i, vec![i as u8; i % 9]));
@@ -116,7 +116,7 @@ fn texts(start: usize, rows: usize) -> Vec<(&'static str, ArrayRef)> {
     ]
 }
 
-/// Nested columns, the first of which puts two leaves before `id`.
+/// Nested columns. The first has two leaves, before `id`.
 pub(super) fn nested(start: usize, rows: usize) -> RecordBatch {
     let range = start..start + rows;
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(range.clone().map(|i| i as i64)));
@@ -150,7 +150,7 @@ pub(super) fn nested(start: usize, rows: usize) -> RecordBatch {
     .expect("equal lengths")
 }
 
-/// Columns that the crate's text readers understand as they are written.
+/// Columns whose text the crate's readers understand.
 pub(super) fn textual(start: usize, rows: usize) -> RecordBatch {
     let batch = flat(start, rows);
     let names = ["id", "bool", "i8", "i32", "u64", "f64", "date32", "ts_ms", "utf8", "few", "d18"];

@@ -1,4 +1,5 @@
-//! What every format must hold to: rows come back, bytes do not depend on batches, nothing is left behind.
+//! Tests of every format: rows are read back, bytes do not depend on record batches, and no files
+//! are left over.
 
 use std::fs::File;
 use std::io::Write;
@@ -26,7 +27,8 @@ fn target(directory: &tempfile::TempDir) -> (std::path::PathBuf, Destination) {
     (path.clone(), Destination::Path(path))
 }
 
-/// Writes parts of 20,000 rows each, made of batches of `size` rows; returns the file's bytes.
+/// Writes parts of 20,000 rows each, made of record batches of `size` rows. Returns the file's
+/// bytes.
 fn write(
     make: fn(usize, usize) -> RecordBatch,
     parts: usize,
@@ -51,7 +53,7 @@ fn write(
     assert!(!path.exists());
     let written = appender.finish().expect("finishes");
     let bytes = std::fs::read(&path).expect("the output");
-    // What was planned for covers what was made.
+    // The planned memory covers the output.
     let rows = make(0, ROWS);
     let part = part_bytes(&rows.schema(), options, ROWS, rows.get_array_memory_size(), None);
     assert!(bytes.len() <= parts.max(1) * part, "{:?}: {} > {part}", options.format, bytes.len());
@@ -195,7 +197,7 @@ fn the_footer_tells_order_and_pages() {
     };
     let mut options = OutputOptions::new(Format::Parquet);
     options.page_bytes = 4 << 10;
-    // A struct puts two leaves before `id`; the order ends before what is not one leaf.
+    // A struct puts two leaves before `id`. The order ends before a column with several leaves.
     options.sorting = vec![column("id", true), column("struct", false), column("id", false)];
     let metadata = footer(&write(nested, 2, 8192, &options));
     assert_eq!(metadata.num_row_groups(), 2);
@@ -247,7 +249,7 @@ fn encodings_follow_the_sample() {
 
 #[test]
 fn narrow_dictionaries_may_be_full() {
-    // Two parts that fill an int8 dictionary each, with values of their own.
+    // Two parts with 128 values of their own each, enough for an int8 dictionary.
     let part = |first: usize| {
         let keys = Int8Array::from_iter_values(0..=127);
         let values = StringArray::from_iter_values((first..first + 128).map(|i| i.to_string()));
@@ -263,7 +265,7 @@ fn narrow_dictionaries_may_be_full() {
             open(&target, &sample.schema(), &sample, &OutputOptions::new(format)).expect("opens");
         let mut both = [part(0), part(128)].into_iter().map(Ok);
         let appended = encoder.encode(&mut both).and_then(|part| appender.append(part));
-        // A file has one dictionary for a column, and its key type is the user's.
+        // A file has one dictionary for each column, and the user determines its key type.
         assert_eq!(
             appended.is_err(),
             format == Format::ArrowFile,
@@ -359,7 +361,7 @@ fn the_text_of_nested_lists_is_planned_for() {
     let deep = planned(list(list(list(list(list(DataType::Int64))))));
     assert!(deep <= flat && deep < 32 << 20, "{deep} where a flat list takes {flat}");
 
-    // As many elements as a part has room for, each with the most text.
+    // The maximum number of elements of a part, each with the longest text.
     let elements = bytes / 10;
     let values = Int64Array::from_iter_values((0..elements).map(|_| i64::MIN));
     let per_row = elements / ROWS;

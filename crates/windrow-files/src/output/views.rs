@@ -1,8 +1,8 @@
-//! View arrays, without what they do not view.
+//! Compaction of view arrays: removes bytes outside of all views.
 //!
-//! A string view points into buffers that it shares: a slice of a few rows drags the buffers of all, and
-//! which buffers there are depends on the batches that the rows came in. An Arrow message holds the buffers
-//! as they are, so views are compacted into one buffer before they are encoded.
+//! The views of an array point into shared buffers. A slice of a few rows keeps the buffers of all
+//! rows, and the record batches of the rows determine the buffers. An Arrow message contains whole
+//! buffers, so views are compacted into one buffer before encoding.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
-/// The batch with every view array in its shortest form.
+/// Returns the record batch with every view array compacted.
 pub(super) fn compact_views(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().map(compact);
     RecordBatch::try_new(batch.schema(), columns.collect::<Result<_, _>>()?)
@@ -34,7 +34,7 @@ fn compact(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// A copy of a nested array: a slice of lists has the children of all, the copy only its own.
+/// Copies a nested array. A slice of lists keeps the children of all lists, the copy only its own.
 pub(super) fn own_rows(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let rows = UInt64Array::from_iter_values(0..array.len() as u64);
     take(array, &rows, None)

@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Http,
 }
 
-/// Where an object, or objects with a common prefix, are.
+/// The address of an object, or the prefix of several.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) kind: Kind,
@@ -33,8 +33,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// # Errors
-    /// `Usage` for what no store has.
+    /// # Errors `Usage` if no kind of store has such an address.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let refused = |what: &str| Err(Error::usage(format!("{}: {what}", path.display())));
         refuse_local(path)?;
@@ -62,7 +61,7 @@ impl Address {
         Ok(Self { kind, root: format!("{scheme}://{host}"), key: key.to_owned() })
     }
 
-    /// The key as stores take it.
+    /// Returns the key in the form for store clients.
     pub(super) fn location(&self) -> Result<Key> {
         let key = match self.kind {
             Kind::Http => Key::from_url_path(&self.key),
@@ -71,7 +70,7 @@ impl Address {
         key.map_err(|cause| Error::usage(format!("{}/{}: {cause}", self.root, self.key)))
     }
 
-    /// The address of another key in the same store.
+    /// Returns the address of another key in the same store.
     pub(super) fn with_key(&self, key: &str) -> PathBuf {
         PathBuf::from(format!("{}/{key}", self.root))
     }

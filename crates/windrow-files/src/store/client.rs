@@ -1,4 +1,4 @@
-//! The thread on which everything on the network is done, and how others wait for it.
+//! The network thread, and the means for other threads to wait for its work.
 //!
 //! ```text
 //!  a thread of the job --start(future)--> thread `store`: runtime --> requests, retries
@@ -25,17 +25,17 @@ use super::counted::Counts;
 use super::fault::Fault;
 use super::kinds;
 
-/// How often a thread that waits looks at whether the job is to end.
+/// Interval at which a waiting thread checks for cancellation.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// The stores of one set of options, and the thread that talks to them.
+/// The stores of one set of options, and their network thread.
 pub(super) struct Client {
     options: Vec<(String, String)>,
     counts: Arc<Counts>,
-    /// By root.
+    /// Stores by root.
     stores: Mutex<HashMap<String, Arc<dyn ObjectStore>>>,
     handle: Handle,
-    /// Ends the thread when it is dropped.
+    /// Dropping this sender ends the thread.
     _running: oneshot::Sender<()>,
 }
 
@@ -54,7 +54,7 @@ impl Client {
         std::thread::Builder::new()
             .name("store".into())
             .spawn(move || {
-                // An error is the end, too: the sender is gone.
+                // An error also means the end: the sender was dropped.
                 let _ = runtime.block_on(ended);
                 runtime.shutdown_background();
             })
@@ -67,13 +67,13 @@ impl Client {
         self.counts.traffic()
     }
 
-    /// The store that `address` is in.
+    /// Returns the store of `address`.
     pub(super) fn store(&self, address: &Address) -> Result<Arc<dyn ObjectStore>> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = stores.get(&address.root) {
             return Ok(Arc::clone(store));
         }
-        // Clients ask for the runtime they are made in.
+        // Clients look up the runtime in which they are made.
         let _within = self.handle.enter();
         let store = kinds::store(address, &self.options, &self.counts)?;
         stores.insert(address.root.clone(), Arc::clone(&store));
@@ -87,13 +87,13 @@ impl Client {
     ) -> Pending<T> {
         let (sender, receiver) = sync_channel(1);
         let task = self.handle.spawn(async move {
-            // Who does not wait any more has dropped it.
+            // Nobody waits any more if the receiver was dropped.
             let _ = sender.send(work.await);
         });
         Pending { receiver, task: task.abort_handle() }
     }
 
-    /// Does `work`, and waits for it.
+    /// Runs `work`, and waits for it.
     pub(super) fn run<T: Send + 'static>(
         &self,
         cancel: &Cancel,
@@ -103,14 +103,14 @@ impl Client {
     }
 }
 
-/// Work under way; it ends when nobody waits for it.
+/// Running work. Dropping it aborts the work.
 pub(super) struct Pending<T> {
     receiver: Receiver<Result<T, Fault>>,
     task: AbortHandle,
 }
 
 impl<T> Pending<T> {
-    /// What the work comes to, unless the job ends before.
+    /// Waits for the result, unless the job is cancelled.
     pub(super) fn wait(self, cancel: &Cancel) -> Result<T, Fault> {
         loop {
             match self.within(LOOK) {
@@ -121,7 +121,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// What the work comes to, if that is known in so much time.
+    /// Waits for the result, for at most `most`.
     pub(super) fn within(&self, most: Duration) -> Option<Result<T, Fault>> {
         match self.receiver.recv_timeout(most) {
             Ok(done) => Some(done),
@@ -130,7 +130,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Waits whether the job ends or not, for work that looks for that itself.
+    /// Waits for the result, even if the job is cancelled: for work that checks for cancellation
+    /// itself.
     pub(super) fn wait_to_the_end(self) -> Result<T, Fault> {
         self.receiver.recv().unwrap_or(Err(Fault::Cancelled))
     }

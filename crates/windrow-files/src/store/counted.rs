@@ -1,4 +1,4 @@
-//! What goes over the network, counted where it does: by request, and by what bodies have.
+//! Network statistics, counted at the HTTP client: requests, and bytes of bodies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use object_store::client::{
 
 use crate::stats::Traffic;
 
-/// Figures of all stores of a client.
+/// Statistics of all stores of a client.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     requests: AtomicU64,
@@ -37,7 +37,7 @@ fn add(counter: &AtomicU64, more: usize) {
     counter.fetch_add(more as u64, Ordering::Relaxed);
 }
 
-/// Makes clients that count.
+/// Makes counting clients.
 #[derive(Debug)]
 pub(super) struct Counting(pub(super) Arc<Counts>);
 
@@ -61,7 +61,7 @@ impl HttpService for Counted {
         add(&self.counts.sent, request.body().content_length());
         let response = self.client.execute(request).await;
         let response = response.inspect_err(|_| add(&self.counts.failed, 1))?;
-        // What the client sends again: other refusals are answers.
+        // The statuses for which the client repeats a request. Other refusals are answers.
         let status = response.status();
         if status.is_server_error() || status == 429 || status == 408 {
             add(&self.counts.failed, 1);

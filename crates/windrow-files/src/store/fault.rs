@@ -1,4 +1,4 @@
-//! What goes wrong with objects, in words.
+//! Errors of object stores, and their messages.
 
 use std::error::Error as _;
 use std::path::Path;
@@ -7,13 +7,13 @@ use object_store::Error as Cause;
 
 use crate::error::{Error, ErrorKind};
 
-/// Why there are no bytes.
+/// Why a request has no result.
 #[derive(Debug)]
 pub(super) enum Fault {
     Store(Cause),
-    /// What came is of another version of the object.
+    /// The response belongs to another version of the object.
     Replaced,
-    /// Fewer bytes came than were asked for.
+    /// The response has too few bytes.
     Short,
     Cancelled,
 }
@@ -24,7 +24,7 @@ impl From<Cause> for Fault {
     }
 }
 
-/// What is said of a cause: on a line, and not all of what a server sent with it.
+/// Formats a cause on one line, and truncates text from the server.
 pub(super) fn told(cause: &Cause) -> String {
     const MOST: usize = 400;
     let text = match cause {
@@ -39,7 +39,7 @@ pub(super) fn told(cause: &Cause) -> String {
     line
 }
 
-/// The kind of what went wrong, looked for below what was wrapped around it.
+/// Finds the innermost store error among the causes of `cause`.
 fn innermost(cause: &Cause) -> &Cause {
     let mut found = cause;
     let mut next = cause.source();
@@ -53,7 +53,7 @@ fn innermost(cause: &Cause) -> &Cause {
 }
 
 impl Fault {
-    /// The error of an input, of which something was read before if it is `known`.
+    /// Returns the error of an input. `known` tells whether the input was read before.
     pub(super) fn of_input(&self, address: &Path, known: bool) -> Error {
         let input = |what: String| Error::input(address, what);
         let replaced = || input("was replaced while it was read; run the job again".to_owned());
@@ -78,7 +78,7 @@ impl Fault {
         }
     }
 
-    /// The error of an output.
+    /// Returns the error of an output.
     pub(super) fn of_output(&self, address: &Path) -> Error {
         let output = |what: String| {
             let address = address.display().to_string();

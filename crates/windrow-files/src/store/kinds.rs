@@ -1,4 +1,4 @@
-//! Stores by kind, made from the environment and from options.
+//! Construction of stores by kind, from the environment and from options.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::setting::Setting;
 use super::address::{Address, Kind};
 use super::counted::{Counting, Counts};
 
-/// Options that are ours.
+/// Names of Windrow's own options.
 const MAX_RETRIES: &str = "max_retries";
 const RETRY_TIMEOUT: &str = "retry_timeout";
 
-/// Names that say most of what can be set, for messages.
+/// The most common options, for messages.
 const SOME: &str = "endpoint, region, access_key_id, secret_access_key, session_token, skip_signature, allow_http, \
                     service_account_key, account_name, account_key, timeout, max_retries, retry_timeout";
 
-/// Refuses options that no store knows, and values of our own that are none.
+/// Refuses options unknown to all stores, and malformed values of Windrow's own options.
 pub(super) fn check(options: &[(String, String)]) -> Result<()> {
     for (key, value) in options {
         let name = key.to_ascii_lowercase();
@@ -61,7 +61,7 @@ fn seconds(value: &str) -> Option<Duration> {
     value.strip_suffix('s').unwrap_or(value).parse().ok().map(Duration::from_secs)
 }
 
-/// How often, and for how long, a request is sent again.
+/// Returns the limits on repetitions of a request, in number and time.
 fn retries(options: &[(String, String)]) -> RetryConfig {
     let mut retries = RetryConfig::default();
     for (key, value) in options {
@@ -76,16 +76,15 @@ fn retries(options: &[(String, String)]) -> RetryConfig {
     retries
 }
 
-/// The store that `address` is in.
+/// Makes the store of `address`.
 ///
-/// # Errors
-/// `Usage` for options that do not fit together.
+/// # Errors `Usage` for options in conflict.
 pub(super) fn store(
     address: &Address,
     options: &[(String, String)],
     counts: &Arc<Counts>,
 ) -> Result<Arc<dyn ObjectStore>> {
-    // Options of other kinds of stores are for other addresses.
+    // Options of other kinds of stores are ignored: they serve other addresses.
     macro_rules! built {
         ($builder:expr) => {{
             let mut builder = $builder
@@ -105,7 +104,7 @@ pub(super) fn store(
         Kind::Google => built!(GoogleCloudStorageBuilder::from_env()),
         Kind::Azure => built!(MicrosoftAzureBuilder::from_env()),
         Kind::Http => {
-            // Who writes http:// means it.
+            // The scheme http:// is explicit permission.
             let plain = address.root.starts_with("http://");
             built!(HttpBuilder::new().with_config(ClientConfigKey::AllowHttp, plain.to_string()))
         }

@@ -1,10 +1,11 @@
-//! A stretch of an object that is read from its start to its end, some blocks of it in memory.
+//! A range of an object, read from start to end, with some blocks in memory.
 //!
 //! ```text
 //!  |====== current ======|------ ahead ------|            |
 //!     ^ read here         on its way                    end
 //! ```
-//! At most two blocks are there: the one ahead becomes the current one, and the next is asked for.
+//! At most two blocks are in memory: the prefetched block becomes the current one, and the next
+//! block is prefetched.
 
 use std::io;
 use std::ops::Range;
@@ -13,39 +14,40 @@ use bytes::Bytes;
 
 use super::object::{Fetch, Object};
 
-/// A stretch, and what is there of it.
+/// A range of an object, with its loaded blocks.
 pub(super) struct Lane {
     pub(super) range: Range<u64>,
-    /// Bytes that are asked for at a time, and where blocks grow as long as reads follow each other, the most.
+    /// Bytes to fetch at a time, and their maximum: blocks grow while reads follow each other.
     block: u64,
     most: u64,
-    /// Whether the next block is asked for before it is come to.
+    /// Whether the next block is prefetched.
     reads_ahead: bool,
-    /// From this offset on.
+    /// The current block, and its offset.
     current: Option<(u64, Bytes)>,
     ahead: Option<(Range<u64>, Fetch)>,
 }
 
 impl Lane {
-    /// A stretch that is read from the start on, in blocks of so many bytes.
+    /// Makes a lane for reads from start to end, in blocks of `block` bytes.
     pub(super) fn of(range: Range<u64>, block: u64) -> Self {
         let block = block.max(1);
         Self { range, block, most: block, reads_ahead: true, current: None, ahead: None }
     }
 
-    /// A stretch that is read here and there, perhaps on from there.
+    /// Makes a lane for reads at scattered positions, some of them sequential.
     pub(super) fn here_and_there(range: Range<u64>, block: u64, most: u64) -> Self {
         Self { range, block, most, reads_ahead: false, current: None, ahead: None }
     }
 
-    /// Asks for the first block, which is not waited for.
+    /// Prefetches the first block, without waiting.
     pub(super) fn begin(&mut self, object: &Object) {
         let range = self.range.start..self.range.end.min(self.range.start + self.block);
         let fetch = object.fetch(range.clone());
         self.ahead = Some((range, fetch));
     }
 
-    /// Bytes from `start` on, which is within the stretch: `least` of them or more, unless it ends before.
+    /// Returns at least `least` bytes from `start` on, or all until the end of the range. `start`
+    /// must lie in the range.
     pub(super) fn bytes(&mut self, object: &Object, start: u64, least: usize) -> io::Result<Bytes> {
         let least = (least as u64).min(self.range.end - start);
         loop {
@@ -55,7 +57,7 @@ impl Lane {
             }
             let at = start + there.len() as u64;
             if there.is_empty() {
-                // What is current is not kept beside what replaces it.
+                // Free the current block before its replacement arrives.
                 let old = self.current.take();
                 if old.is_some_and(|(from, bytes)| from + bytes.len() as u64 == at) {
                     self.block = (self.block * 4).min(self.most);
@@ -78,7 +80,8 @@ impl Lane {
         (within < bytes.len()).then(|| bytes.slice(within..))
     }
 
-    /// The block that `at` is in, and where it begins: the one ahead, or one that is asked for now; then the next is.
+    /// Returns the block around `at`, and its offset: the prefetched block, or one fetched now.
+    /// Then prefetches the next block.
     fn fetched(&mut self, object: &Object, at: u64, least: u64) -> io::Result<(u64, Bytes)> {
         let (range, fetch) = match self.ahead.take() {
             Some((range, fetch)) if range.contains(&at) => (range, fetch),

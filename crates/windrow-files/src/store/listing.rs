@@ -1,4 +1,4 @@
-//! The objects below a prefix.
+//! Listing of the objects below a prefix.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,9 @@ use super::address::{Address, Kind};
 use super::fault::Fault;
 
 impl Stores {
-    /// The addresses of the objects below `prefix`, in any order.
+    /// Returns the addresses of the objects below `prefix`, in any order.
     ///
-    /// # Errors
-    /// `Usage` for what cannot be listed, `Data` where the store refuses.
+    /// # Errors `Usage` for a prefix without listings, `Data` if the store refuses.
     pub(crate) fn list(&self, prefix: &Path, cancel: &Cancel) -> Result<Vec<PathBuf>> {
         self.listed(prefix, usize::MAX, cancel).map_err(|fault| match fault {
             Unlisted::Address(error) => error,
@@ -25,7 +24,8 @@ impl Stores {
         })
     }
 
-    /// Some of them.
+    /// Returns at most `most` addresses of the objects below `prefix`, as [`list`](Self::list)
+    /// does.
     pub(super) fn listed(
         &self,
         prefix: &Path,
@@ -64,7 +64,7 @@ impl Stores {
     }
 }
 
-/// Why there is no list.
+/// Why a listing failed.
 pub(super) enum Unlisted {
     Address(Error),
     Fault(Fault),

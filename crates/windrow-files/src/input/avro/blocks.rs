@@ -1,7 +1,7 @@
-//! Blocks of an Avro file: where they are, what is in them, and what of it the decoder sees.
+//! Blocks of an Avro file: location, decompression, validation, and the plain copy for the decoder.
 //!
-//! Invariant: the decoder is given blocks that are whole, decompressed and walked through. A block that becomes longer
-//! than was planned is decompressed once its job has room for it.
+//! Invariant: the decoder reads only whole, decompressed and validated blocks. A block with more
+//! decompressed bytes than planned is decompressed after its job has found memory for it.
 
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,13 +17,14 @@ use crate::watch::Watch;
 
 pub(super) const MAGIC: &[u8; 4] = b"Obj\x01";
 
-/// Bytes of the marker behind the header and each block.
+/// Bytes of the marker after the header and after each block.
 const MARKER: usize = 16;
 
-/// The most that the two numbers in front of a block take.
+/// Maximum length of the two numbers in front of a block.
 const NUMBERS: usize = 20;
 
-/// What the dictionary of xz and the blocks of bzip2 take in a reader; more is refused.
+/// Maximum memory of a decompressor: the dictionary of xz, the blocks of bzip2. xz data with higher
+/// needs is refused.
 const XZ_BYTES: usize = 16 << 20;
 const BZIP2_BYTES: usize = 4 << 20;
 const OTHER_BYTES: usize = 1 << 20;
@@ -39,10 +40,10 @@ pub(super) enum Codec {
     Xz,
 }
 
-/// What a block becomes.
+/// A decompressed block.
 pub(super) enum Plain {
     Whole(Vec<u8>),
-    /// It is longer than it may be; how long, as far as that is known.
+    /// The block exceeds the limit. Holds its decompressed length, as far as known.
     Longer(u64),
 }
 
@@ -64,7 +65,7 @@ impl Codec {
         })
     }
 
-    /// What decompressing takes beside what goes in and comes out.
+    /// Returns the memory of the decompressor, without its input and output.
     pub(super) fn reader_bytes(self) -> usize {
         match self {
             Self::Null => 0,
@@ -74,7 +75,7 @@ impl Codec {
         }
     }
 
-    /// The bytes of a block, if they are at most `limit`.
+    /// Decompresses a block to at most `limit` bytes.
     pub(super) fn plain(self, data: Vec<u8>, limit: usize) -> Result<Plain, String> {
         let damaged = |cause: io::Error| format!("the {self:?} block is damaged: {cause}");
         let bytes = data.as_slice();
@@ -105,7 +106,7 @@ impl Codec {
     }
 }
 
-/// Snappy, with a checksum behind it.
+/// Decompresses Snappy data, and verifies the checksum after it.
 fn snappy(data: &[u8], limit: usize) -> Result<Plain, String> {
     let damaged = || "the snappy block is damaged".to_owned();
     let (packed, sum) = data.split_last_chunk::<4>().ok_or_else(damaged)?;
@@ -113,7 +114,8 @@ fn snappy(data: &[u8], limit: usize) -> Result<Plain, String> {
     if length > limit {
         return Ok(Plain::Longer(length as u64));
     }
-    // Memory counts where it is written to, and a copy yields 64 bytes of three.
+    // Snappy's longest copy makes 64 bytes of three. This check keeps a damaged length from
+    // allocating memory.
     if length / 64 > packed.len() {
         return Err(damaged());
     }
@@ -134,7 +136,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The header that `head` begins with.
+    /// Parses the header at the start of `head`.
     pub(super) fn parse(head: &[u8]) -> Result<Self, String> {
         if !head.starts_with(MAGIC) {
             return Err("not an Avro object file; name its format with `input_format`".to_owned());
@@ -153,7 +155,7 @@ impl Header {
         })
     }
 
-    /// The header of the same rows in plain blocks.
+    /// Returns the header of a file with the same rows in plain blocks.
     pub(super) fn plain(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         put_long(1, &mut bytes);
@@ -167,7 +169,7 @@ impl Header {
     }
 }
 
-/// The name of the codec, in a header that was parsed.
+/// Returns the codec's name from a valid header.
 fn codec_of(head: &[u8]) -> Option<&[u8]> {
     let mut rest = head.get(MAGIC.len()..)?;
     let text = |rest: &mut &'_ [u8]| -> Option<Range> {
@@ -201,12 +203,12 @@ pub(super) struct Block {
     pub(super) rows: u64,
     pub(super) bytes: u64,
     start: u64,
-    /// Behind its marker.
+    /// Position after the block's marker.
     pub(super) end: u64,
 }
 
 impl Block {
-    /// The one that begins there, if its marker is in its place.
+    /// Reads the numbers of the block at `at`, and checks its marker.
     pub(super) fn at(file: &RandomFile, at: u64, marker: &[u8; MARKER]) -> Result<Self, String> {
         let length = usize::try_from(file.len() - at).unwrap_or(usize::MAX).min(NUMBERS);
         let head = file.read_exact(at, length).map_err(|cause| cause.to_string())?;
@@ -220,7 +222,7 @@ impl Block {
         if found == marker { Ok(block) } else { Err(damaged_at(at)) }
     }
 
-    /// The numbers in front of a block that begins at `at`.
+    /// Parses the numbers in front of a block at `at`.
     fn numbers(head: &[u8], at: u64) -> Option<Self> {
         let mut rest = head;
         let rows = u64::try_from(long(&mut rest)?).ok()?;
@@ -230,7 +232,7 @@ impl Block {
         Some(Self { rows, bytes, start, end })
     }
 
-    /// The first of `bytes`, and what is in it, if they have all of it.
+    /// Returns the first block of `bytes` and its data, or `None` if the block is incomplete.
     pub(super) fn first(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let block = Self::numbers(bytes, 0)?;
         let start = usize::try_from(block.start).ok()?;
@@ -238,7 +240,7 @@ impl Block {
         Some((block, data))
     }
 
-    /// Its bytes, as they are.
+    /// Reads the block's data, still compressed.
     pub(super) fn read(&self, file: &RandomFile) -> Result<Vec<u8>, String> {
         let length = usize::try_from(self.bytes).unwrap_or(usize::MAX);
         file.read_exact(self.start, length).map_err(|cause| cause.to_string())
@@ -255,21 +257,21 @@ fn damaged_at(at: u64) -> String {
     format!("the Avro file is damaged: there is no block at {at}")
 }
 
-/// What went wrong in a source, and how many rows its blocks have.
+/// Error of a source, and number of rows in its blocks.
 #[derive(Default)]
 struct Shared {
     fault: Mutex<Option<Error>>,
     rows: AtomicU64,
 }
 
-/// What a source tells those who read it through the decoder.
+/// A handle to the error and the row count of a [`Source`], for the code that drives the decoder.
 pub(super) struct Told {
     name: Arc<str>,
     shared: Arc<Shared>,
 }
 
 impl Told {
-    /// The error behind one of the decoder.
+    /// Returns the source's own error, or else wraps the decoder's error `fault`.
     pub(super) fn error(&self, fault: &ArrowError) -> Error {
         let mut own = self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner);
         own.take().unwrap_or_else(|| {
@@ -277,7 +279,7 @@ impl Told {
         })
     }
 
-    /// Fails if rows that there are were not decoded.
+    /// Fails unless the decoder has decoded all rows of the blocks.
     pub(super) fn check(&self, read: u64) -> Result<()> {
         let rows = self.shared.rows.load(Ordering::Relaxed);
         if rows == read {
@@ -289,24 +291,24 @@ impl Told {
     }
 }
 
-/// A file of plain blocks, made of one as it is read.
+/// A stream of plain blocks for the decoder, made from a possibly compressed file.
 pub(super) struct Source<R> {
     name: Arc<str>,
     input: R,
     header: Arc<Header>,
-    /// Where the next block is.
+    /// Position of the next block in the file.
     at: u64,
-    /// Bytes that a block may become without a question.
+    /// Decompressed bytes of a block to accept without an admission.
     planned: usize,
     watch: Watch,
-    /// What the decoder has not taken yet.
+    /// Bytes for the decoder, of which it has taken the first `taken`.
     bytes: Vec<u8>,
     taken: usize,
     shared: Arc<Shared>,
 }
 
 impl<R: BufRead> Source<R> {
-    /// The blocks of `input`, which stands at the byte `at` of the file `name`.
+    /// Reads the blocks of `input`. `input` starts at byte `at` of the file `name`.
     pub(super) fn new(
         name: &Arc<str>,
         input: R,
@@ -324,7 +326,7 @@ impl<R: BufRead> Source<R> {
         Told { name: Arc::clone(&self.name), shared: Arc::clone(&self.shared) }
     }
 
-    /// Makes the next block the bytes that are to be taken; false at the end.
+    /// Loads the next block into `bytes`. Returns false at the end.
     fn load(&mut self) -> Result<bool> {
         self.watch.pause()?;
         (self.bytes, self.taken) = (Vec::new(), 0);
@@ -352,7 +354,7 @@ impl<R: BufRead> Source<R> {
         Ok(true)
     }
 
-    /// What the block that was just read becomes.
+    /// Decompresses the block just read.
     fn plain(&mut self, data: Vec<u8>, length: u64) -> Result<Vec<u8>> {
         let codec = self.header.codec;
         let limit = match self.watch.longest.planned() {
@@ -379,7 +381,7 @@ impl<R: BufRead> Source<R> {
         need.map(drop).map_err(|need| need.error(&self.name, &at))
     }
 
-    /// A number in front of a block.
+    /// Reads a number in front of a block.
     fn number(&mut self) -> Result<u64> {
         let mut bytes = Vec::with_capacity(NUMBERS / 2);
         loop {
@@ -394,7 +396,8 @@ impl<R: BufRead> Source<R> {
         number.ok_or_else(|| self.damaged(damaged_at(self.at)))
     }
 
-    /// So many bytes, which grow as they are read: a damaged length costs nothing.
+    /// Reads `length` bytes. The buffer grows with the bytes read, so that a damaged length
+    /// allocates nothing.
     fn take(&mut self, length: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.input.by_ref().take(length).read_to_end(&mut bytes);
@@ -437,7 +440,7 @@ impl<R: BufRead> Read for Source<R> {
     }
 }
 
-/// Appends a number as Avro writes it.
+/// Appends a number in Avro's zigzag encoding.
 pub(super) fn put_long(value: i64, bytes: &mut Vec<u8>) {
     let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     while rest >= 0x80 {

@@ -4,12 +4,13 @@
 //!  Obj 1 | schema, codec | marker | rows, bytes | data | marker | rows, bytes | data | marker ...
 //!                                   \______ block ___________/
 //! ```
-//! A file is looked through by the heads of its blocks, so that threads share it; a stream, or an object in a store,
-//! is read as it comes. Blocks are taken apart, decompressed and walked through here ([`blocks`], [`shape`]); what
-//! arrow-avro decodes is a file of plain blocks that are known to be whole, and to hold as many rows as they say.
+//! Opening a file reads the numbers in front of each block, so that threads can share the file. A
+//! stream, or an object in a store, is read from start to end. [`blocks`] locates and decompresses
+//! blocks; [`shape`] validates them. arrow-avro then decodes a file of plain blocks, each whole and
+//! with the declared number of rows.
 //!
-//! Known limits: `null` alone, and records without bytes, have no rows that could be told; types that contain
-//! themselves are refused.
+//! Known limits: rows of `null` alone, or of records without bytes, cannot be counted and are
+//! refused, as are recursive types.
 
 mod blocks;
 mod shape;
@@ -36,29 +37,29 @@ use super::{Content, Opened, SAMPLE_BYTES, Span};
 use blocks::{Block, Codec, Header, Plain, Source};
 use shape::Shape;
 
-/// Bytes of a unit: enough that opening the file is nothing beside reading it.
+/// Bytes of a unit: large enough to make the cost of opening the file negligible.
 const UNIT_BYTES: u64 = 8 << 20;
 
-/// Blocks of a file, the longest, that are decompressed to tell how long they become.
+/// Number of blocks to decompress while planning: the longest of the file.
 const SAMPLED: usize = 4;
 
-/// What a block of a stream is taken to be at the most, unless the first is longer than a part of it.
+/// Assumed maximum of a stream's blocks, unless the first block is longer than a quarter of it.
 const PASSING_BLOCK: usize = 1 << 20;
 
-/// Bytes of rows that are decoded at a time.
+/// Bytes of rows to decode at a time.
 const BATCH_BYTES: usize = 1 << 20;
 
 struct AvroFile {
     origin: Origin,
     header: Arc<Header>,
-    /// Where units are, and their rows; none of a stream.
+    /// Byte ranges of the units; empty for a stream.
     units: Vec<Range<u64>>,
-    /// Bytes that a block becomes at the most, as far as that is known.
+    /// Maximum decompressed bytes of a block, as far as known.
     planned: usize,
     batch_rows: usize,
 }
 
-/// Reads the head of `origin`, and of a file the heads of its blocks.
+/// Reads the header of `origin`, and for a file the numbers in front of each block.
 pub(super) fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
     let head = origin.head(SAMPLE_BYTES)?;
     let header = Header::parse(&head).map_err(|what| origin.error(what))?;
@@ -75,7 +76,8 @@ pub(super) fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
     let row_bytes = row + fixed;
     let batch_rows = batch_rows.min(BATCH_BYTES / row_bytes.max(1)).max(1);
     let header = Arc::new(header);
-    // The block as it was read, as it is walked through, and as the decoder has it, which grows by doubling.
+    // A block exists three times: as read, as validated, and in the decoder, whose buffer doubles
+    // to grow.
     let reader_bytes = packed
         + 3 * plain
         + header.codec.reader_bytes()
@@ -96,7 +98,7 @@ pub(super) fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
     })
 }
 
-/// The columns of the rows.
+/// Returns the schema of the rows.
 fn schema_of(header: &Header) -> Result<SchemaRef, String> {
     let reader = reader(Cursor::new(header.plain()), 1)?;
     Ok(reader.schema())
@@ -107,21 +109,21 @@ fn reader<R: std::io::BufRead>(source: R, batch_rows: usize) -> Result<Reader<R>
     builder.build(source).map_err(|fault| format!("the Avro schema is not read: {fault}"))
 }
 
-/// What looking at blocks tells.
+/// Results of the survey of blocks.
 struct Surveyed {
     spans: Vec<Span>,
     units: Vec<Range<u64>>,
     rows: Option<u64>,
-    /// Bytes of the longest block, as it is and decompressed.
+    /// Bytes of the longest block, compressed and decompressed.
     packed: usize,
     plain: usize,
-    /// Bytes of a row, on average, and of the longest.
+    /// Bytes of an average row, and of the longest.
     row: usize,
     longest: usize,
 }
 
 impl Surveyed {
-    /// Takes in a block that was decompressed.
+    /// Adds a decompressed block to the statistics.
     fn see(&mut self, shape: &Shape, rows: u64, data: &[u8]) -> Result<(), String> {
         self.plain = self.plain.max(data.len());
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
@@ -131,7 +133,7 @@ impl Surveyed {
     }
 }
 
-/// Looks through the blocks of a file, and decompresses the longest.
+/// Surveys all blocks of a file, and decompresses the longest.
 fn of_file(header: &Header, file: &RandomFile) -> Result<Surveyed, String> {
     let mut places: Vec<(u64, Block)> = Vec::new();
     let (mut at, mut all) = (header.length, 0);
@@ -170,12 +172,12 @@ fn of_file(header: &Header, file: &RandomFile) -> Result<Surveyed, String> {
             told.see(&header.shape, block.rows, &data)?;
         }
     }
-    // Others may be packed better than those that are longest.
+    // Shorter blocks may decompress to more, by a better ratio than the longest blocks have.
     told.plain += if header.codec == Codec::Null { 0 } else { told.plain / 4 };
     Ok(told)
 }
 
-/// Looks at the first block of a stream, if its head has it.
+/// Surveys the first block of a stream, if `head` contains it whole.
 fn of_stream(header: &Header, head: &[u8]) -> Result<Surveyed, String> {
     let spans = vec![Span { part: 0..1, first_row: 0, rows: None }];
     let (units, rows) = (Vec::new(), None);

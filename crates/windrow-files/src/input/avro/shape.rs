@@ -1,54 +1,56 @@
-//! How values of an Avro schema lie in bytes, as far as it takes to walk through them.
+//! Binary layout of an Avro schema's values, in enough detail to walk over them.
 //!
 //! ```text
 //!  {"type": "record", "fields": [id: long, name: ["null", "string"]]}     Record [Varint, Union [Fixed(0), Bytes]]
 //! ```
-//! Nothing of a file says where its rows end, so that a decoder has to believe them; here they are walked through
-//! before one does. Invariant: what was walked through has the rows that it was said to have, and no byte more.
+//! Avro files do not mark the ends of rows, so a decoder has to trust its input. This module walks
+//! over a block first. Invariant: a validated block has exactly the declared number of rows, and no
+//! byte more.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Types within each other that are followed.
+/// Maximum nesting of types.
 const MOST_DEPTH: usize = 61;
 
-/// Values that a row may have, where a type is counted wherever it is named: a schema of 2 KB can name types so that a row has
-/// millions, and what decodes them has some [`LEAF_BYTES`] for each.
+/// Maximum number of values in a row. A type counts wherever the schema names it: a schema of 2 KB
+/// can give a row millions of values, at [`LEAF_BYTES`] each in the decoder.
 const MOST_LEAVES: usize = 10_000;
 
-/// Memory of the decoder for each of them: room for 1,024 values.
+/// Memory of the decoder for each value of a row: capacity for 1,024 values.
 const LEAF_BYTES: usize = 11 << 10;
 
-/// Values without a byte that may be in a block beside its rows: an array of nulls has as many as it says.
+/// Maximum number of values without bytes in a block, apart from its rows. An array of nulls may
+/// declare any number.
 const MOST_NOTHINGS: u64 = 1 << 20;
 
-/// How a value lies in bytes.
+/// Binary layout of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Fixed(usize),
-    /// A number, seven bits a byte.
+    /// A number with seven bits in each byte.
     Varint,
-    /// A length, and so many bytes.
+    /// A length, and as many bytes.
     Bytes,
     Record(Vec<Shape>),
     /// Runs of values.
     Array(Box<Shape>),
     /// Runs of names and values.
     Map(Box<Shape>),
-    /// The number of one of these, and it.
+    /// The index of a branch, and a value of this branch.
     Union(Vec<Shape>),
 }
 
-/// Types by their full names, and how many values the schema has had so far.
+/// Types by their full names, and the number of values in the schema so far.
 #[derive(Default)]
 struct Known {
     types: HashMap<String, Named>,
     leaves: usize,
 }
 
-/// A type that has a name.
+/// A named type.
 struct Named {
     shape: Shape,
     leaves: usize,
@@ -56,10 +58,9 @@ struct Named {
 }
 
 impl Known {
-    /// Counts values of the schema.
+    /// Adds values to the count of the schema.
     ///
-    /// # Errors
-    /// There are too many.
+    /// # Errors If the schema has too many.
     fn count(&mut self, leaves: usize) -> Result<(), String> {
         self.leaves += leaves;
         if self.leaves > MOST_LEAVES {
@@ -76,7 +77,7 @@ impl Known {
         self.types.insert(name, Named { shape: shape.clone(), leaves, height });
     }
 
-    /// The type of a name, at this depth, if it is defined.
+    /// Looks up a named type for use at `depth`. Returns `None` for an undefined type.
     fn named(&mut self, full: &str, name: &str, depth: usize) -> Result<Option<Shape>, String> {
         let Some(found) = self.types.get(full).or_else(|| self.types.get(name)) else {
             return Ok(None);
@@ -95,7 +96,7 @@ fn too_deep() -> String {
 }
 
 impl Shape {
-    /// That of a row, by the schema of a file.
+    /// Returns the shape of a row by the file's schema.
     pub(super) fn parse(schema: &str) -> Result<Self, String> {
         let schema = serde_json::from_str(schema)
             .map_err(|fault| format!("the Avro schema is no JSON: {fault}"))?;
@@ -166,7 +167,7 @@ impl Shape {
         }
     }
 
-    /// A primitive type, or one that was defined.
+    /// Returns a primitive type, or a type defined before.
     fn named(name: &str, space: &str, known: &mut Known, depth: usize) -> Result<Self, String> {
         let shape = match name {
             "null" => Self::Fixed(0),
@@ -188,7 +189,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The values that it has, and how deep they lie.
+    /// Returns the number of values, and the maximum nesting.
     fn measures(&self) -> (usize, usize) {
         let of = |parts: &[Self]| {
             let parts = parts.iter().map(Self::measures);
@@ -201,12 +202,12 @@ impl Shape {
         }
     }
 
-    /// Memory of what decodes it.
+    /// Returns the decoder's memory for this shape.
     pub(super) fn decoder_bytes(&self) -> usize {
         self.measures().0 * LEAF_BYTES
     }
 
-    /// Bytes of the longest of so many rows, which `data` has to be.
+    /// Returns the length of the longest row. Fails unless `data` is exactly `rows` rows.
     pub(super) fn longest_of(&self, rows: u64, data: &[u8]) -> Result<usize, String> {
         let (mut rest, mut longest, mut nothings) = (data, 0, MOST_NOTHINGS);
         for _ in 0..rows {
@@ -222,7 +223,7 @@ impl Shape {
         if rest.is_empty() { Ok(longest) } else { Err(damaged(data.len() - rest.len())) }
     }
 
-    /// Walks over a value; none if there is none.
+    /// Skips a value. Returns `None` if `rest` does not start with one.
     fn skip(&self, rest: &mut &[u8], nothings: &mut u64) -> Option<()> {
         match self {
             Self::Fixed(bytes) => *rest = rest.get(*bytes..)?,
@@ -249,7 +250,7 @@ impl Shape {
     }
 }
 
-/// Walks over runs of values.
+/// Skips runs of values.
 fn runs(
     rest: &mut &[u8],
     nothings: &mut u64,
@@ -261,7 +262,7 @@ fn runs(
             return Some(());
         }
         if count < 0 {
-            // The bytes of the run, which are walked over anyway.
+            // Length of the run in bytes: not needed, since the loop walks over its values.
             long(rest)?;
             count = count.checked_neg()?;
         }
@@ -275,14 +276,14 @@ fn runs(
     }
 }
 
-/// Walks over a length and so many bytes.
+/// Skips a length and as many bytes.
 fn bytes(rest: &mut &[u8]) -> Option<()> {
     let length = usize::try_from(long(rest)?).ok()?;
     *rest = rest.get(length..)?;
     Some(())
 }
 
-/// The number that `rest` begins with.
+/// Takes the number at the start of `rest`.
 pub(super) fn long(rest: &mut &[u8]) -> Option<i64> {
     let mut value = 0_u64;
     for place in 0..10 {
@@ -296,7 +297,7 @@ pub(super) fn long(rest: &mut &[u8]) -> Option<i64> {
     None
 }
 
-/// The full name of a type, and the namespace that it is in.
+/// Returns the full name of a type, and its namespace.
 fn full(name: &str, space: &str) -> (String, String) {
     match name.rsplit_once('.') {
         Some((space, _)) => (name.to_owned(), space.to_owned()),

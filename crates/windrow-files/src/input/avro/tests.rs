@@ -1,4 +1,4 @@
-//! Shapes of schemas, walks through blocks, and what is no block.
+//! Tests of schemas' shapes, walks through blocks, and damaged blocks.
 
 use super::blocks::{Block, Codec, Header, Plain, put_long};
 use super::shape::{Shape, long};
@@ -41,7 +41,7 @@ fn schemas_have_shapes() {
     ] {
         assert_eq!(shape(&field(kind)), Ok(Shape::Record(vec![expected])), "{kind}");
     }
-    // A name that was defined, in the namespace of the record or with it.
+    // A defined name, without and with the record's namespace.
     let fixed = r#"{"type": "fixed", "name": "F", "size": 3}"#;
     for name in ["\"F\"", "\"a.b.F\""] {
         let both = shape(&format!("{}, {}", field(fixed), field(name)));
@@ -68,13 +68,13 @@ fn schemas_have_shapes() {
 #[test]
 fn blocks_have_the_rows_that_they_say() {
     let rows = shape(&field(r#"{"type": "array", "items": ["null", "string"]}"#)).unwrap();
-    // [null, "ab"], and [] behind it.
+    // [null, "ab"], followed by [].
     let block = [4, 0, 2, 4, b'a', b'b', 0, 0];
     assert_eq!(rows.longest_of(2, &block), Ok(7));
     for (count, bytes) in [(1, &block[..]), (3, &block), (2, &block[..6]), (1, &[2, 8, 0])] {
         assert!(rows.longest_of(count, bytes).is_err(), "{count} {bytes:?}");
     }
-    // A run with its length in front.
+    // A run after its length in bytes.
     assert_eq!(rows.longest_of(1, &[3, 4, 0, 0, 0]), Ok(5));
     let mut nulls = Vec::new();
     put_long(1 << 40, &mut nulls);
@@ -101,7 +101,7 @@ fn what_becomes_longer_than_it_may_is_measured() {
             assert!(codec.plain(broken, usize::MAX).is_err(), "{codec:?}");
         }
     }
-    // A length that nothing of three bytes becomes.
+    // A length beyond the yield of three bytes.
     let bomb = [0xFF, 0xFF, 0xFF, 0x7F, 0, 0, 0, 0];
     assert!(Codec::Snappy.plain(bomb.to_vec(), usize::MAX).is_err());
 }
@@ -116,7 +116,8 @@ fn headers_and_first_blocks() {
     assert!(Block::first(&[1, 6, 1, 2, 3]).is_none(), "a negative number of rows");
 }
 
-/// A schema of 2 KB whose rows have millions of values is refused before anything has room for them.
+/// A schema of 2 KB with millions of values in a row is refused before any decoder allocates
+/// memory.
 #[test]
 fn types_that_multiply_are_refused() {
     let bomb = |deep: usize, fields: &str| {
@@ -138,7 +139,7 @@ fn types_that_multiply_are_refused() {
     for deep in [16, 60, 500] {
         assert!(bomb(deep, two).unwrap_err().contains("10000 values"), "{deep}");
     }
-    // One field of the type before it, however often.
+    // One field of the previous type, any number of times.
     let one = "{\"name\":\"a\",\"type\":T}";
     assert!(bomb(40, one).is_ok());
     assert!(bomb(100, one).unwrap_err().contains("deep"));

@@ -1,8 +1,8 @@
-//! Which values an inferred type is for.
+//! Checks values against the notation of an inferred type.
 //!
-//! The type is a guess from how the first rows write their values. A value that is written otherwise would
-//! have made it another type, text mostly, had it been among them; read as this one it might not come out as
-//! it was.
+//! The type is a guess from the notation of the first rows. A value in another notation would have
+//! made the guess another type, mostly text. Reading this value as the inferred type might lose its
+//! notation.
 //!
 //! ```text
 //!  integers     12  -7  0              not 02139  +5  1_000  "5" in JSON
@@ -10,10 +10,10 @@
 //!  dates        2026-01-31             not 20260131  2026-1-31
 //!  timestamps   those, and 2026-01-31[T ]12:00:00[.5][offset]; all have an offset if the type has a zone
 //! ```
-//! Types that are never inferred come from a binary file that was read before: their values are written in
-//! any way but with zeros or a sign in front that would not come back.
+//! Types beyond inference come from a binary file read before. Their values may have any notation,
+//! except zeros or a sign in front, since these would be lost.
 //!
-//! What is no value at all may pass here: it is parsed next.
+//! Malformed values may pass this check: the next step parses them.
 
 use arrow_array::StringArray;
 use arrow_schema::DataType;
@@ -21,16 +21,15 @@ use arrow_schema::DataType;
 use super::times::has_offset;
 use super::{Fault, Reading, Writing, values};
 
-/// Digits from which on an integer may not be one of 64 bits.
+/// Minimum number of digits of an integer beyond 64 bits.
 const I64_DIGITS: usize = 19;
 
-/// Digits of a nanosecond.
+/// Digits of a fraction in nanoseconds.
 const NANOSECOND_DIGITS: usize = 9;
 
-/// Refuses what `kind` was not inferred for.
+/// Refuses values in a notation other than the one `kind` was inferred from.
 ///
-/// # Errors
-/// The first value that is written otherwise, and why it does not fit.
+/// # Errors The first such value, and the reason.
 pub(super) fn check(text: &StringArray, kind: &DataType, writing: Writing) -> Result<(), Fault> {
     use DataType as D;
     let strange = match kind {
@@ -52,7 +51,7 @@ pub(super) fn check(text: &StringArray, kind: &DataType, writing: Writing) -> Re
         _ => None,
     };
     let Some(value) = strange else { return Ok(()) };
-    // What is no value at all is told as such.
+    // A malformed value is reported as malformed.
     let reading = Reading::of(writing);
     values(&StringArray::from(vec![value]), kind, reading)?;
     Err(match kind {
@@ -70,18 +69,18 @@ fn find(text: &StringArray, is_strange: impl Fn(&str) -> bool) -> Option<&str> {
     text.iter().flatten().find(|value| is_strange(value))
 }
 
-/// Whether zeros that are no part of a number stand in front of it.
+/// Returns true for a number with superfluous zeros in front.
 pub(in super::super) fn is_padded(value: &str) -> bool {
     let number = value.strip_prefix(['+', '-']).unwrap_or(value).as_bytes();
     matches!(number, [b'0', next, ..] if next.is_ascii_digit())
 }
 
-/// Whether JSON has `value` as a number.
+/// Returns true if `value` is a number in JSON.
 pub(in super::super) fn is_json_number(value: &str) -> bool {
     is_float(value, Writing::Json)
 }
 
-/// A negative zero is a float to JSON.
+/// Checks the notation of an integer. In JSON a negative zero is a float.
 fn is_integer(value: &str, writing: Writing) -> bool {
     let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
     match digits {
@@ -116,7 +115,8 @@ fn is_float(value: &str, writing: Writing) -> bool {
     };
     match writing {
         Writing::Json => whole > 0 && fraction != Some(0),
-        // An integer beyond 64 bits is a decimal or text, and not beside fractions.
+        // An integer beyond 64 bits is inferred as a decimal or as text, unless fractions are
+        // beside it.
         Writing::Csv if fraction.is_none() && exponent.is_none() => {
             whole > 0 && (whole < I64_DIGITS || value.parse::<i64>().is_ok())
         }
@@ -128,8 +128,9 @@ fn leading_digits(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len())
 }
 
-/// Whether `value` is a float of CSV if it is any at all: nothing stands around its digits that a parser may
-/// pass over, and they are too few for an integer beyond 64 bits.
+/// Returns true if `value`, provided that it parses as a float, is in the notation of CSV: nothing
+/// surrounds its digits for a parser to ignore, and the digits are too few for an integer beyond 64
+/// bits.
 fn is_plain_float(value: &str, writing: Writing) -> bool {
     let number = value.strip_prefix('-').unwrap_or(value).as_bytes();
     let begins_plainly = match number {
@@ -143,14 +144,14 @@ fn is_plain_float(value: &str, writing: Writing) -> bool {
         && number.last().is_some_and(u8::is_ascii_digit)
 }
 
-/// Whether it is a date of ten bytes, if it is any.
+/// Returns true if `value`, provided that it parses as a date, has ten bytes.
 fn is_date(value: &str) -> bool {
     let value = value.as_bytes();
     value.len() == 10 && value[4] == b'-' && value[7] == b'-'
 }
 
-/// Whether it is a date, or one with a time of day of eight bytes and a fraction of nine digits at most, if it
-/// is any.
+/// Returns true if `value`, provided that it parses as a time, is a date of ten bytes, alone or
+/// with a time of day of eight bytes and a fraction of at most nine digits.
 fn is_time(value: &str) -> bool {
     let value = value.as_bytes();
     match value.get(10) {

@@ -1,11 +1,11 @@
-//! Integers as most of them are written: a digit after another, the first of them no zero.
+//! A fast path for integers in the usual notation: digits without a zero in front.
 
 use arrow_array::{Array, Int64Array, StringArray};
 
-/// Digits that 64 bits hold, whatever they are.
+/// Maximum number of digits to accumulate without an overflow of 64 bits.
 const MOST_DIGITS: usize = 19;
 
-/// The integers of `text`, if all of them are plain and of 64 bits.
+/// Parses the integers of `text`, if all are in the usual notation and fit 64 bits.
 pub(super) fn plain(text: &StringArray) -> Option<Int64Array> {
     let bytes = text.value_data();
     let mut values = Vec::with_capacity(text.len());

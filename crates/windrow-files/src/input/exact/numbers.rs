@@ -3,9 +3,11 @@
 //! ```text
 //! "-1.250e1"   digits 125, places 1   decimal(5,2): 125 and two zeros less one, so -1250
 //! ```
-//! A decimal has no more places than its scale and no more digits than its precision, zeros aside. A float is the nearest: the
-//! same integer, if the value is one, and where nobody named the type the same fraction too. A float that is printed with as many
-//! digits as the value has must be the value, so what another program printed of a float passes, however many digits it has.
+//! A decimal may have at most as many places as its scale, and as many digits as its precision,
+//! apart from zeros. A float is the nearest float. The float of an integer must equal the integer;
+//! if the type was inferred, the same holds for fractions. Equality means: the float, printed with
+//! as many digits as the value, is the value. Any float printed by another program passes, whatever
+//! its number of digits.
 
 use std::fmt::{self, LowerExp, Write};
 
@@ -20,12 +22,12 @@ use arrow_schema::DataType;
 use super::{Fault, cast, each, no_value};
 use crate::setting::Setting;
 
-/// Digits that an integer may have to be sure to be a float.
+/// Number of digits for which every integer is exactly a float.
 const FLOAT16_DIGITS: usize = 3;
 const FLOAT32_DIGITS: usize = 6;
 const FLOAT64_DIGITS: usize = 15;
 
-/// Decimals of `kind`.
+/// Parses decimals of `kind`.
 pub(super) fn decimals(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
     let mut digits = String::new();
     match kind {
@@ -41,7 +43,8 @@ pub(super) fn decimals(text: &StringArray, kind: &DataType) -> Result<ArrayRef, 
     }
 }
 
-/// Floats of `kind`. Where the type is `guessed`, a fraction of more digits than the float keeps is refused.
+/// Parses floats of `kind`. If the type is `guessed`, a fraction with more digits than the float is
+/// refused.
 pub(super) fn floats(
     text: &StringArray,
     kind: &DataType,
@@ -85,13 +88,13 @@ fn is_integer(value: &str) -> bool {
     number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a float of 64 bits prints as the number that `value` is.
+/// Returns true if a float of 64 bits prints as the number `value`.
 pub(in super::super) fn is_a_float(value: &str) -> bool {
     value.len() <= FLOAT64_DIGITS
         || value.parse::<f64>().is_ok_and(|parsed| prints_as(value, &parsed, true))
 }
 
-/// Whether `parsed` prints as `value`, should that be an integer, or a fraction, where these count.
+/// Returns true if `parsed` prints as `value`. Fractions pass unless `with_fractions` is set.
 fn prints_as<F: LowerExp>(value: &str, parsed: &F, with_fractions: bool) -> bool {
     if !with_fractions && !is_integer(value) {
         return true;
@@ -99,7 +102,7 @@ fn prints_as<F: LowerExp>(value: &str, parsed: &F, with_fractions: bool) -> bool
     let number = value.strip_prefix(['+', '-']).unwrap_or(value);
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     if !mantissa.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        // Infinity, and what is no number.
+        // Infinity, or a malformed number.
         return true;
     }
     let significant =
@@ -113,13 +116,15 @@ fn prints_as<F: LowerExp>(value: &str, parsed: &F, with_fractions: bool) -> bool
         };
         written.is_ok() && printed.is_equal && printed.expected.all(|byte| byte == b'0')
     };
-    // The digits that tell it from other floats, as many as the value has, and, of an integer, all that it has.
+    // Three notations: the shortest digits of the float, as many digits as the value has, and for
+    // an integer all digits.
     is_printed(None)
         || is_printed(Some(count.saturating_sub(1)))
         || is_integer(value) && is_printed(Some(value.len()))
 }
 
-/// Compares the digits of a float, as it is printed with an exponent, to those of a number. Zeros behind do not count.
+/// Compares the digits of a float, printed with an exponent, to a number's digits. Zeros at the end
+/// do not count.
 struct Printed<I> {
     expected: I,
     is_equal: bool,
@@ -139,7 +144,7 @@ impl<I: Iterator<Item = u8>> Write for Printed<I> {
     }
 }
 
-/// Puts the digits of `value` times ten to the power of `scale` into `digits`.
+/// Writes the digits of `value` times ten to the power of `scale` into `digits`.
 fn unscaled(value: &str, precision: u8, scale: i8, digits: &mut String) -> Result<(), Fault> {
     let number = value.strip_prefix(['+', '-']).unwrap_or(value);
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {

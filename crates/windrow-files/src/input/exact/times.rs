@@ -1,4 +1,4 @@
-//! Timestamps, dates and times of day, to the last digit behind the point.
+//! Timestamps, dates and times of day, exact to the last digit of a fraction.
 //!
 //! ```text
 //! 2026-01-31T12:00:00.5+02:00
@@ -25,16 +25,16 @@ const DAY: i64 = 86_400;
 /// Digits of a date without hyphens.
 const DATE_DIGITS: usize = 8;
 
-/// Why a number of as many digits is refused.
+/// Why an integer of [`DATE_DIGITS`] digits is refused.
 const AMBIGUOUS: &str = "may be a date or a count since 1970; write dates as 2026-01-31";
 
-/// Nanoseconds of a second. A time that has more is within a leap second.
+/// Nanoseconds of a second. A larger fraction of a second lies in a leap second.
 const NANOSECONDS: u32 = 1_000_000_000;
 
-/// Why such a time is refused.
+/// Why a time in a leap second is refused.
 const LEAP_SECOND: &str = "is within a leap second, and would become a second later";
 
-/// Times of `kind`. With `numbers`, an integer counts their units.
+/// Parses times of `kind`. With `numbers`, an integer counts units of `kind`.
 pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef, Fault> {
     use DataType as D;
     use TimeUnit as U;
@@ -113,11 +113,11 @@ fn stamps<T: ArrowTimestampType>(
     })
 }
 
-/// What a timestamp without an offset is relative to.
+/// Time zone of a timestamp without an offset.
 #[derive(Clone, Copy)]
 struct Zone {
     zone: Tz,
-    /// An offset would be lost.
+    /// The type has no zone, so an offset would be lost.
     local: bool,
 }
 
@@ -129,7 +129,7 @@ impl Zone {
     }
 }
 
-/// Units since the epoch.
+/// Parses a timestamp into units since the epoch.
 fn timestamp(value: &str, unit: TimeUnit, Zone { zone, local }: Zone) -> Result<i64, Fault> {
     if local && has_offset(value) {
         return Err("has an offset, which a timestamp without a zone would lose; \
@@ -157,7 +157,7 @@ fn plain_number(value: &str, numbers: bool) -> Option<i64> {
     if numbers { value.parse().ok() } else { None }
 }
 
-/// Digits behind the point that a unit keeps.
+/// Returns the number of decimal places of a unit.
 fn digits_of(unit: TimeUnit) -> usize {
     match unit {
         TimeUnit::Second => 0,
@@ -178,18 +178,18 @@ fn check_fraction(value: &str, keeps: usize) -> Result<(), Fault> {
     }
 }
 
-/// Whether a date ends in what its parser passes over.
+/// Returns true for a date with a suffix ignored by its parser.
 fn is_cut(value: &str) -> bool {
     !value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-'))
         || value.ends_with(['+', '-'])
 }
 
-/// Whether there is more than a date. A year may have a sign and any number of digits.
+/// Returns true if `value` is longer than a date. A year may have a sign and any number of digits.
 fn has_time(value: &str) -> bool {
     value.len() > 10 && !value.starts_with(['+', '-'])
 }
 
-/// Whether a timestamp says how far from UTC it is, or in which zone.
+/// Returns true if a timestamp has an offset from UTC, or a zone.
 pub(in super::super) fn has_offset(value: &str) -> bool {
     let time = value.as_bytes().get(11..).unwrap_or_default();
     time.iter().any(|byte| matches!(byte, b'+' | b'-') || byte.is_ascii_alphabetic())

@@ -1,4 +1,4 @@
-//! Conditions as people write them.
+//! Parser of filter conditions.
 //!
 //! ```text
 //!  filter     condition [and condition]...
@@ -16,14 +16,14 @@ use super::{Condition, Filter, Op, Test};
 use crate::error::{Error, Result};
 use crate::setting::Setting;
 
-/// What a filter is made of.
+/// A token of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Word {
     /// A name, a value or a word of the language.
     Bare(String),
-    /// In double quotes, which stay, as they mark a part of a path.
+    /// A name in double quotes. The quotes stay, since they delimit a step of a path.
     Name(String),
-    /// In single quotes.
+    /// Text in single quotes.
     Text(String),
     Op(Op),
     Open,
@@ -135,7 +135,7 @@ fn shown(word: &Word) -> String {
     }
 }
 
-/// The name in quotes, if that is all that there is: quotes within a path are left to it.
+/// Removes the quotes around a whole name. Quotes within a path stay for the path's parser.
 fn unquoted(text: &str) -> String {
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match inner {
@@ -184,7 +184,8 @@ fn op(rest: &str) -> Result<(Op, usize), String> {
     Ok((op, text.len()))
 }
 
-/// The text between single quotes, two of which stand for one, and the length with them.
+/// Returns the text between single quotes, and its length with the quotes. Two quotes stand for
+/// one.
 fn text_in_quotes(rest: &str) -> Result<(String, usize), String> {
     let mut inner = String::new();
     let mut at = 1;
@@ -200,7 +201,8 @@ fn text_in_quotes(rest: &str) -> Result<(String, usize), String> {
     Err(format!("a quote without its end in {rest:?}"))
 }
 
-/// A name or a value: up to a blank, a bracket, a comma or an operator that is not in double quotes.
+/// Returns a name or a value: all text up to a blank, a bracket, a comma or an operator outside of
+/// double quotes.
 fn bare(rest: &str) -> Result<(Word, usize), String> {
     let mut quoted = false;
     let mut has_quotes = false;

@@ -1,8 +1,10 @@
-//! Which row groups of Parquet, and which pages of these, can have rows that count, by their statistics.
+//! Selection of Parquet row groups, and of pages inside them, by statistics: which can have rows
+//! that meet a filter.
 //!
-//! What is not known is taken to be anything: bounds that are missing, of an order that is not that of the values
-//! (the first form of statistics, for text), or NaN. Bounds that were cut short are still bounds. NaN is in no bounds,
-//! and greater than all: a group of floats is never ruled out by its maximum.
+//! Unknown statistics never rule anything out: missing bounds, NaN bounds, and bounds of text in
+//! the first form of statistics, whose order is not the order of the values. Truncated bounds are
+//! still bounds. NaN lies outside all bounds, and is greater than all values: a maximum never rules
+//! out a group of floats.
 
 use std::ops::Range;
 
@@ -23,7 +25,8 @@ use super::{Bound, BoundCondition, BoundTest, Op};
 use crate::equality::{one_form, plain_type};
 use crate::paths;
 
-/// For each row group of `footer`, whether rows in it can count. `schema` is that of all inputs.
+/// Returns for each row group of `footer` whether its rows can meet the filter. `schema` is the
+/// schema of all inputs.
 pub(in crate::input) fn groups(filter: &Bound, footer: &Footer, schema: &Schema) -> Vec<bool> {
     let metadata = footer.metadata();
     let mut kept = vec![true; metadata.num_row_groups()];
@@ -37,13 +40,14 @@ pub(in crate::input) fn groups(filter: &Bound, footer: &Footer, schema: &Schema)
     kept
 }
 
-/// The rows of a row group that can count, in ranges that ascend; none if all of them can.
+/// Ascending ranges of a row group's rows that can meet the filter; `None` if all of them can.
 pub(in crate::input) type Kept = Option<Vec<Range<u64>>>;
 
-/// Rows between two ranges of rows that are read along with them: to read on costs less than to begin anew.
+/// Minimum number of rows between two ranges. Ranges with smaller gaps are joined, since reading on
+/// costs less than starting again.
 const GAP: u64 = 16 << 10;
 
-/// For each row group of `footer`, which has the index of its pages, the rows that can count.
+/// Returns for each row group of `footer`, by its page index, the rows that can meet the filter.
 pub(in crate::input) fn rows(filter: &Bound, footer: &Footer, schema: &Schema) -> Vec<Kept> {
     let groups = footer.metadata().row_groups().iter().enumerate();
     let rows = groups.map(|(index, group)| {
@@ -62,14 +66,14 @@ pub(in crate::input) fn rows(filter: &Bound, footer: &Footer, schema: &Schema) -
     rows.collect()
 }
 
-/// What is in ranges of both, which ascend.
+/// Returns the intersection of two sets of ascending ranges.
 fn in_both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
     let common = pairs.map(|(a, b)| a.start.max(b.start)..a.end.min(b.end));
     common.filter(|range| !range.is_empty()).collect()
 }
 
-/// The ranges, with those that are near each other as one.
+/// Joins ranges with less than [`GAP`] rows between them.
 fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -83,7 +87,7 @@ fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 type Comparison = fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError>;
 
-/// What the statistics tell of a column.
+/// Statistics of a column, with an entry for each row group or page.
 struct Known {
     least: ArrayRef,
     most: ArrayRef,
@@ -93,7 +97,8 @@ struct Known {
 }
 
 impl Known {
-    /// What the row groups say. None for a member of a struct, and for a column that another is called like.
+    /// Returns the statistics of row groups. `None` for a member of a struct, and if two columns
+    /// have the name.
     fn of(condition: &BoundCondition, footer: &Footer, schema: &Schema) -> Option<Self> {
         let (converter, kind) = converter(condition, footer, schema)?;
         let groups = || footer.metadata().row_groups().iter();
@@ -107,7 +112,7 @@ impl Known {
         })
     }
 
-    /// The same of the pages of a row group, and the rows of each.
+    /// Returns the statistics of a row group's pages, and the rows of each page.
     fn of_pages(
         condition: &BoundCondition,
         footer: &Footer,
@@ -135,7 +140,7 @@ impl Known {
         (known.nulls.len() == pages.len()).then_some((known, pages))
     }
 
-    /// Whether rows of the row group, or the page, can meet the condition.
+    /// Returns true if rows of the row group, or of the page, can meet the condition.
     fn allow(&self, condition: &BoundCondition, group: usize) -> bool {
         let nulls = self.nulls.is_valid(group).then(|| self.nulls.value(group));
         let none = nulls.is_some_and(|nulls| nulls >= self.rows[group]);
@@ -150,12 +155,12 @@ impl Known {
         }
     }
 
-    /// Whether a value between the bounds can compare like this.
+    /// Returns true if a value between the bounds can compare with `value` by `op`.
     fn can_be(&self, group: usize, op: Op, value: &Scalar<ArrayRef>) -> bool {
         let bound = |bounds: &ArrayRef, is: Comparison| {
             let bound = bounds.slice(group, 1);
             let met = is(&bound, value);
-            // A null, or a NaN, bounds nothing.
+            // A null, or a NaN, is no bound.
             met.map_or(true, |met| met.is_null(0) || is_nan(&bound) || met.value(0))
         };
         let below = |is: Comparison| bound(&self.least, is);
@@ -171,7 +176,7 @@ impl Known {
     }
 }
 
-/// What reads the statistics of a condition's column, and the type of its values.
+/// Returns the reader of statistics for a condition's column, and the type of the column's values.
 fn converter<'a>(
     condition: &BoundCondition,
     footer: &'a Footer,
@@ -197,7 +202,7 @@ fn converter<'a>(
     }
 }
 
-/// The rows of each page, by where pages begin; none if that cannot be.
+/// Returns the rows of each page, by the pages' first rows; `None` if these are inconsistent.
 fn rows_of(pages: &[PageLocation], rows: u64) -> Option<Vec<Range<u64>>> {
     let starts = pages.iter().map(|page| u64::try_from(page.first_row_index).ok());
     let starts = starts.collect::<Option<Vec<u64>>>()?;
@@ -216,7 +221,8 @@ fn is_nan(value: &ArrayRef) -> bool {
     }
 }
 
-/// Whether the bounds of a leaf are of the first form of statistics, which compares all bytes as if they had signs.
+/// Returns true if a leaf's bounds have the first form of statistics, which compares all bytes as
+/// signed.
 fn is_of_the_first_form(metadata: &ParquetMetaData, leaf: usize) -> bool {
     metadata.row_groups().iter().map(|group| group.column(leaf)).any(|column| {
         let text = matches!(column.column_type(), Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);

@@ -1,4 +1,4 @@
-//! Parquet and both Arrow formats, and several files as one input.
+//! Tests of Parquet and both Arrow formats, and of several files as one input.
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn arrow_streams_are_read_from_files_and_from_stdin() {
     let dir = tempfile::tempdir().unwrap();
     for codec in [None, Some(CompressionType::ZSTD)] {
         let bytes = stream_bytes(&[rows(0, 300), rows(300, 600)], codec);
-        // The extension of a file does not say which of the two formats it is.
+        // The extension of a file does not identify its format.
         fs::write(dir.path().join("a.arrow"), &bytes).unwrap();
         let inputs = open(&dir, &["a.arrow"], &options(100)).unwrap();
         assert_eq!(inputs.files()[0].format, Format::ArrowStream);

@@ -1,4 +1,5 @@
-//! Files that cannot be read, differ, are cut short or damaged: errors that name them, never panics.
+//! Tests of inputs that are unreadable, inconsistent, truncated or damaged: errors name the file,
+//! and nothing panics.
 
 use super::*;
 use crate::error::ErrorKind;
@@ -53,7 +54,8 @@ fn files_that_cannot_be_read_are_named() {
     assert!(Inputs::open(&[], &with).is_err_and(|error| error.kind() == ErrorKind::Usage));
 }
 
-/// Opens and reads `bytes` as a file; whatever comes, it must not be a panic or more than was written.
+/// Opens and reads `bytes` as a file. The result may be anything except a panic or more rows than
+/// written.
 fn survives(dir: &TempDir, name: &str, bytes: &[u8]) -> Result<RecordBatch> {
     fs::write(dir.path().join(name), bytes).unwrap();
     open(dir, &[name], &options(50)).and_then(|inputs| read(&inputs, 50))
@@ -103,7 +105,7 @@ fn damaged_bytes_never_panic() {
             for flip in [0x01, 0x80, 0xFF] {
                 let mut bytes = whole.clone();
                 bytes[at] ^= flip;
-                // Where the bytes are values, they are other values; no more can be asked.
+                // Changed bytes of values are other values: there is nothing more to check.
                 let _ = survives(&dir, name, &bytes);
             }
         }

@@ -1,4 +1,4 @@
-//! Whole files, good and bad, of each format; here is what writes and reads them.
+//! Tests of whole files, good and bad, of each format. This file holds their helpers.
 
 mod binary;
 mod cuts;
@@ -88,7 +88,7 @@ fn open_stdin(bytes: Vec<u8>, options: &ReadOptions) -> Result<Inputs> {
     Inputs::open_with(&[Source::Stdin], options, Box::new(Cursor::new(bytes)))
 }
 
-/// All batches of all units, checked against what the units promise.
+/// Reads all batches of all units, and checks them against the units' promises.
 fn read(inputs: &Inputs, batch_rows: usize) -> Result<RecordBatch> {
     let mut batches = Vec::new();
     for unit in inputs.units() {
@@ -102,7 +102,7 @@ fn read(inputs: &Inputs, batch_rows: usize) -> Result<RecordBatch> {
     Ok(concat_batches(inputs.schema(), &batches).unwrap())
 }
 
-/// The message of the error that opening or reading gives.
+/// Returns the message of an expected error from opening or reading.
 fn fault(dir: &TempDir, names: &[&str], options: &ReadOptions) -> String {
     let result = open(dir, names, options).and_then(|inputs| read(&inputs, options.batch_rows));
     match result {

@@ -1,4 +1,4 @@
-//! CSV and NDJSON: types, order of columns, and the lines of faults.
+//! Tests of CSV and NDJSON: types, order of columns, and line numbers of errors.
 
 use super::*;
 use crate::error::ErrorKind;
@@ -87,7 +87,7 @@ fn faults_in_csv_are_told_with_their_line() {
         ("7,x\ny,x", &["line 11", "'y'", "'id'"]),
     ] {
         fs::write(&path, format!("{good}{bad}")).unwrap();
-        // The sample must not see the bad row, or it would be text.
+        // The sample must not contain the bad row, or the type would be text.
         for batch_rows in [1, 2, 3, 100] {
             let with = ReadOptions {
                 schema: Some(parse_schema("id:int64").unwrap()),
@@ -106,7 +106,7 @@ fn text_that_is_not_utf8_is_a_fault() {
     let mut bytes = b"id,name\n1,x\n".to_vec();
     fs::write(dir.path().join("a.csv"), [&bytes[..], b"2,\xFF\xFE\n"].concat()).unwrap();
     expect(&fault(&dir, &["a.csv"], &options(10)), &["a.csv", "UTF-8"]);
-    // Beyond the sample, too.
+    // Malformed text after the sample.
     bytes.extend((0..200_000).flat_map(|i| format!("{i},name\n").into_bytes()));
     bytes.extend(b"3,\xFF\n");
     fs::write(dir.path().join("b.csv"), bytes).unwrap();
@@ -194,7 +194,7 @@ fn a_fault_in_a_stream_says_where_to_look() {
     let inputs = open_stdin(bytes, &options(1000)).unwrap();
     let message = read(&inputs, 1000).unwrap_err().to_string();
     expect(&message, &["stdin", "line 12001: "]);
-    // A record that is longer than what is decoded at a time has begun in text that is gone.
+    // A record longer than the decoder's buffer starts in discarded text.
     let long = "x".repeat(1 << 20);
     let bytes = format!("{many}{{\"a\":1,\"{long}\":1}}\n").into_bytes();
     let inputs = open_stdin(bytes, &options(1000)).unwrap();

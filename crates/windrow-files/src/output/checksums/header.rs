@@ -1,8 +1,8 @@
-//! The header of a page, strictly as the `parquet` crate writes it, and the same with a checksum.
+//! Page headers exactly as the `parquet` crate writes them, and the insertion of a checksum.
 
 use crate::thrift::{Thrift, kind};
 
-/// A page header, of which only what a checksum needs is known:
+/// A page header. Only the parts for a checksum are parsed:
 ///
 /// ```text
 ///  1 type, 2 size, 3 size as compressed,  [4 crc,]  the struct of the type, stop
@@ -14,14 +14,14 @@ pub(super) struct Header<'a> {
     pub(super) kind: i32,
     pub(super) body_bytes: i32,
     pub(super) crc: Option<i32>,
-    /// Where field 4 is or would be.
+    /// Position of field 4, present or not.
     at: usize,
 }
 
 impl<'a> Header<'a> {
     pub(super) const DICTIONARY: i32 = 2;
 
-    /// None if it is anything but exactly that.
+    /// Parses a header; `None` for any other form than the above.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let mut thrift = Thrift(bytes);
         let mut last = 0;
@@ -33,7 +33,8 @@ impl<'a> Header<'a> {
             Some(&NEXT_I32) => Some(number(&mut thrift, &mut last)?),
             _ => None,
         };
-        // Fields 5 to 8 are for the types 0 to 3, and numbered from the one before.
+        // Fields 5 to 8 belong to the types 0 to 3. The field number is stored as the difference to
+        // the last one.
         let field = u8::try_from(kind).ok().filter(|kind| *kind <= 3)? + 5;
         let head = (field - u8::try_from(last).ok()?) << 4 | kind::STRUCT;
         if thrift.0.first() != Some(&head) {
@@ -45,7 +46,7 @@ impl<'a> Header<'a> {
         is_end.then_some(Self { bytes, kind, body_bytes, crc, at })
     }
 
-    /// The same header with a checksum, if it has none.
+    /// Returns the header with a checksum. The header must have none.
     pub(super) fn with_crc(&self, crc: i32) -> Vec<u8> {
         let (before, after) = self.bytes.split_at_checked(self.at).unwrap_or((self.bytes, &[]));
         let mut longer = Vec::with_capacity(self.bytes.len() + 6);
@@ -58,7 +59,7 @@ impl<'a> Header<'a> {
         }
         longer.push(zigzag as u8);
         if let Some((field, after)) = after.split_first() {
-            // Fields are numbered from the one before.
+            // This field number is now relative to field 4.
             longer.push(field.wrapping_sub(1 << 4));
             longer.extend_from_slice(after);
         }
@@ -66,10 +67,10 @@ impl<'a> Header<'a> {
     }
 }
 
-/// A field of the number after that of the last one, and an i32.
+/// Head of an i32 field with the last field's number plus one.
 const NEXT_I32: u8 = 1 << 4 | kind::I32;
 
-/// The number in the field that comes next, if it is of this form.
+/// Reads the next field's number, if the field has the head [`NEXT_I32`].
 fn number(thrift: &mut Thrift<&[u8]>, last: &mut i64) -> Option<i32> {
     if thrift.0.first() != Some(&NEXT_I32) {
         return None;
@@ -78,7 +79,7 @@ fn number(thrift: &mut Thrift<&[u8]>, last: &mut i64) -> Option<i32> {
     i32::try_from(thrift.integer().ok()?).ok()
 }
 
-/// Passes over the fields of a struct, if they are numbered by difference and none is a list.
+/// Skips the fields of a struct, provided that their numbers are relative and no field is a list.
 fn pass_fields(thrift: &mut Thrift<&[u8]>) -> Option<()> {
     let mut last = 0;
     loop {

@@ -1,4 +1,5 @@
-//! Checksums of Parquet pages, which the `parquet` crate (59.3) verifies but does not write.
+//! Checksums of Parquet pages. The `parquet` crate (59.3) verifies checksums but does not write
+//! them.
 //!
 //! ```text
 //!  page --> put(header), put(body) --> crc32 of the body, as field 4 of the header, which grows by 2 to 6 bytes
@@ -7,14 +8,16 @@
 //!             with one               as a column of another file, 8 KiB a write
 //! ```
 //!
-//! The crate writes the dictionary page first although it is made last, and moves the data pages by what it
-//! took that page to be when it handed it over: one that grew would have them all misplaced, and nothing can
-//! tell it. So these chunks leave it (`ArrowColumnChunk`) and go in by `append_column`, which copies. Whoever
-//! is below the file writer should therefore gather small writes.
+//! The crate makes the dictionary page last but writes it first, and shifts the data pages by the
+//! original size of the dictionary page. If the dictionary page grew, all data pages would be
+//! misplaced, and the crate offers no correction. Chunks with a dictionary therefore bypass the
+//! crate's `ArrowColumnChunk` and are added by `append_column`, which copies. The writer below the
+//! file writer should gather these small writes.
 //!
-//! Invariant: but for the field, its bytes in sizes and places, and nothing else, a file is the same as
-//! without. No body is copied that the crate did not copy. What is not understood is an error, never a file
-//! with a wrong checksum: encrypted pages above all, whose headers cannot be read.
+//! Invariant: a file differs from a file without checksums only in field 4 of the headers, and in
+//! sizes and offsets that include its bytes. No body is copied except by the crate. Unknown input
+//! is an error, and never leads to a wrong checksum. This includes encrypted pages, whose headers
+//! are unreadable.
 
 mod header;
 #[cfg(test)]
@@ -43,8 +46,8 @@ pub(crate) struct ChunkWriter {
 }
 
 impl ChunkWriter {
-    /// Writers for the leaves of a row group, in order. Their pages stay in memory, and have checksums if they
-    /// are `checked`.
+    /// Makes writers for the leaves of a row group, in order. Their pages stay in memory, and have
+    /// checksums if `checked` is set.
     pub(crate) fn of_row_group(
         factory: ArrowRowGroupWriterFactory,
         row_group: usize,
@@ -87,7 +90,7 @@ impl ChunkWriter {
     }
 }
 
-/// A finished column chunk, every page of which has a checksum.
+/// A finished column chunk. If checksums are on, each of its pages has one.
 pub(crate) struct Chunk(Inner);
 
 enum Inner {
@@ -97,9 +100,10 @@ enum Inner {
 }
 
 impl Chunk {
-    /// Bytes that a file grows by with it: its pages, and about what the footer and the page index say of them.
+    /// Returns the bytes that the chunk adds to a file: its pages, and an estimate of its entries
+    /// in the footer and the page index.
     pub(crate) fn bytes(&self) -> usize {
-        /// Places and figures of a chunk, and of a page, with a minimum and a maximum.
+        /// Bytes of metadata for a chunk, and for a page with a minimum and a maximum.
         const CHUNK: usize = 512;
         const PAGE: usize = 192;
         let close = match &self.0 {
@@ -110,7 +114,8 @@ impl Chunk {
         usize::try_from(close.bytes_written).unwrap_or(usize::MAX) + CHUNK + pages * PAGE
     }
 
-    /// Writes the chunk as the next column of the row group; each page is freed once it is written.
+    /// Writes the chunk as the next column of the row group. Each page is freed after it is
+    /// written.
     pub(crate) fn append_to_row_group<W: Write + Send>(
         self,
         group: &mut SerializedRowGroupWriter<'_, W>,
@@ -129,16 +134,16 @@ impl Chunk {
 #[derive(Debug, Default)]
 struct Pages {
     checked: bool,
-    /// A header, its body, the next header: as they come, or empty once taken.
+    /// Header, body, next header, and so on, in the order of arrival. A taken blob is empty.
     blobs: Vec<Bytes>,
-    /// Bytes of checksums.
+    /// Bytes of all checksums.
     added: usize,
-    /// Where the header of the dictionary page is.
+    /// Index of the dictionary page's header.
     dictionary: Option<usize>,
 }
 
-/// A body comes in a buffer of what it takes uncompressed, a header in one of a kilobyte: what is shorter moves to
-/// one of its own length.
+/// Bytes below which a blob is copied into a buffer of its own length. The buffer of a body has its
+/// uncompressed length, and the buffer of a header a kilobyte.
 const SHORT: usize = 512;
 
 fn short(blob: Bytes) -> Bytes {
@@ -167,7 +172,7 @@ impl Pages {
             return Err(unexpected("a second dictionary"));
         }
         match found.crc {
-            // Of a later version of the crate.
+            // A later version of the crate writes checksums itself.
             Some(there) if there == crc => *header = Bytes::copy_from_slice(header),
             Some(_) => return Err(unexpected("another checksum")),
             None => {
@@ -185,7 +190,7 @@ impl Pages {
         blob.map(std::mem::take).ok_or_else(|| unexpected("a page that was not kept"))
     }
 
-    /// Makes what is said of the chunk true again, the dictionary page being its first.
+    /// Updates the chunk's metadata to the actual pages, with the dictionary page first.
     fn correct(&self, close: &mut ColumnCloseResult) -> Result<()> {
         if !self.checked {
             return Ok(());
@@ -225,7 +230,7 @@ impl Pages {
         }
     }
 
-    /// All blobs in the order of the file, if there is a dictionary among them.
+    /// Takes all blobs in the order of the file, if they include a dictionary.
     fn take_dictionary_first(&mut self) -> Option<Vec<Bytes>> {
         let until = self.dictionary?.checked_add(2)?;
         self.blobs.get_mut(..until)?.rotate_right(2);
@@ -233,7 +238,7 @@ impl Pages {
     }
 }
 
-/// What a column writer of the crate puts its pages in.
+/// Storage for the pages of one of the crate's column writers.
 struct Store(Arc<Mutex<Pages>>);
 
 impl PageStore for Store {
@@ -269,7 +274,7 @@ impl PageStoreFactory for Stores {
     }
 }
 
-/// Blobs that can be read one time, from the first to the last.
+/// Blobs to read once, from first to last.
 struct Once {
     length: u64,
     blobs: Mutex<Vec<Bytes>>,
@@ -297,14 +302,14 @@ impl ChunkReader for Once {
     }
 }
 
-/// Frees each blob once it is read.
+/// A reader that frees each blob after reading it.
 struct Blobs {
     current: Bytes,
     rest: vec::IntoIter<Bytes>,
 }
 
 impl Read for Blobs {
-    /// Fills the buffer, across blobs: the writer behind passes on what is a whole buffer.
+    /// Fills the buffer across blobs: the writer underneath passes a full buffer on without a copy.
     fn read(&mut self, mut buffer: &mut [u8]) -> io::Result<usize> {
         let length = buffer.len();
         while !buffer.is_empty() {

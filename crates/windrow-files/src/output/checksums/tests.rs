@@ -1,8 +1,8 @@
-//! Headers with checksums, and those that are refused.
+//! Tests of headers with checksums, and of refused headers.
 
 use super::*;
 
-/// Of a dictionary of 3 values in 4 bytes.
+/// Header of a dictionary of 3 values in 4 bytes.
 const DICTIONARY: &[u8] = &[0x15, 4, 0x15, 8, 0x15, 8, 0x4C, 0x15, 6, 0x15, 0, 0x12, 0, 0];
 
 fn checked(header: &[u8], body: &[u8]) -> Result<Bytes> {
@@ -15,13 +15,13 @@ fn checked(header: &[u8], body: &[u8]) -> Result<Bytes> {
 #[test]
 fn a_checksum_becomes_field_four() {
     let header = checked(DICTIONARY, b"1234");
-    // 0x9BE3E0A3, of which zigzag makes 0xC8383EB9.
+    // 0x9BE3E0A3, which is 0xC8383EB9 in zigzag encoding.
     let expected = [
         0x15, 4, 0x15, 8, 0x15, 8, 0x15, 0xB9, 0xFD, 0xE0, 0xC1, 0x0C, 0x3C, 0x15, 6, 0x15, 0,
         0x12, 0, 0,
     ];
     assert_eq!(header.ok().as_deref(), Some(&expected[..]));
-    // A header that has it stays, if it is right.
+    // A header with a correct checksum stays unchanged.
     assert_eq!(checked(&expected, b"1234").ok().as_deref(), Some(&expected[..]));
     assert!(checked(&expected, b"1235").is_err());
 }
@@ -44,18 +44,18 @@ fn other_headers_and_bodies_are_refused() {
         assert!(Header::parse(&DICTIONARY[..cut]).is_none());
     }
     assert!(Header::parse(&[DICTIONARY, &[0]].concat()).is_none());
-    // A body and a header in one, or twice a header.
+    // A body and a header in one blob, or two headers.
     assert!(checked(&[DICTIONARY, b"1234"].concat(), b"1234").is_err());
     let mut pages = Pages { checked: true, ..Pages::default() };
     assert!(pages.put(Bytes::from_static(DICTIONARY)).is_ok());
     assert!(pages.put(Bytes::from_static(DICTIONARY)).is_err());
-    // Another struct than the type's; fields in another order; a list.
+    // The struct of another type; fields in another order; a list.
     for (place, byte) in [(1, 0), (6, 0x5C), (0, 0x25), (2, 0x16), (7, 0x19), (7, 0x05)] {
         let mut other = DICTIONARY.to_vec();
         other[place] = byte;
         assert!(Header::parse(&other).is_none(), "{place} {byte}");
     }
-    // Never a panic.
+    // Random bytes never cause a panic.
     let mut state = 1u64;
     for _ in 0..200_000 {
         let mut other = DICTIONARY.to_vec();
