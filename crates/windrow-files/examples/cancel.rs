@@ -1,4 +1,4 @@
-//! Shows progress, and gives up once so many rows are read: `cancel IN COLUMNS OUT ROWS`.
+//! Shows progress, and gives up after a number of rows: `cancel IN COLUMNS OUT ROWS`.
 
 use std::sync::Arc;
 

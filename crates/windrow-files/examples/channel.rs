@@ -1,4 +1,5 @@
-//! Record batches from one thread, sorted, to another: nothing touches a file but what does not fit.
+//! Sorts record batches from one thread for another: only rows beyond the memory limit touch a
+//! file.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;

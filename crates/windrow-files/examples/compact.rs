@@ -1,4 +1,4 @@
-//! The latest row of each key of a Debezium log: `compact IN KEY ORDER_BY OUT`.
+//! Writes the latest row of each key of a Debezium log: `compact IN KEY ORDER_BY OUT`.
 
 use windrow_files::{
     Columns, CompactSpec, Inputs, Job, Limits, Preset, ReadOptions, Target, WriteOptions, expand,
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec = CompactSpec::by_key(key.parse::<Columns>()?)
         .order_by(order_by.parse::<Columns>()?)
         .op_preset(Preset::Debezium);
-    // The rows of a log may have to be looked for in its text.
+    // The format of the log determines how its text is read.
     let inputs = Inputs::open(&expand([input])?, &spec.reading(ReadOptions::default()))?;
     let job = Job::compact(inputs, &spec)?;
     let stats = job.write(&Target::of(output), &WriteOptions::default(), &Limits::default())?;

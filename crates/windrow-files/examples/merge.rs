@@ -1,4 +1,4 @@
-//! Merges sorted files, of equal rows the last: `merge COLUMNS OUT IN...`.
+//! Merges sorted files, and keeps the last of equal rows: `merge COLUMNS OUT IN...`.
 
 use windrow_files::{
     Columns, ErrorKind, Inputs, Job, Limits, MergeSpec, ReadOptions, Target, WriteOptions, expand,

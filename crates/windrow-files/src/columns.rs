@@ -1,7 +1,7 @@
-//! Lists of columns as people write them: `country,amount:desc:nulls-first,"odd, name":asc`.
+//! Parser of column lists: `country,amount:desc:nulls-first,"odd, name":asc`.
 //!
-//! A part that begins with a double quote is quoted, as a field of CSV is: it ends with the next one, and
-//! two of them stand for one. Elsewhere a quote is a character like any other.
+//! A part with a double quote at its start is quoted, as a field of CSV: the next quote ends it,
+//! and two quotes stand for one. Elsewhere a quote is an ordinary character.
 
 use std::fmt;
 use std::ops::Deref;
@@ -30,7 +30,7 @@ impl FromStr for Columns {
     }
 }
 
-/// As they are parsed.
+/// Writes the columns in the syntax of the parser.
 impl fmt::Display for Columns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, column) in self.0.iter().enumerate() {
@@ -47,21 +47,22 @@ impl fmt::Display for Columns {
     }
 }
 
-/// What the text of a column stands for, where that has another order than its bytes.
+/// The kind of values in a text column, if their order is not the order of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextAs {
-    /// Numbers, with all their digits: 1000000 is behind 999999
+    /// Numbers, with all their digits: 1000000 comes after 999999
     Number,
-    /// Log sequence numbers of PostgreSQL: 0/10000000 is behind 0/FFFFFFF
+    /// Log sequence numbers of PostgreSQL: 0/10000000 comes after 0/FFFFFFF
     Lsn,
-    /// Times with or without fractions and offsets; without an offset they are in UTC
+    /// Times with or without fractions and offsets; without an offset in UTC
     Time,
-    /// Hexadecimal numbers of one to four sections, as BigQuery's `_CHANGE_SEQUENCE_NUMBER`: 10/0 is behind F/7
+    /// Hexadecimal numbers of one to four sections, as in BigQuery's `_CHANGE_SEQUENCE_NUMBER`:
+    /// 10/0 comes after F/7
     Hex,
     /// UUIDs of version 1, by their time
     UuidTime,
-    /// Nothing else
+    /// Plain text
     Text,
 }
 
@@ -78,12 +79,12 @@ impl fmt::Display for TextAs {
     }
 }
 
-/// Columns that say which change is the latest, and what their text stands for: `scn:number,pos:desc`.
+/// Columns that determine the latest change, with the kinds of their text: `scn:number,pos:desc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderBy {
-    /// The columns, most significant first.
+    /// Columns, most significant first.
     pub columns: Vec<Column>,
-    /// Those of them of which it is said what their text stands for.
+    /// Columns with a declared kind of text.
     pub texts: Vec<(String, TextAs)>,
 }
 
@@ -180,12 +181,12 @@ impl Deref for Names {
     }
 }
 
-/// The parts of `text` between commas, without the quotes around them.
+/// Splits `text` at commas, and removes the quotes around its parts.
 pub(crate) fn fields(text: &str) -> Result<Vec<String>, String> {
     Ok(split(text, ',')?.iter().map(|part| unquoted(part)).collect())
 }
 
-/// The parts of `text` between separators that are outside of quotes.
+/// Splits `text` at separators outside of quotes.
 fn split(text: &str, separator: char) -> Result<Vec<String>, String> {
     let mut parts = vec![String::new()];
     let mut quoted = false;
@@ -202,7 +203,7 @@ fn split(text: &str, separator: char) -> Result<Vec<String>, String> {
     if quoted { Err(format!("a quote without its end in {text:?}")) } else { Ok(parts) }
 }
 
-/// Parts of a path that have quotes of their own keep them.
+/// Removes the quotes around a whole name. Quotes within a path stay.
 fn unquoted(part: &str) -> String {
     let inner = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match inner.filter(|inner| !inner.replace("\"\"", "").contains('"')) {

@@ -1,7 +1,8 @@
-//! Equality of floats as SQL has it: one zero, and one NaN that is greater than all numbers.
+//! Equality of floats as in SQL: one zero, and one NaN greater than all numbers.
 //!
-//! The order of the engine is IEEE totalOrder, which tells -0.0 from 0.0 and NaN from NaN. Where values are looked
-//! for, or rows are to be equal, they are brought to one form first.
+//! The engine's order is IEEE totalOrder, in which -0.0 differs from 0.0, and NaN values differ
+//! from each other. Values are normalized first, where they are looked up, or where rows are
+//! compared for equality.
 
 use std::sync::Arc;
 
@@ -17,17 +18,18 @@ use arrow_cast::cast;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Schema};
 
-/// Which floats are equal in an order, and where they stand.
+/// Equality and order of floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FloatOrder {
-    /// IEEE 754 totalOrder: all of them differ; NaN of the negative sign first, -0.0 before 0.0, NaN last.
+    /// IEEE 754 totalOrder: all of them differ. Negative NaN first, -0.0 before 0.0, positive NaN
+    /// last.
     #[default]
     Total,
-    /// As in SQL: -0.0 is 0.0, and all NaN are one value, the greatest.
+    /// As in SQL: -0.0 equals 0.0, and all NaN are one value, the greatest.
     Sql,
 }
 
-/// The type of values, however they are encoded.
+/// Returns the type of the values, without dictionary or run-end encoding.
 pub(crate) fn plain_type(kind: &DataType) -> &DataType {
     match kind {
         DataType::Dictionary(_, values) => plain_type(values),
@@ -36,7 +38,7 @@ pub(crate) fn plain_type(kind: &DataType) -> &DataType {
     }
 }
 
-/// Those of `columns` that are floats in `schema`, or hold some.
+/// Returns the members of `columns` with floats in `schema`, at any depth.
 pub(crate) fn floats(schema: &Schema, columns: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let has_floats = |column: &usize| {
         let field = schema.fields().get(*column);
@@ -45,7 +47,7 @@ pub(crate) fn floats(schema: &Schema, columns: impl IntoIterator<Item = usize>) 
     columns.into_iter().filter(has_floats).collect()
 }
 
-/// Whether values of `kind` are floats, or have some in them.
+/// Returns true if values of `kind` are floats, or contain floats.
 pub(crate) fn holds_floats(kind: &DataType) -> bool {
     match plain_type(kind) {
         DataType::Struct(fields) => fields.iter().any(|field| holds_floats(field.data_type())),
@@ -59,7 +61,7 @@ pub(crate) fn holds_floats(kind: &DataType) -> bool {
     }
 }
 
-/// `batch` with one zero and one NaN in the `floats` of its columns.
+/// Normalizes zeros and NaN in the columns `floats` of `batch`.
 pub(crate) fn with_one_form(
     batch: &RecordBatch,
     floats: &[usize],
@@ -72,7 +74,7 @@ pub(crate) fn with_one_form(
     RecordBatch::try_new(batch.schema(), values)
 }
 
-/// `values` with one zero and one NaN.
+/// Normalizes zeros and NaN in `values`.
 pub(crate) fn one_form(values: &ArrayRef) -> ArrayRef {
     fn of<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> ArrayRef
     where
@@ -94,7 +96,7 @@ pub(crate) fn one_form(values: &ArrayRef) -> ArrayRef {
         DataType::Struct(fields) => {
             let parts = values.as_struct();
             let columns = parts.columns().iter().map(one_form).collect();
-            // The length is that of the parts, of which there is one that has floats.
+            // The length is derived from the members: a struct with floats has at least one.
             Arc::new(StructArray::new(fields.clone(), columns, parts.nulls().cloned()))
         }
         DataType::List(of) => {
@@ -138,7 +140,7 @@ pub(crate) fn one_form(values: &ArrayRef) -> ArrayRef {
         DataType::RunEndEncoded(_, field) => {
             let kind = values.data_type();
             let plain = cast(values, field.data_type()).map(|plain| one_form(&plain));
-            // A cast there and back is of types that are known to have both.
+            // Both casts exist for the types with floats.
             plain.and_then(|plain| cast(&plain, kind)).unwrap_or_else(|_| ArrayRef::clone(values))
         }
         _ => ArrayRef::clone(values),

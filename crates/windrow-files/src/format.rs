@@ -1,11 +1,11 @@
-//! The file formats, how a name or the first bytes tell them apart.
+//! File formats, and their detection by names or first bytes.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::packing::Packing;
 
-/// A file format that is read, and but for Avro written.
+/// A file format. All are read, and all but Avro are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Apache Parquet.
@@ -14,16 +14,16 @@ pub enum Format {
     ArrowFile,
     /// The Arrow IPC streaming format.
     ArrowStream,
-    /// Delimited text with a record a line.
+    /// Delimited text with a record on each line.
     Csv,
-    /// A JSON object a line.
+    /// A JSON object on each line.
     Ndjson,
-    /// Avro object container files, which are read and not written.
+    /// Avro object container files, read only.
     Avro,
 }
 
 impl Format {
-    /// The format that the extension of `path` stands for, if it is a known one; that of a compressor may follow it.
+    /// Returns the format of `path` by its extension. The extension of a compressor may follow.
     pub fn of_path(path: &Path) -> Option<Self> {
         if let Some((_, path)) = Packing::of_path(path) {
             return Self::of_path(&path);
@@ -34,7 +34,7 @@ impl Format {
         known.map(|&(_, format)| format)
     }
 
-    /// The extensions that are known, in any case.
+    /// Known extensions, in any case.
     pub(crate) const EXTENSIONS: [(&'static str, Self); 13] = [
         ("parquet", Self::Parquet),
         ("pq", Self::Parquet),
@@ -51,7 +51,7 @@ impl Format {
         ("avro", Self::Avro),
     ];
 
-    /// The extension that files of this format are given.
+    /// Returns the extension for files of this format.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -63,7 +63,7 @@ impl Format {
         }
     }
 
-    /// The format whose magic number `head` opens with; text has none.
+    /// Returns the format by a magic number at the start of `head`. Text has no magic number.
     pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"PAR1") || head.starts_with(b"PARE") {
             Some(Self::Parquet)
@@ -78,7 +78,7 @@ impl Format {
         }
     }
 
-    /// The format of a stream that opens with `head`: what has no magic number is text.
+    /// Returns the format of a stream by its head. Without a magic number, it is text.
     pub(crate) fn of_stream(head: &[u8]) -> Self {
         let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
         Self::of_magic(head).unwrap_or_else(|| match text.trim_ascii_start().first() {
@@ -93,11 +93,11 @@ impl Format {
     pub const ALL: [Self; 6] =
         [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson, Self::Avro];
 
-    /// Those that are written.
+    /// Formats that can be written.
     pub const WRITTEN: [Self; 5] =
         [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson];
 
-    /// Its name, as it is parsed.
+    /// Returns the name, in the syntax of the parser.
     pub fn name(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -109,7 +109,7 @@ impl Format {
         }
     }
 
-    /// What it is, in a few words.
+    /// Returns a short description.
     pub fn about(self) -> &'static str {
         match self {
             Self::Parquet => "Apache Parquet",
@@ -139,7 +139,7 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// Whether `name` is the address of what is elsewhere, as `s3://bucket/name`, and no path.
+/// Returns true if `name` is the address of an object, such as `s3://bucket/name`, and not a path.
 pub(crate) fn is_address(name: &Path) -> bool {
     let scheme = name.to_str().and_then(|name| name.split_once("://")).map(|(scheme, _)| scheme);
     let in_schemes = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);

@@ -1,11 +1,12 @@
-//! Rows that are longer than a job has planned for, as its readers meet them.
+//! Handling of rows longer than planned, when readers meet them.
 //!
 //! ```text
 //! reader --admit(bytes)--> as long as planned --> go on
 //!                          longer ------------> the job decides: less memory for others, or the end
 //! ```
-//! Who reads asks before it makes copies of the row, if it can: text by how far the record has come, Parquet by
-//! its pages. The rows of any record batch are looked at once more when it is there.
+//! A reader asks before it copies the row, if possible: a text reader by the length of the record
+//! so far, a Parquet reader by the pages. The rows of each record batch are checked again after
+//! decoding.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::Error;
 use crate::size::Size;
 
-/// Makes room for a row of so many bytes; returns up to which length none needs more.
+/// Finds memory for a row of this many bytes. Returns the length up to which rows need no further
+/// decision.
 pub(crate) type Decide = Box<dyn Fn(u64) -> Result<u64, Need> + Send + Sync>;
 
-/// The longest row that a job has planned for. Clones are of one job; by default any row is short enough.
+/// The longest planned row of a job. Clones belong to the same job. By default any row is short
+/// enough.
 #[derive(Clone, Default)]
 pub(crate) struct Longest(Option<Arc<Planned>>);
 
@@ -26,12 +29,12 @@ struct Planned {
     decide: Decide,
 }
 
-/// What a job would need to go on.
+/// Requirements for a job to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     /// Bytes of the row.
     pub(crate) row: u64,
-    /// A limit that is enough, and the one that there is.
+    /// A sufficient memory limit, and the current one.
     pub(crate) enough: Size,
     pub(crate) limit: u64,
 }
@@ -41,13 +44,13 @@ impl Longest {
         Self(Some(Arc::new(Planned { bytes: AtomicU64::new(bytes as u64), decide })))
     }
 
-    /// The length up to which rows are planned for.
+    /// Returns the maximum planned length of a row.
     pub(crate) fn planned(&self) -> u64 {
         self.0.as_ref().map_or(u64::MAX, |planned| planned.bytes.load(Ordering::Relaxed))
     }
 
-    /// Makes room for a row of so many bytes. True if that took a decision: then what others hold has to leave
-    /// first.
+    /// Finds memory for a row of `row` bytes. Returns true if this needed a decision: other threads
+    /// must then release memory first.
     pub(crate) fn admit(&self, row: u64) -> Result<bool, Need> {
         match &self.0 {
             Some(planned) if row > planned.bytes.load(Ordering::Relaxed) => {
@@ -61,7 +64,7 @@ impl Longest {
 }
 
 impl Need {
-    /// The error of a job that cannot go on; `row` is which one it is, in the file `name`.
+    /// Returns the error of a job that cannot go on. `row` identifies the row in the file `name`.
     pub(crate) fn error(&self, name: &Arc<str>, row: &str) -> Error {
         let message = format!(
             "{name}: {row} takes {}, and with it the job needs a memory limit of {}; raise `memory_limit`, \

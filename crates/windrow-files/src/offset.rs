@@ -1,7 +1,8 @@
-//! Offsets from UTC that text has no place for.
+//! Offsets from UTC without a textual form.
 //!
-//! Before a zone had a standard time it had that of its capital's longitude: Kolkata was 5 hours, 53 minutes and
-//! 28 seconds ahead. Text tells hours and minutes, so that it would tell another instant, and the same of two.
+//! Before a zone had a standard time, it had the time of its capital's longitude: Kolkata was 5
+//! hours, 53 minutes and 28 seconds ahead. Text has only hours and minutes of an offset, and would
+//! thus show a wrong instant, and the same text for two instants.
 
 use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions::as_datetime_with_timezone;
@@ -13,10 +14,10 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
 
-/// When the last offset with seconds ended, that of Liberia: 1972-01-07T00:44:30Z.
+/// End of the last offset with seconds, in Liberia: 1972-01-07T00:44:30Z.
 const LAST: i64 = 63_593_070;
 
-/// The first of `values`, timestamps with a zone, that has an offset with seconds.
+/// Returns the first of `values`, timestamps with a zone, whose offset has seconds.
 pub(crate) fn first_with_seconds(values: &ArrayRef) -> Option<i64> {
     use TimeUnit as U;
     let DataType::Timestamp(unit, Some(zone)) = values.data_type() else { return None };

@@ -1,58 +1,58 @@
-//! How far a job has come, for who watches it.
+//! Progress of a job, for observers.
 
 use windrow::Pool;
 
-/// What a job is doing.
+/// The current work of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Rows are read, and sorted as far as they fit.
+    /// Rows are read, and sorted as far as memory allows.
     Read,
-    /// Runs are merged down to as many as can be merged at once.
+    /// Runs are merged until their number permits a single final merge.
     Settle,
     /// Rows are merged, encoded and written.
     Write,
 }
 
-/// A moment of a job.
+/// The state of a job at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
-    /// What the job is doing.
+    /// Current phase.
     pub phase: Phase,
-    /// Rows that went through this phase so far.
+    /// Rows that have passed this phase.
     pub rows: u64,
-    /// Rows that will, if that is known.
+    /// Total rows of this phase, if known.
     pub total: Option<u64>,
     pub(crate) pool: Option<&'a Pool>,
     pub(crate) network_bytes: u64,
 }
 
 impl Moment<'_> {
-    /// Bytes of rows in memory now.
+    /// Returns the bytes of rows currently in memory.
     pub fn leased_bytes(&self) -> u64 {
         self.pool.map_or(0, |pool| pool.stats().leased as u64)
     }
 
-    /// Bytes that went over the network so far, in and out.
+    /// Returns the bytes sent and received over the network so far.
     pub fn network_bytes(&self) -> u64 {
         self.network_bytes
     }
 
-    /// Bytes of rows that were moved to temporary files so far.
+    /// Returns the bytes of rows moved to temporary files so far.
     pub fn spilled_bytes(&self) -> u64 {
         self.pool.map_or(0, |pool| pool.stats().spilled_bytes as u64)
     }
 }
 
-/// Watches a job. Called from any of its threads, often: once a record batch.
+/// An observer of a job. Any of the job's threads calls it, once for each record batch.
 ///
-/// `()` watches nothing.
+/// `()` ignores all calls.
 pub trait Progress: Send + Sync {
-    /// A phase begins.
+    /// Called at the start of a phase.
     fn begins(&self, moment: &Moment<'_>) {
         self.advances(moment);
     }
 
-    /// Rows went through the phase.
+    /// Called after rows have passed the phase.
     fn advances(&self, moment: &Moment<'_>);
 }
 

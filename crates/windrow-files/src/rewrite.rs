@@ -1,32 +1,30 @@
-//! Text that is rewritten as it is read, whatever pieces it comes in.
+//! Rewriting of text while it is read, independent of the division into pieces.
 
 use std::io::{self, Read};
 
-/// Bytes read at a time.
+/// Bytes to read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// How text is rewritten.
+/// A rule for rewriting text.
 pub(crate) trait Rewrite {
-    /// Takes the text that comes next; what it becomes goes behind `out`, now or later.
+    /// Takes the next text. Appends its replacement to `out`, now or later.
     ///
-    /// # Errors
-    /// If the text is not what it must be.
+    /// # Errors If the text is malformed.
     fn take(&mut self, text: &[u8], out: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Puts behind `out` what is left when there is no more text; it may be asked again.
+    /// Appends the rest to `out` at the end of the text. May be called repeatedly.
     ///
-    /// # Errors
-    /// If more was to come.
+    /// # Errors If the text is incomplete.
     fn end(&mut self, _out: &mut Vec<u8>) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// The text of `inner`, rewritten.
+/// Reads the text of `inner`, rewritten.
 pub(crate) struct Rewritten<R, W> {
     inner: R,
     rewrite: W,
-    /// What is to be passed on, and how much of it was.
+    /// Rewritten text, of which the first `passed` bytes were returned.
     ready: Vec<u8>,
     passed: usize,
     chunk: Vec<u8>,
@@ -60,7 +58,7 @@ impl<R: Read, W: Rewrite> Read for Rewritten<R, W> {
     }
 }
 
-/// Text that comes a byte at a time.
+/// A reader of one byte at a time.
 #[cfg(test)]
 pub(crate) struct Drops<'a>(pub(crate) &'a [u8]);
 

@@ -1,8 +1,9 @@
-//! What callers can set, by name, so that a message can tell which of it is at fault.
+//! Names of all settings, for messages that blame one.
 //!
-//! A message is worded here once, and shown behind several doors: the command line calls the limit
-//! `--memory-limit`, Python `memory=`. Messages therefore hold a setting in back quotes, by its name in
-//! this library, and [`Error::worded`](crate::Error::worded) puts a door's own word in its place.
+//! Messages are worded once, but reach users through several interfaces: the memory limit is
+//! `--memory-limit` on the command line, and `memory=` in Python. Messages therefore contain a
+//! setting's name in this library, in back quotes, and [`Error::worded`](crate::Error::worded)
+//! replaces it by the name in the interface.
 
 use std::fmt;
 
@@ -19,7 +20,7 @@ macro_rules! settings {
             /// Every setting.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Its name in this library.
+            /// Returns the setting's name in this library.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -48,17 +49,17 @@ settings! {
     CsvComment = "csv_comment",
     /// Lines in front of CSV: [`CsvOptions::skip_lines`](crate::CsvOptions::skip_lines).
     CsvSkipLines = "csv_skip_lines",
-    /// What stands for null in CSV: [`CsvOptions::null`](crate::CsvOptions::null).
+    /// The text of a null in CSV: [`CsvOptions::null`](crate::CsvOptions::null).
     CsvNull = "csv_null",
-    /// The sign in front of fractions: [`CsvOptions::decimal_comma`](crate::CsvOptions::decimal_comma).
+    /// The decimal separator: [`CsvOptions::decimal_comma`](crate::CsvOptions::decimal_comma).
     CsvDecimal = "csv_decimal",
     /// The encoding of text: [`ReadOptions::charset`](crate::ReadOptions::charset).
     Charset = "charset",
     /// The format of the output: [`WriteOptions::format`](crate::WriteOptions::format).
     OutputFormat = "output_format",
-    /// Which rows count: [`ReadOptions::filter`](crate::ReadOptions::filter).
+    /// The filter of rows: [`ReadOptions::filter`](crate::ReadOptions::filter).
     Where = "where",
-    /// The columns that are written.
+    /// The columns to write.
     Select = "select",
     /// The codec of the output: [`WriteOptions::compression`](crate::WriteOptions::compression).
     Compression = "compression",
@@ -68,7 +69,7 @@ settings! {
     PageSize = "page_size",
     /// Bytes of a file of sorted output: [`WriteOptions::max_file_bytes`](crate::WriteOptions::max_file_bytes).
     MaxFileSize = "max_file_size",
-    /// How stores are reached: [`Stores::with_options`](crate::Stores::with_options).
+    /// Options of object stores: [`Stores::with_options`](crate::Stores::with_options).
     StoreOption = "store_option",
     /// The memory limit: [`Limits::memory`](crate::Limits::memory).
     MemoryLimit = "memory_limit",
@@ -76,35 +77,35 @@ settings! {
     TempDir = "temp_dir",
     /// Bytes of temporary files: [`Limits::max_temp_bytes`](crate::Limits::max_temp_bytes).
     MaxTempSize = "max_temp_size",
-    /// The columns of the order, or those that tell partitions apart.
+    /// The columns of the order, or of partitions.
     By = "by",
-    /// Whether floats are ordered to the bit, or as in SQL.
+    /// The order of floats: total, or as in SQL.
     FloatOrder = "float_order",
-    /// The columns that tell rows apart.
+    /// The columns of a row's key.
     Key = "key",
-    /// The columns that say which change of a key is the latest.
+    /// The columns that determine the latest change of a key.
     OrderBy = "order_by",
     /// The column with the operation of a change.
     OpColumn = "op_column",
     /// The format of a change log.
     OpPreset = "op_preset",
-    /// The words of the operations.
+    /// The words for operations.
     OpMap = "op_map",
-    /// The table that is wanted of a change log of several.
+    /// The selected table of a change log with several tables.
     Table = "table",
-    /// What becomes of updates that do not carry all columns.
+    /// The treatment of updates without values for all columns.
     Unchanged = "unchanged",
     /// The column with the time of a change.
     Time = "time",
-    /// The column with how often a row was added.
+    /// The column with the number of times that a row was added.
     Diff = "diff",
-    /// The time up to which changes count.
+    /// The time of the last change to apply.
     AsOf = "as_of",
-    /// How many partitions there are.
+    /// The number of partitions.
     Into = "into",
     /// Partitions by sampled ranges.
     Range = "range",
-    /// The values at which ranges begin.
+    /// The values at which ranges start.
     RangeAt = "range_at",
     /// A directory for each value.
     Hive = "hive",
@@ -116,7 +117,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// `message` with a door's words for the settings in it.
+/// Replaces the names of settings in `message` by an interface's names.
 pub(crate) fn worded(message: &str, word: &dyn Fn(Setting) -> String) -> String {
     let mut text = String::with_capacity(message.len());
     let mut rest = message;

@@ -1,4 +1,4 @@
-//! Sizes as people write them: `256MiB`, `1.5GB`, `4096`, `50%`, `unlimited`.
+//! Parsing and formatting of sizes: `256MiB`, `1.5GB`, `4096`, `50%`, `unlimited`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
-/// A memory limit, before it is known how much memory there is.
+/// A memory limit, before the available memory is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// A part of the memory that the process may use, in percent.
+    /// A percentage of the memory available to the process.
     Percent(f64),
-    /// None.
+    /// No limit.
     Unlimited,
 }
 
-/// Units: the power of ten, and of two with an `i`.
+/// Units: powers of ten, and powers of two with an `i`.
 const UNITS: [(&str, u64); 14] = [
     ("", 1),
     ("b", 1),
@@ -74,21 +74,21 @@ impl FromStr for Limit {
     }
 }
 
-/// Units that sizes are told in.
+/// Units for formatting.
 const SHOWN: [(u64, &str); 4] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
 
 impl Size {
-    /// The unit of which there are ten or more.
+    /// Returns the largest unit of which the size has at least ten.
     fn unit(self) -> (u64, &'static str) {
         SHOWN.into_iter().find(|(unit, _)| self.0 >= 10 * unit).unwrap_or((1, "B"))
     }
 
-    /// As many whole units as hold it.
+    /// Rounds up to a whole number of units.
     pub fn rounded_up(self) -> Self {
         Self(self.0.checked_next_multiple_of(self.unit().0).unwrap_or(self.0))
     }
 
-    /// To the last byte, in units as large as that allows.
+    /// Formats the size exactly, in the largest suitable unit.
     pub fn exactly(self) -> String {
         let whole = |(unit, _): &(u64, _)| *unit <= self.unit().0 && self.0.is_multiple_of(*unit);
         let (unit, name) = SHOWN.into_iter().find(whole).unwrap_or((1, "B"));

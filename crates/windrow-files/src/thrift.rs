@@ -1,4 +1,4 @@
-//! Thrift's compact protocol, as far as footers and page headers of Parquet need it
+//! Thrift's compact protocol, as far as Parquet's footers and page headers need it
 //! (thrift/doc/specs/thrift-compact-protocol.md).
 //!
 //! ```text
@@ -7,7 +7,7 @@
 
 use std::io::{self, Read};
 
-/// Structs within each other, of which the format has four.
+/// Maximum nesting of structs. Parquet has four levels.
 const MOST_STRUCTS: usize = 16;
 
 /// The types of the compact protocol.
@@ -26,11 +26,11 @@ pub(crate) mod kind {
     pub(crate) const STRUCT: u8 = 12;
 }
 
-/// Reads values from bytes.
+/// A reader of values from bytes.
 pub(crate) struct Thrift<R>(pub(crate) R);
 
 impl<R: Read> Thrift<R> {
-    /// The number and the type of the field that comes next in a struct, after the field `last`.
+    /// Reads the head of a struct's next field, after the field `last`. Returns number and type.
     pub(crate) fn field(&mut self, last: &mut i64) -> io::Result<Option<(i64, u8)>> {
         let head = self.byte()?;
         if head == 0 {
@@ -43,7 +43,7 @@ impl<R: Read> Thrift<R> {
         Ok(Some((*last, head & 0xf)))
     }
 
-    /// The length of a list, and the type of what is in it.
+    /// Reads a list's length, and the type of its elements.
     pub(crate) fn list(&mut self) -> io::Result<(u64, u8)> {
         let head = self.byte()?;
         let length = match head >> 4 {
@@ -53,7 +53,7 @@ impl<R: Read> Thrift<R> {
         Ok((length, head & 0xf))
     }
 
-    /// Passes over a value of the type `kind`, which is in so many others.
+    /// Skips a value of the type `kind`, nested in `within` others.
     pub(crate) fn skip(&mut self, kind: u8, within: usize) -> io::Result<()> {
         if within > MOST_STRUCTS {
             return Err(io::ErrorKind::InvalidData.into());
@@ -70,7 +70,7 @@ impl<R: Read> Thrift<R> {
             kind::LIST | kind::SET => {
                 let (length, of) = self.list()?;
                 (0..length).try_for_each(|_| match of {
-                    // In a list they have a byte.
+                    // In a list, booleans have a byte each.
                     kind::TRUE | kind::FALSE => self.pass(1),
                     of => self.skip(of, within + 1),
                 })
@@ -92,7 +92,7 @@ impl<R: Read> Thrift<R> {
         if passed < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// A number of the zigzag form.
+    /// Reads a number in zigzag encoding.
     pub(crate) fn integer(&mut self) -> io::Result<i64> {
         let number = self.number()?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())

@@ -1,4 +1,4 @@
-//! Each preset on documents as its system writes them.
+//! Tests of each preset on documents in the format of its system.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::preset::Preset;
 
-/// Inferred schemas have their columns by name.
+/// Reads NDJSON. Inferred schemas have their columns in order of names.
 fn ndjson(text: &str) -> RecordBatch {
     let mut cursor = Cursor::new(text.trim());
     let (schema, _) = infer_json_schema_from_seekable(&mut cursor, None).unwrap();
@@ -94,7 +94,7 @@ fn generic(op: ArrayRef) -> Result<Vec<bool>, Error> {
     Ok(deleted(&log, &rows))
 }
 
-/// PostgreSQL's connector, with the schemas left out, as its documentation shows the events.
+/// Events from the documentation of the PostgreSQL connector, without their schemas.
 const DEBEZIUM: &str = r#"
 {"before":null,"after":{"id":1,"first_name":"Anne","email":"annek@noanswer.org","score":7},"source":{"version":"2.7.0.Final","connector":"postgresql","name":"fulfillment","ts_ms":1559033904863,"snapshot":"first","db":"postgres","schema":"public","table":"customers","txId":555,"lsn":24023128,"xmin":null},"op":"r","ts_ms":1559033904900,"transaction":null}
 {"before":null,"after":{"id":2,"first_name":"Bob","email":"bob@noanswer.org","score":1},"source":{"version":"2.7.0.Final","connector":"postgresql","name":"fulfillment","ts_ms":1559033904863,"snapshot":"false","db":"postgres","schema":"public","table":"customers","txId":556,"lsn":24023200,"xmin":null},"op":"c","ts_ms":1559033904901,"transaction":null}
@@ -131,7 +131,7 @@ fn debezium_unwraps_the_row_and_opens_the_source() {
 fn debezium_images_of_two_inferred_types_meet() {
     let batch = ndjson(DEBEZIUM);
     let log = bind(&batch, Preset::Debezium);
-    // `before` shows whole scores only, `after` a fraction too.
+    // `before` has whole scores only, `after` also a fraction.
     let score = log.schema().field_with_name("score").unwrap();
     assert_eq!(score.data_type(), &DataType::Float64);
     let clash = ndjson(r#"{"before":{"id":1,"x":[1]},"after":{"id":1,"x":2},"op":"u"}"#);
@@ -141,7 +141,7 @@ fn debezium_images_of_two_inferred_types_meet() {
 
 #[test]
 fn debezium_text_that_is_no_value_of_the_other_image_is_refused() {
-    // Text may be what inference makes of a column without values: only its values can tell.
+    // Inference makes text of a column without values, so only the values can show a conflict.
     let clash = ndjson(
         r#"{"before":{"id":1,"x":"a"},"after":null,"op":"d"}
 {"before":null,"after":{"id":1,"x":2},"op":"c"}"#,
@@ -235,7 +235,7 @@ fn debezium_needs_structs() {
     }
 }
 
-/// What `table_changes('people', 0)` returns.
+/// The result of `table_changes('people', 0)`.
 const DELTA_CDF: &str = r#"
 {"id":1,"name":"Ada","_change_type":"insert","_commit_version":1,"_commit_timestamp":"2026-03-01T12:00:00Z"}
 {"id":2,"name":"Ben","_change_type":"insert","_commit_version":1,"_commit_timestamp":"2026-03-01T12:00:00Z"}
@@ -297,7 +297,7 @@ fn wal2json_refuses_truncates_and_nested_columns() {
     assert!(error.to_string().contains("flatten"), "{error}");
 }
 
-/// An audit_log table says `rowkind`; connectors write `_ROW_KIND`.
+/// An audit_log table has `rowkind`; connectors write `_ROW_KIND`.
 const PAIMON: &str = r#"
 {"rowkind":"+I","_SEQUENCE_NUMBER":0,"id":1,"name":"a"}
 {"rowkind":"-U","_SEQUENCE_NUMBER":1,"id":1,"name":"a"}

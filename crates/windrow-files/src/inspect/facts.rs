@@ -1,4 +1,4 @@
-//! The facts of a file, as `--json` prints them.
+//! Facts about a file, as printed by `--json`.
 
 use arrow_array::Array;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
@@ -18,10 +18,11 @@ use crate::input::{
 use crate::store::is_far;
 use crate::verbs::first_out_of_order;
 
-/// Characters of a least or greatest value that are kept.
+/// Maximum number of characters of a minimum or maximum value.
 const VALUE_CHARS: usize = 40;
 
-/// What is known of a file without sorting it: shown as aligned text, serialized as an object.
+/// Facts about a file, found without sorting it. They are displayed as aligned text, and serialized
+/// as an object.
 #[derive(Serialize)]
 pub struct FileFacts {
     pub(super) file: String,
@@ -48,8 +49,8 @@ pub(super) struct ParquetFacts {
     pub(super) version: i32,
     pub(super) row_groups: Vec<GroupFacts>,
     pub(super) columns: Vec<LeafFacts>,
-    /// The order that all row groups declare, and whether the file is in it; none if they declare
-    /// none, or different ones.
+    /// Order declared by all row groups, and whether the file obeys it; `None` if row groups
+    /// declare no order, or different ones.
     pub(super) order: Option<OrderFacts>,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct LeafFacts {
     pub(super) encodings: Vec<String>,
     pub(super) compressed_bytes: i64,
     pub(super) uncompressed_bytes: i64,
-    /// None where a row group does not tell.
+    /// Number of nulls; `None` if a row group does not record it.
     pub(super) nulls: Option<u64>,
     pub(super) min: Option<String>,
     pub(super) max: Option<String>,
@@ -78,18 +79,17 @@ pub(super) struct LeafFacts {
 #[derive(Serialize)]
 pub(super) struct OrderFacts {
     pub(super) columns: Vec<DeclaredColumn>,
-    /// None where the input is a stream, which cannot be read again, or an object, or the columns are none that
-    /// rows can be ordered by.
+    /// Whether the order holds. `None` for a stream, which cannot be read again, for an object, and
+    /// for columns without an order of rows.
     pub(super) holds: Option<bool>,
     pub(super) first_row_out_of_order: Option<u64>,
 }
 
 impl FileFacts {
-    /// Opens `source` and gathers what it tells. The order that a Parquet file declares is checked by
-    /// reading it, unless it is an object in a store.
+    /// Opens `source` and collects its facts. The declared order of a Parquet file is checked by
+    /// reading the file, unless it is an object in a store.
     ///
-    /// # Errors
-    /// `Data` for an input that cannot be opened or read.
+    /// # Errors `Data` for an input that cannot be opened or read.
     pub fn of(source: &Source, options: &ReadOptions) -> Result<Self> {
         let inputs = Inputs::open(std::slice::from_ref(source), options)?;
         let file = &inputs.files()[0];
@@ -105,7 +105,7 @@ impl FileFacts {
             let pairs = about.key_value_metadata().into_iter().flatten();
             metadata_keys = pairs.map(|pair| pair.key.clone()).collect();
             let mut facts = ParquetFacts::of(&footer);
-            // Of an object no more is read than its footer.
+            // For an object, only the footer is read.
             let file = source.path().filter(|path| !is_far(path));
             if let (Some(order), Some(_)) = (&mut facts.order, file) {
                 match first_out_of_order(source, &order.columns, options) {
@@ -113,7 +113,7 @@ impl FileFacts {
                         order.first_row_out_of_order = row;
                         order.holds = Some(row.is_none());
                     }
-                    // A leaf of a nested column, or of a type without an order.
+                    // A leaf of a nested column, or a type without an order.
                     Err(error) if error.kind() == ErrorKind::Usage => {}
                     Err(error) => return Err(error),
                 }
@@ -206,14 +206,15 @@ fn add(to: &mut Vec<String>, what: String) {
     }
 }
 
-/// The codec without its level: the footer does not hold the level, what prints is a default.
+/// Returns the codec without its level. The footer does not record the level, so a printed level
+/// would be a default.
 fn codec(chunk: &ColumnChunkMetaData) -> String {
     let text = chunk.compression().to_string();
     text.split('(').next().unwrap_or(&text).to_ascii_lowercase()
 }
 
-/// The column of `path` within `field`, which is the first part of it; none within lists and maps, whose
-/// values are not those of rows.
+/// Returns the column of `path`, which starts with `field`. Returns `None` within lists and maps,
+/// whose values do not correspond to rows.
 fn leaf_field<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
     path[1..].iter().try_fold(field, |field, name| match field.data_type() {
         DataType::Struct(fields) => {
@@ -224,12 +225,12 @@ fn leaf_field<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
     })
 }
 
-/// The least and the greatest value of a column that is not in a list, over the file.
+/// Returns the minimum and maximum of a column over the file, unless it is in a list.
 fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>)> {
     let metadata = footer.metadata();
     let descriptor = metadata.file_metadata().schema_descr();
     let column = descriptor.column(leaf);
-    // By its place: another column may have the same name.
+    // By position, since another column may have the same name.
     let field = footer.schema().fields().get(descriptor.get_column_root_idx(leaf))?;
     let field = leaf_field(field, column.path().parts())?;
     if field.data_type().is_nested() {
@@ -239,7 +240,7 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
     let groups = || metadata.row_groups().iter();
     let mins = converter.row_group_mins(groups()).ok()?;
     let maxes = converter.row_group_maxes(groups()).ok()?;
-    // Where there are only nulls there is no value that was cut.
+    // A chunk of nulls has no value that could be truncated.
     let exact = |of: fn(&Statistics) -> bool| {
         chunks(metadata, leaf).all(|chunk| chunk.statistics().is_none_or(of))
     };
@@ -258,7 +259,7 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
     Some((min.flatten(), max.flatten()))
 }
 
-/// The first of `values` in order, with a mark if writers cut it.
+/// Returns the first of `values` in order, with a mark if it is truncated.
 fn extreme(values: &dyn Array, descending: bool, exact: bool) -> Option<String> {
     let options = SortOptions { descending, nulls_first: false };
     let first = sort_to_indices(values, Some(options), Some(1)).ok()?;

@@ -1,11 +1,11 @@
-//! What is known of each input without sorting it.
+//! Facts about each input, found without sorting.
 //!
 //! ```text
 //!  Source --Inputs::open--> footer --facts--> FileFacts --text--> aligned lines
 //!                                                 \--serde-> an object
 //! ```
-//! Facts come from footers, headers and samples. Only the order that a Parquet file declares is checked
-//! by reading it.
+//! Facts come from footers, headers and samples. Only the declared order of a Parquet file requires
+//! reading it.
 
 mod facts;
 mod text;
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
     use crate::input::{ReadOptions, Source};
 
-    /// Rows that are said to be sorted by id, and are but for the one at `broken`.
+    /// Writes rows with a declared order by id. Only the row at `broken` violates it.
     fn write_parquet(path: &Path, rows: i64, group: usize, broken: Option<i64>) {
         let value = |i: i64| if Some(i) == broken { -5 } else { i - 5 };
         let id: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(value)));

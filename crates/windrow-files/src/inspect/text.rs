@@ -1,4 +1,4 @@
-//! Facts as aligned text.
+//! Display of facts as aligned text.
 
 use std::fmt::{self, Result, Write};
 
@@ -6,10 +6,10 @@ use crate::input::DeclaredColumn;
 
 use super::facts::{FileFacts, GroupFacts, LeafFacts, OrderFacts, ParquetFacts};
 
-/// Row groups that are listed one by one; of more, the least, the median and the greatest are.
+/// Maximum number of row groups to list. For more, the text has minimum, median and maximum.
 const LISTED_GROUPS: usize = 12;
 
-/// What stands for something not known.
+/// Text for an unknown fact.
 const UNKNOWN: &str = "-";
 
 impl fmt::Display for FileFacts {
@@ -116,7 +116,7 @@ fn groups(groups: &[GroupFacts], out: &mut dyn Write) -> Result {
     let of = |group: &GroupFacts| [group.rows, group.compressed_bytes, group.uncompressed_bytes];
     let mut rows = vec![line(["", "rows", "compressed", "plain"])];
     if groups.len() <= LISTED_GROUPS {
-        // An order is written out only where the groups differ in it.
+        // Orders are written only if they differ between row groups.
         let differ = groups.windows(2).any(|two| two[0].sorted_by != two[1].sorted_by);
         for (ordinal, group) in groups.iter().enumerate() {
             let mut row = numbers(ordinal.to_string(), of(group));
@@ -149,7 +149,7 @@ fn line<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// A size for people, with the bytes for scripts.
+/// Formats a size for people, with the bytes for scripts.
 fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = "";
@@ -167,7 +167,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// `text` without what moves the cursor or colours a terminal: names and values are anyone's.
+/// Escapes control characters, which could move the cursor or colour a terminal: names and values
+/// are untrusted.
 fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         match c.is_control() {
@@ -178,10 +179,10 @@ fn printable(text: &str) -> String {
     })
 }
 
-/// Prints `rows` in columns as wide as their widest cell, or as [`WIDEST`]; those in `right` are aligned
-/// to the right.
+/// Prints `rows` in columns. A column is as wide as its widest cell, up to [`WIDEST`]. The columns
+/// `right` are right-aligned.
 fn table(rows: &[Vec<String>], right: &[usize], out: &mut dyn Write) -> Result {
-    /// A name longer than this moves what is behind it on its own line only.
+    /// Maximum width of a column. A longer name shifts only the rest of its own line.
     const WIDEST: usize = 64;
     let shown: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();

@@ -1,13 +1,13 @@
-//! Compressed text: gzip, zstd, bzip2, xz and LZ4 frames, in and out.
+//! Compression of text: gzip, zstd, bzip2, xz and LZ4 frames, read and written.
 //!
 //! ```text
 //!  file --magic number--> Packing --reader--> text, of all members one behind the other
 //!  text of a part --writer--> a member; members are appended
 //! ```
-//! Every format allows members one behind the other, so that threads compress parts on their own.
+//! Every format permits a sequence of members, so that threads compress parts independently.
 //!
-//! Invariant: a reader takes no more memory than [`Packing::reader_bytes`] of the head of its file; a later member
-//! that wants more is an error.
+//! Invariant: a reader takes at most the memory of [`Packing::reader_bytes`] for the head of its
+//! file. A later member with higher needs is an error.
 
 mod writer;
 
@@ -21,7 +21,7 @@ use lzma_rust2::XzReader;
 
 pub(crate) use writer::Packer;
 
-/// What text is compressed with.
+/// A compression format of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Gzip,
@@ -31,26 +31,28 @@ pub(crate) enum Packing {
     Lz4,
 }
 
-/// Bytes that are looked at to tell a packing, and the memory that reading it takes.
+/// Length of a file's head, from which the format and its memory for reading are determined.
 pub(crate) const HEAD: usize = 64;
 
-/// Compressed bytes that are read at a time.
+/// Compressed bytes to read at a time.
 const BUFFER: usize = 64 << 10;
 
-/// The window that every reader has memory for: more than the levels of zstd below 20 and of xz below 7 use.
+/// Minimum window in a reader's memory plan: enough for zstd below level 20, and for xz below level
+/// 7.
 const WINDOW: u64 = 8 << 20;
-/// The largest window that is read at all.
+/// Maximum window; files with a larger one are refused.
 const MOST_WINDOW: u64 = 128 << 20;
 
 impl Packing {
     const ALL: [Self; 5] = [Self::Gzip, Self::Zstd, Self::Bzip2, Self::Xz, Self::Lz4];
 
-    /// What compresses the file that opens with `head`.
+    /// Returns the compression of a file by its head.
     pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
         let is = |packing: &Self| match packing {
             Self::Gzip => head.starts_with(b"\x1f\x8b\x08"),
             Self::Zstd => head.starts_with(b"\x28\xb5\x2f\xfd"),
-            // The magic number is text: the first block, or the end, follows it.
+            // The magic number alone is also text, so the header of the first block, or of the end,
+            // is checked too.
             Self::Bzip2 => {
                 head.len() >= 10
                     && head.starts_with(b"BZh")
@@ -62,7 +64,7 @@ impl Packing {
         Self::ALL.into_iter().find(is)
     }
 
-    /// What the extension of `path` stands for, and the path without it.
+    /// Returns the compression of `path` by its extension, and the path without this extension.
     pub(crate) fn of_path(path: &Path) -> Option<(Self, PathBuf)> {
         let extension = path.extension()?;
         let known = |packing: &Self| {
@@ -81,12 +83,12 @@ impl Packing {
         }
     }
 
-    /// The extension that files get.
+    /// Returns the extension for output files.
     pub(crate) fn extension(self) -> &'static str {
         self.extensions()[0]
     }
 
-    /// Its name.
+    /// Returns the name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -97,23 +99,23 @@ impl Packing {
         }
     }
 
-    /// The memory that reading a file that opens with `head` takes.
+    /// Returns the memory for reading a file with this head.
     pub(crate) fn reader_bytes(self, head: &[u8]) -> usize {
-        /// Tables of all, and blocks of zstd.
+        /// Bytes for tables of any format, and for the blocks of zstd.
         const STATE: usize = 512 << 10;
         let window = usize::try_from(self.window(head)).unwrap_or(usize::MAX);
         let own = match self {
             Self::Gzip => 0,
             Self::Zstd | Self::Xz => window,
-            // Places of the 900,000 bytes of a block.
+            // Indices of the 900,000 bytes of a block.
             Self::Bzip2 => 4 << 20,
-            // A block as it is read, and twice as it was.
+            // A compressed block, and twice its text.
             Self::Lz4 => 3 * (4 << 20),
         };
         own + STATE + 2 * BUFFER
     }
 
-    /// The window that members may have.
+    /// Returns the maximum window of members.
     fn window(self, head: &[u8]) -> u64 {
         let told = match self {
             Self::Zstd => zstd_window(head),
@@ -123,7 +125,7 @@ impl Packing {
         told.unwrap_or(0).clamp(WINDOW, MOST_WINDOW)
     }
 
-    /// The text in `packed`, which opens with `head`.
+    /// Decompresses `packed`, a file with this head.
     pub(crate) fn reader(
         self,
         packed: Box<dyn Read + Send>,
@@ -152,7 +154,7 @@ impl Packing {
 /// A compressed file.
 type Packed = BufReader<Box<dyn Read + Send>>;
 
-/// Members of gzip. Zeros behind a member are padding, as tapes and `dd` leave it.
+/// Members of gzip. Zeros after a member are padding, from tapes or `dd`.
 struct Gzip(Option<GzDecoder<Packed>>);
 
 impl Read for Gzip {
@@ -169,7 +171,7 @@ impl Read for Gzip {
     }
 }
 
-/// The member behind the padding that `packed` is at, if there is one.
+/// Skips padding, and returns the next member, if there is one.
 fn next_member(mut packed: Packed) -> io::Result<Option<GzDecoder<Packed>>> {
     loop {
         let bytes = packed.fill_buf()?;
@@ -186,11 +188,11 @@ fn next_member(mut packed: Packed) -> io::Result<Option<GzDecoder<Packed>>> {
     }
 }
 
-/// LZ4 frames. The decoder ends its text at the end mark of a frame, and at the end of the file too: a file that ends within a
-/// frame is cut short.
+/// LZ4 frames. The decoder ends its text both at the end mark of a frame and at the end of the
+/// file. This reader reports a file that ends within a frame as truncated.
 struct Lz4(FrameDecoder<ToItsEnd>);
 
-/// A compressed file that remembers whether more was asked for than there is.
+/// A compressed file that records a read beyond its end.
 struct ToItsEnd {
     packed: Packed,
     ended: bool,
@@ -220,12 +222,12 @@ impl Read for Lz4 {
     }
 }
 
-/// Text, with errors that say what could not be decompressed.
+/// Decompressed text. Errors name the compression and the kind of fault.
 struct Unpacked {
     packing: Packing,
     text: Box<dyn Read + Send>,
     ended: bool,
-    /// The error that there was: decoders are not asked again after one.
+    /// The first error: decoders are not called again after an error.
     failed: Option<(io::ErrorKind, String)>,
 }
 
@@ -253,7 +255,7 @@ impl Read for Unpacked {
     }
 }
 
-/// The window of the first frame, as its header tells (RFC 8878, 3.1.1.1).
+/// Returns the window of the first frame, from its header (RFC 8878, 3.1.1.1).
 fn zstd_window(head: &[u8]) -> Option<u64> {
     let descriptor = *head.get(4)?;
     let single = descriptor & 0x20 != 0;
@@ -270,11 +272,12 @@ fn zstd_window(head: &[u8]) -> Option<u64> {
     Some(if length == 2 { size + 256 } else { size })
 }
 
-/// The dictionary of the first block, whose only filter is LZMA2 in what `xz` writes.
+/// Returns the dictionary size of the first block, if LZMA2 is its only filter, as in the output of
+/// `xz`.
 fn xz_window(head: &[u8]) -> Option<u64> {
     let flags = *head.get(13)?;
     let mut at = 14;
-    // Sizes, if they are told.
+    // Skip the optional sizes.
     for flag in [0x40, 0x80] {
         if flags & flag != 0 {
             at += head.get(at..)?.iter().position(|byte| byte & 0x80 == 0)? + 1;

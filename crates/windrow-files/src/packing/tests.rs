@@ -1,4 +1,4 @@
-//! What is packed comes back, of one member or several; what is damaged is an error.
+//! Tests of compression: text is read back from one member or several, and damage is an error.
 
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
@@ -80,7 +80,7 @@ fn damage_is_an_error_and_no_panic() {
         for at in (0..whole.len()).step_by(whole.len() / 200) {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x55;
-            // Not all bytes of a header count.
+            // Some bytes of a header have no effect.
             if let Ok(found) = unpacked(packing, &bytes) {
                 assert!(found == text || at < 32, "{packing:?} flipped at {at}");
             }
@@ -103,7 +103,7 @@ fn a_file_cut_anywhere_is_cut_short() {
     }
 }
 
-/// A writer that was killed leaves whole blocks.
+/// A killed writer leaves whole blocks without an end mark.
 #[test]
 fn frames_of_lz4_without_their_end_mark_are_cut_short() {
     use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
@@ -132,7 +132,7 @@ fn frames_of_lz4_without_their_end_mark_are_cut_short() {
                 blocks += 1;
             }
             assert!(blocks > 3);
-            // A frame that is whole, and one that is not.
+            // A complete frame, followed by an incomplete one.
             let both = [&frame[..], &frame[..block]].concat();
             assert!(unpacked(Packing::Lz4, &both).is_err());
         }
@@ -180,12 +180,12 @@ fn windows_are_told_by_the_head() {
     assert_eq!(zstd_window(b"\x28\xb5\x2f\xfd"), None);
     let xz = packed(Packing::Xz, 6, &long);
     assert_eq!(xz_window(&xz[..HEAD]), Some(1 << 20));
-    // `xz -9`, by its header.
+    // The header of `xz -9`.
     let nine = b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x1c\x00";
     assert_eq!(xz_window(nine), Some(64 << 20));
     assert!(Packing::Xz.reader_bytes(nine) > 64 << 20);
     assert!(Packing::Zstd.reader_bytes(&[]) < 10 << 20);
-    // A window that was not told is refused.
+    // A window above the first member's is refused.
     let mut far = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
     far.window_log(25).unwrap();
     far.write_all(&long).unwrap();

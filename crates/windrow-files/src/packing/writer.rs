@@ -1,4 +1,4 @@
-//! Members of compressed text.
+//! Writer of compressed members.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,11 @@ use lzma_rust2::{LzmaOptions, XzOptions, XzWriter};
 
 use super::Packing;
 
-/// Bytes that an encoder is given at a time: the member must not depend on how rows come in record batches.
+/// Bytes per call of an encoder: a member must not depend on the division of its rows into record
+/// batches.
 const CHUNK: usize = 64 << 10;
 
-/// The window of xz: a part of text is a few times as long.
+/// Window of xz: a part of text is a few times as long.
 const XZ_WINDOW: u32 = 1 << 20;
 
 /// Writes one member.
@@ -30,7 +31,7 @@ enum Encoder<W: Write> {
 }
 
 impl Packing {
-    /// The memory that a writer takes.
+    /// Returns the memory of a writer.
     pub(crate) fn writer_bytes(self, level: u32) -> usize {
         let state = match self {
             Self::Gzip => 320 << 10,
@@ -57,7 +58,7 @@ fn xz_options(level: u32) -> LzmaOptions {
 }
 
 impl<W: Write> Packer<W> {
-    /// Begins a member in `out`.
+    /// Starts a member in `out`.
     pub(crate) fn new(packing: Packing, level: u32, out: W) -> io::Result<Self> {
         let encoder = match packing {
             Packing::Gzip => Encoder::Gzip(GzEncoder::new(out, flate2::Compression::new(level))),
@@ -120,7 +121,8 @@ impl<W: Write> Write for Packer<W> {
         Ok(taken)
     }
 
-    /// Does nothing: writers of text flush after each record batch, and members end by their rows alone.
+    /// Does nothing: writers of text flush after each record batch, but only the rows determine the
+    /// end of a member.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

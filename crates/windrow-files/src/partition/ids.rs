@@ -1,12 +1,11 @@
-//! Numbers of partitions, as a column behind those of the input.
+//! Partition numbers, as an additional last column.
 //!
 //! ```text
 //!  a b c        a b c _partition
 //!  . . .   -->  . . .  3
 //! ```
 //!
-//! Ranges that are to be found have their splitters only once the input was sampled: before that
-//! there is no number for any row.
+//! Splitters of sampled ranges are known only after the sample. Before that, rows have no number.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -19,29 +18,29 @@ use crate::derived::Derived;
 use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result};
 
-/// Appends the number of its partition to every row; shared by all threads.
+/// Appends its partition's number to every row. All threads share this value.
 pub(crate) struct Ids {
-    /// Columns of the layout that the input lacks.
+    /// Columns of the layout that are computed from the input.
     derived: Option<Derived>,
     layout: Layout,
     schema: SchemaRef,
     partitioner: OnceLock<Partitioner>,
-    /// Copies that no thread works with; each has its own memory.
+    /// Idle copies of the partitioner, each with its own memory.
     idle: Mutex<Vec<Partitioner>>,
     sampled: Option<usize>,
-    /// Columns of the key that are floats, of which those that are equal in SQL are of one partition.
+    /// Float columns of the key. Floats that are equal in SQL belong to one partition.
     floats: Vec<usize>,
 }
 
 impl Ids {
-    /// Numbers by a partitioner of the layout's rows.
+    /// Numbers rows by a partitioner of the layout's rows.
     pub(crate) fn new(layout: &Layout, partitioner: Partitioner) -> Self {
         let ids = Self::of(layout, None);
         let _first = ids.partitioner.set(partitioner);
         ids
     }
 
-    /// Numbers of as many ranges of the layout's key, to be found by a sample.
+    /// Numbers rows by ranges of the layout's key. A sample determines the ranges later.
     pub(crate) fn of_ranges(layout: &Layout, partitions: usize) -> Self {
         Self::of(layout, Some(partitions))
     }
@@ -66,40 +65,41 @@ impl Ids {
         }
     }
 
-    /// Has floats that are equal in SQL numbered as one. Ranges are of the order that tells them apart.
+    /// Gives floats that are equal in SQL the same number. Must not be used for ranges, whose order
+    /// distinguishes them.
     pub(crate) fn equal_as_in_sql(mut self) -> Self {
         self.floats = floats(self.layout.schema(), self.layout.key());
         self
     }
 
-    /// Sets the columns of the layout that the input lacks.
+    /// Sets the columns of the layout that are computed from the input.
     pub(crate) fn with(mut self, derived: Option<Derived>) -> Self {
         self.derived = derived;
         self
     }
 
-    /// The batch with all columns of the layout.
+    /// Returns the record batch with all columns of the layout.
     pub(crate) fn prepared(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         self.derived.as_ref().map_or_else(|| Ok(batch.clone()), |derived| derived.append(batch))
     }
 
-    /// The schema of the layout with the number behind it.
+    /// Returns the schema of the layout, followed by the number.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// An empty sample, if one is needed.
+    /// Returns an empty sample, if one is needed.
     pub(crate) fn sample(&self) -> Result<Option<Sample>> {
         self.sampled.map(|partitions| Sample::new(&self.layout, partitions)).transpose()
     }
 
-    /// Finds ranges that have about as many rows of the sample each.
+    /// Determines ranges with about equally many rows of the sample.
     pub(crate) fn cut(&self, sample: Sample) -> Result<()> {
         let _first = self.partitioner.set(Partitioner::range(&self.layout, &sample.splitters()?)?);
         Ok(())
     }
 
-    /// The batch with a number for every row.
+    /// Returns the record batch with a number for every row.
     pub(crate) fn append(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let batch = self.prepared(batch)?;
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Partitioning: which file a row goes to, and what that file is called.
+//! Partitioning: assigns rows to files, and names the files.
 //!
 //! ```text
 //!  hash, ranges   batch --Ids--> batch + partition number     order: number, --sort    part-00007.parquet
@@ -8,11 +8,12 @@
 //!                                                                                        columns change
 //! ```
 //!
-//! Rows are sorted by what tells partitions apart, stably, as any verb sorts: inside the memory limit,
-//! on all threads. The files then follow from one another and are written one at a time, so that
-//! neither their number nor their sizes matter.
+//! Rows are sorted by partition, stably, as in any verb: inside the memory limit, on all threads.
+//! The files are then written one after the other, in order, so that neither their number nor their
+//! sizes matter.
 //!
-//! Invariant: rows of one partition are neighbours in the sorted output, and names ascend with them.
+//! Invariant: rows of one partition are neighbours in the sorted output, and file names ascend with
+//! the rows.
 
 mod ids;
 mod names;
@@ -27,16 +28,16 @@ use std::sync::Arc;
 
 use windrow::SortColumn as Column;
 
-/// How the sorted rows become files.
+/// Rule for dividing sorted rows into files.
 pub(crate) struct Partitioning {
-    /// Columns of the layout's schema that tell partitions apart; the order starts with them.
+    /// Columns of the layout's schema that distinguish partitions. The order starts with them.
     pub(crate) keys: Vec<usize>,
     pub(crate) names: Names,
-    /// Where partitions have numbers: what gives them.
+    /// Source of the numbers, for numbered partitions.
     pub(crate) ids: Option<Arc<Ids>>,
-    /// What every file is sorted by.
+    /// Columns by which every file is sorted.
     pub(crate) sorting: Vec<Column>,
-    /// The rule in words.
+    /// Description of the rule.
     pub(crate) how: String,
 }
 

@@ -1,14 +1,14 @@
-//! What the files of partitions are called.
+//! File names of partitions.
 //!
 //! ```text
 //!  numbered   part-00000.parquet   part-00001.parquet ...       five digits, or as many as needed
 //!  hive       country=nl/city=Den%20Haag/part-0.parquet         nulls: __HIVE_DEFAULT_PARTITION__
 //! ```
 //!
-//! Invariant: different partitions have different names. In a hive name every byte is percent-encoded
-//! that is not a letter, a digit, one of `-_.~`, or part of a character outside of ASCII; a value that
-//! reads like the name for nulls has its first byte encoded. An instant of a zone is written with its offset, or,
-//! where that has seconds, in UTC.
+//! Invariant: different partitions have different names. A hive name percent-encodes every byte,
+//! except letters, digits, `-_.~`, and bytes of characters outside of ASCII. If a value equals the
+//! name for nulls, its first byte is encoded. An instant in a zone is written with its offset, or
+//! in UTC if the offset has seconds.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,37 +29,36 @@ use crate::error::{Error, Result};
 use crate::input::HIVE_NULL as NULL;
 use crate::offset::first_with_seconds;
 
-/// Bytes of a name on common file systems.
+/// Maximum bytes of a name on common file systems.
 const LONGEST: usize = 255;
 
-/// A partition's file.
+/// The file of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// Of a numbered partition.
+    /// Number of a numbered partition.
     pub(crate) number: Option<u32>,
-    /// Within the directory of the output.
+    /// Path within the output directory.
     pub(crate) path: PathBuf,
 }
 
-/// How files are called.
+/// Rule for file names.
 #[derive(Clone, Debug)]
 pub(crate) enum Names {
-    /// By the number of the partition, of which there are so many.
+    /// By the number of the partition, out of `partitions`.
     Numbered { partitions: u32 },
     /// By values of these columns.
     Hive { columns: Vec<String> },
 }
 
 impl Names {
-    /// The file of the partition that has this number.
+    /// Returns the file of the partition with this number.
     pub(crate) fn numbered(&self, number: u32, extension: &str) -> Name {
         numbered(number, self.partitions().unwrap_or(1), extension)
     }
 
-    /// The file of the partition whose keys are in `row` of `keys`.
+    /// Returns the file of the partition with the key in `row` of `keys`.
     ///
-    /// # Errors
-    /// `Data` if a value has no text, or one that is too long for a name.
+    /// # Errors `Data` if a value has no textual form, or its text is too long for a name.
     pub(crate) fn of(&self, keys: &RecordBatch, row: usize, extension: &str) -> Result<Name> {
         let Self::Hive { columns } = self else {
             let numbers: &UInt32Array = keys.column(0).as_primitive::<UInt32Type>();
@@ -86,7 +85,7 @@ impl Names {
         Ok(Name { number: None, path })
     }
 
-    /// How many files there are, where rows do not decide.
+    /// Returns the number of files, if it does not depend on the rows.
     pub(crate) fn partitions(&self) -> Option<u32> {
         match self {
             Self::Numbered { partitions, .. } => Some(*partitions),
@@ -95,14 +94,15 @@ impl Names {
     }
 }
 
-/// The file of this number, of so many or more: numbers have five digits, or as many as the last of so many.
+/// Returns the name of file `number` out of `files` or more. Numbers have five digits, or as many
+/// as the last of `files` numbers.
 pub(crate) fn numbered(number: u32, files: u32, extension: &str) -> Name {
     let digits = files.saturating_sub(1).to_string().len().max(5);
     let path = format!("part-{number:0digits$}.{extension}").into();
     Name { number: Some(number), path }
 }
 
-/// A value as text; `None` for a null.
+/// Returns a value as text; `None` for a null.
 fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow_schema::ArrowError> {
     let mut value = values.slice(row, 1);
     if value.logical_null_count() > 0 {
@@ -118,14 +118,14 @@ fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow_schema::A
     let options = FormatOptions::new().with_display_error(false);
     let formatter = ArrayFormatter::try_new(value.as_ref(), &options)?;
     let text = formatter.value(0).try_to_string()?;
-    // So a duration reads that has none.
+    // The formatter's text for a duration without a textual form.
     if text == "<invalid>" && !kind.is_string() {
         return Err(ArrowError::CastError("out of range".into()));
     }
     Ok(Some(text))
 }
 
-/// The type of values, however they are encoded.
+/// Returns the type of the values, without dictionary or run-end encoding.
 fn plain_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain_type(values),
@@ -153,13 +153,14 @@ fn encode(text: &str) -> String {
     encoded
 }
 
-/// Values that have one text each: of the many NaN all become one, since all read `NaN`.
+/// Replaces all NaN values by a single one, since all are written as `NaN`. Each value then has a
+/// text of its own.
 pub(crate) fn hive_values(column: &ArrayRef) -> ArrayRef {
     fn one_nan<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, nan: T::Native) -> ArrayRef
     where
         T::Native: PartialEq,
     {
-        // A NaN is what is not equal to itself.
+        // Only a NaN is not equal to itself.
         #[expect(clippy::eq_op, reason = "only a NaN differs from itself")]
         let one = |value: T::Native| if value != value { nan } else { value };
         Arc::new(array.unary::<_, T>(one))

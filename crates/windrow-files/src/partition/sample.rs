@@ -1,13 +1,13 @@
-//! A sample of keys that is the same whatever threads drew it: of all rows those with the least
-//! hashes of their place in the input.
+//! A sample of keys, independent of threads: the rows with the least hashes of their input
+//! positions.
 //!
 //! ```text
 //!  place in the input --hash--> 17 4 99 8 23 61     keep the least, as many as fit: 4 8 17
 //!                                                   of two samples: merge, keep the least
 //! ```
 //!
-//! Invariant: the rows kept are the longest beginning, in the order of hashes, of all rows seen, that
-//! has no more rows and bytes than are allowed. So bounds are in what rows take, not in memory found.
+//! Invariant: of all rows seen, in the order of hashes, the sample holds the longest prefix within
+//! the limits on rows and bytes. The limits concern the rows alone, not free memory.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -23,33 +23,34 @@ use windrow::{Layout, Order, Partitioner, SortColumn as Column};
 
 use crate::error::{Error, Result};
 
-/// Rows for each partition: its size is then off by some 6 %.
+/// Rows for each partition: the size of a partition is then off by some 6 %.
 const ROWS_A_PARTITION: usize = 256;
 const LEAST_ROWS: usize = 16 << 10;
 const MOST_ROWS: usize = 256 << 10;
-/// Bytes of a thread's sample: half of what sorting has at the least, before it has anything.
+/// Maximum bytes of a thread's sample: half of the minimum memory for sorting, which is still
+/// unused.
 const MOST_BYTES: usize = 4 << 20;
-/// Longer keys are left out, or a few of them would be the whole sample.
+/// Maximum bytes of a key. Longer keys are omitted: a few of them would fill the whole sample.
 const LONGEST: usize = 16 << 10;
-/// Bytes of a row in the heap besides those of its key: hash, pointer, the allocator's.
+/// Bytes of a row in the heap beside its key: hash, pointer, overhead of the allocator.
 const OVERHEAD: usize = 48;
 
 /// Keys of some rows of the input.
 pub(crate) struct Sample {
     order: Vec<Column>,
-    /// Of the key, in the layout's schema.
+    /// Columns of the key, in the layout's schema.
     columns: Vec<usize>,
     layout: Layout,
     partitions: usize,
     converter: RowConverter,
     rows: BinaryHeap<(u64, Box<[u8]>)>,
     bytes: usize,
-    /// Rows with this hash or a greater one are out.
+    /// Rows with a hash of at least `bound` are excluded.
     bound: u64,
 }
 
 impl Sample {
-    /// No rows yet; ranges of the layout's key are wanted.
+    /// Makes an empty sample for ranges of the layout's key.
     pub(super) fn new(layout: &Layout, partitions: usize) -> Result<Self> {
         let columns: Vec<usize> = layout.key().collect();
         let schema = layout.schema();
@@ -67,7 +68,7 @@ impl Sample {
         })
     }
 
-    /// Looks at rows of which the first has this place in the input.
+    /// Adds rows. `place` is the position of the first row in the input.
     pub(crate) fn push(&mut self, batch: &RecordBatch, place: u64) -> Result<()> {
         let hashes = (0..batch.num_rows() as u64).map(|row| mix(place + row));
         let chosen: Vec<(usize, u64)> =
@@ -76,7 +77,7 @@ impl Sample {
             return Ok(());
         }
         let columns: Vec<_> = self.columns.iter().map(|&c| Arc::clone(batch.column(c))).collect();
-        // Row by row: a whole batch of long keys would take as much memory again.
+        // Row by row: converting a whole batch of long keys would double their memory.
         for (row, hash) in chosen {
             let row: Vec<_> = columns.iter().map(|column| column.slice(row, 1)).collect();
             let row = self.converter.convert_columns(&row).map_err(failed)?;
@@ -85,7 +86,7 @@ impl Sample {
         Ok(())
     }
 
-    /// Adds the rows of a sample of other rows.
+    /// Adds the rows of a disjoint sample.
     pub(crate) fn merge(&mut self, other: Self) {
         self.bound = self.bound.min(other.bound);
         for (hash, row) in other.rows {
@@ -107,17 +108,18 @@ impl Sample {
         }
     }
 
-    /// Rows of the key that cut the sample into parts of about equal size.
+    /// Returns the keys that divide the sample into parts of about equal size.
     pub(super) fn splitters(self) -> Result<RecordBatch> {
         let schema = self.layout.schema().project(&self.columns);
         let schema = Arc::new(schema.map_err(failed)?);
         let parser = self.converter.parser();
-        // In the order of hashes, which is the same for any threads: equal keys may differ in bytes.
+        // The order of hashes is the same for any threads. It matters, since equal keys may differ
+        // in bytes.
         let rows = self.rows.into_sorted_vec();
         let rows = rows.iter().map(|(_, row)| parser.parse(row));
         let columns = self.converter.convert_rows(rows).map_err(failed)?;
-        // Dictionaries come back as their values; as such they are cut, for there may be more of them in the
-        // sample than keys, and not every type can be cast to a dictionary.
+        // Dictionaries return as plain values, and are divided as such: the sample may have more
+        // values than the key type of a dictionary, and not every type can be cast to a dictionary.
         let plain: Vec<FieldRef> = schema.fields().iter().map(plain).collect();
         let plain = Arc::new(Schema::new(plain));
         let columns = columns.iter().zip(plain.fields());
@@ -137,7 +139,7 @@ impl Sample {
     }
 }
 
-/// The field without its dictionary.
+/// Returns the field without its dictionary.
 fn plain(field: &FieldRef) -> FieldRef {
     match field.data_type() {
         DataType::Dictionary(_, values) => {
@@ -147,7 +149,7 @@ fn plain(field: &FieldRef) -> FieldRef {
     }
 }
 
-/// Sorted `values` as a dictionary of these types, each of them in it once.
+/// Encodes sorted `values` as a dictionary of the type `to`, with each distinct value once.
 fn encoded(values: &ArrayRef, keys: &DataType, to: &DataType) -> Result<ArrayRef, ArrowError> {
     let runs = partition(std::slice::from_ref(values))?.ranges();
     let firsts: UInt64Array = runs.iter().map(|run| run.start as u64).collect();
@@ -169,7 +171,7 @@ fn failed(error: ArrowError) -> Error {
     Error::data(format!("a sample of the key: {error}"))
 }
 
-/// A bijection that looks random: one step of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// A pseudorandom bijection: one step of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 fn mix(place: u64) -> u64 {
     let z = place.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,8 @@
-//! JSON arrays of objects as objects one after the other.
+//! Conversion of JSON arrays of objects into a sequence of objects.
 //!
-//! The brackets of the array become blanks, and so do the commas between its objects; but a comma that no line ends
-//! behind becomes the end of a line itself, so that an array on one line has as many lines as objects:
+//! The brackets of an array become blanks, and so do the commas between its objects. A comma
+//! without a line end after it becomes a line end instead, so that an array on one line becomes one
+//! line for each object:
 //!
 //! ```text
 //!  [{"a":[1,2]},{"a":[]}]          [
@@ -11,8 +12,8 @@
 //!   {"a":[1,2]}                     ...
 //!  {"a":[]}
 //! ```
-//! Invariant: there are as many bytes before as behind. An array that is never closed is an error: what was cut off
-//! would be missing.
+//! Invariant: the output has as many bytes as the input. An unclosed array is an error, since its
+//! missing end may have contained objects.
 
 use std::io;
 
@@ -20,36 +21,36 @@ use super::json::Scan;
 use super::records::Fault;
 use crate::rewrite::Rewrite;
 
-/// Whether text with this head is an array, or several.
+/// Returns true if text with this head consists of arrays.
 pub(crate) fn is_array(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
     text.trim_ascii_start().first() == Some(&b'[')
 }
 
-/// Where in the text of arrays it is.
+/// Position in the text of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// In front of an array, or behind it.
+    /// Before or after an array.
     Outside,
-    /// Behind the bracket that opens it.
+    /// After the opening bracket.
     Opened,
-    /// Behind a comma. What it becomes is not known before a line ends, or something begins.
+    /// After a comma. The next line end or value decides about its replacement.
     Comma,
-    /// Behind a comma that has become something.
+    /// After a comma with its replacement written.
     Between,
-    /// In a value.
+    /// In an object.
     Within,
-    /// In a value that is no object, which its decoder refuses.
+    /// In a value other than an object, which the decoder refuses.
     Scalar,
-    /// Behind a value.
+    /// After an object.
     Behind,
 }
 
-/// The objects of arrays.
+/// Extracts the objects of arrays.
 pub(crate) struct Elements {
     at: At,
     scan: Scan,
-    /// Blanks behind the comma.
+    /// Blanks since the comma.
     blanks: Vec<u8>,
     line: u64,
 }
@@ -59,7 +60,7 @@ impl Elements {
         Self { at: At::Outside, scan: Scan::default(), blanks: Vec::new(), line: 1 }
     }
 
-    /// What the comma becomes is known.
+    /// Writes the replacement of a pending comma.
     fn settle(&mut self, becomes: u8, out: &mut Vec<u8>) {
         if self.at == At::Comma {
             out.push(becomes);
@@ -72,7 +73,7 @@ impl Elements {
         io::Error::other(Fault { line: self.line, what: what.to_owned() })
     }
 
-    /// Takes a byte that is in no object; returns what it becomes, unless that is to be seen.
+    /// Takes a byte outside of objects. Returns its replacement, unless that is still open.
     fn between(&mut self, byte: u8) -> io::Result<Option<u8>> {
         let becomes = match (self.at, byte) {
             (At::Outside, 0xEF | 0xBB | 0xBF) => byte,

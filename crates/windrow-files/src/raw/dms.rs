@@ -1,7 +1,8 @@
-//! AWS DMS without header lines: rows of a full load have no `Op`, changes have it as their first field.
+//! AWS DMS files without header lines. Rows of a full load have no `Op`; changes have it as their
+//! first field.
 //!
-//! Where both are read together, the rows of a full load have a field less. They get an empty one in front,
-//! which stands for a row that was there before the first change:
+//! If both are read together, rows of the full load have a field less. This module inserts an empty
+//! first field, which marks a row from before the first change:
 //!
 //! ```text
 //!  LOAD00000001.csv      1,anna     -->   ,1,anna
@@ -12,7 +13,8 @@ use std::io;
 
 use crate::rewrite::Rewrite;
 
-/// The first field of CSV, and how many its first record has; nothing if there is none, or its end was not seen.
+/// Returns the first field of CSV, and the number of fields of its first record. Returns `None` if
+/// `head` is empty, or does not contain the record's end.
 pub(crate) fn first_fields(head: &[u8], delimiter: u8) -> Option<(String, usize)> {
     let (mut quoted, mut fields, mut first) = (false, 1, Vec::new());
     for (place, &byte) in head.iter().enumerate() {
@@ -30,10 +32,10 @@ pub(crate) fn first_fields(head: &[u8], delimiter: u8) -> Option<(String, usize)
     None
 }
 
-/// The rows of a full load with an empty field in front.
+/// Inserts an empty first field into the rows of a full load.
 pub(crate) struct FullLoad {
     delimiter: u8,
-    /// Whether a row is to begin, and whether the text is within quotes.
+    /// Whether a row starts here, and whether the text is within quotes.
     at_start: bool,
     quoted: bool,
 }

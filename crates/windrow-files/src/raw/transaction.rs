@@ -1,52 +1,52 @@
-//! A transaction of wal2json's format 1 that is too long to be held: it is taken apart change by change.
+//! Splits a long transaction of wal2json's format 1 into its changes, to bound its memory.
 //!
 //! ```text
 //!  {"xid":7,"change":[ {"kind":"insert", ..} , {"kind":"delete", ..} ]}
 //!  \_____ head ______/  {"xid":7,"change":[{"kind":"insert", ..}]}         each change as a transaction of its own
 //!                       {"xid":7,"change":[{"kind":"delete", ..}]}
 //! ```
-//! What stands behind the changes would be of all of them, and is refused: wal2json writes nothing there.
+//! Members after the changes would belong to all changes, and are refused: wal2json writes none.
 
 use memchr::memchr_iter;
 
 use super::json::{Scan, open_array};
 
-/// Where in the transaction it is.
+/// Position in the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// Behind the bracket that opens the changes.
+    /// After the opening bracket of the changes.
     Opened,
     Within,
-    /// Behind a change.
+    /// After a change.
     Behind,
     Comma,
-    /// Behind the bracket that closes them.
+    /// After the closing bracket of the changes.
     Closed,
 }
 
-/// A transaction that goes on.
+/// A partly read transaction.
 pub(super) struct Transaction {
     head: Vec<u8>,
     change: Vec<u8>,
     scan: Scan,
     at: At,
-    /// Ends of lines since the last change.
+    /// Line ends since the last change.
     lines: u64,
 }
 
-/// What some bytes of it are.
+/// The result of reading some bytes.
 pub(super) enum Part {
-    /// A change, as a transaction of its own; and how many lines end up to its end.
+    /// A change, as a transaction of its own, and the number of line ends up to its end.
     Change(Vec<u8>, u64),
-    /// The end of the transaction, and how many lines end before it.
+    /// The end of the transaction, and the number of line ends before it.
     End(u64),
-    /// Nothing yet.
+    /// More bytes are needed.
     More,
 }
 
 impl Transaction {
-    /// The transaction that `record` begins, and how many bytes of it stand before its changes; none if it is none, or
-    /// has not come as far.
+    /// Starts the transaction at the start of `record`. Also returns the number of bytes before its
+    /// changes. Returns `None` if `record` is no transaction, or ends before its changes.
     pub(super) fn begun(record: &[u8]) -> Option<(Self, usize)> {
         let start = open_array(record, "change")?;
         let head = record[..start].to_vec();
@@ -55,10 +55,9 @@ impl Transaction {
         Some((Self { head, change, scan, at, lines }, start))
     }
 
-    /// Takes bytes of it: as many as it takes to the end of a change, or of all of them. Returns how many.
+    /// Takes bytes up to the end of a change, or all of them. Returns their number.
     ///
-    /// # Errors
-    /// What is wrong with it.
+    /// # Errors A description of the fault.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Part), String> {
         let mut taken = 0;
         while let Some(&byte) = bytes.get(taken) {
@@ -102,7 +101,7 @@ impl Transaction {
         Ok((taken, Part::More))
     }
 
-    /// The change that has ended.
+    /// Returns the completed change.
     fn whole(&mut self) -> Part {
         let lines = self.lines + memchr_iter(b'\n', &self.change).count() as u64;
         let text = [&self.head, &self.change, &b"]}"[..]].concat();
@@ -112,7 +111,7 @@ impl Transaction {
     }
 }
 
-/// The first change of a transaction that `head` begins with, as a transaction of its own.
+/// Returns the first change of the transaction at the start of `head`, as a transaction of its own.
 pub(super) fn first_change(head: &[u8]) -> Option<Vec<u8>> {
     let record = &head[head.iter().position(|byte| *byte == b'{')?..];
     let (mut transaction, start) = Transaction::begun(record)?;

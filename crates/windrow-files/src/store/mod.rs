@@ -1,16 +1,18 @@
-//! Objects: bytes at an address, `s3://bucket/key`, that are read by ranges and written in parts.
+//! Objects at addresses such as `s3://bucket/key`, read by ranges and written in parts.
 //!
 //! ```text
 //!  address --Stores--> Object: length, identity --ranges--> Window: pieces in memory --> readers of formats
 //!                 \--> Upload: parts, invisible until it is complete
 //!                 \--> Prefix: many uploads, completed one after the other, then _SUCCESS
 //! ```
-//! Invariants. All ranges of an object are of one version of it: each is asked for on condition of its entity tag,
-//! and what comes back is compared, since some servers do not look at conditions. What is written can be seen whole
-//! or not at all, but for a prefix, whose objects appear one after the other at the end.
+//! Invariants. All ranges of an object belong to one version: each request is conditional on the
+//! entity tag, and the response is checked as well, since some servers ignore conditions. Output is
+//! visible completely or not at all; the objects of a prefix are the exception, and appear one
+//! after the other at the end.
 //!
-//! Everything on the network is done by one thread with a runtime of its own, which is made for the first address.
-//! Without the feature `cloud` there is no such thread, addresses are refused, and the types have no values.
+//! One thread with its own runtime does all work on the network, and is started at the first
+//! address. Without the feature `cloud` this thread does not exist, addresses are refused, and the
+//! types have no values.
 
 #[cfg(feature = "cloud")]
 mod address;
@@ -63,43 +65,46 @@ pub(crate) use {
     window::{Window, held_bytes},
 };
 
-/// Bytes of text that are asked for at a time. One range is decoded while the next is on its way.
+/// Bytes of text to fetch at a time. One range is decoded while the next is in flight.
 pub(crate) const RANGE: u64 = 8 << 20;
-/// A Parquet row group of so many bytes at the most is fetched whole, and the next one while it is decoded.
+/// Maximum bytes of a Parquet row group to fetch whole. The next row group is fetched while this
+/// one is decoded.
 pub(crate) const HELD: u64 = 16 << 20;
-/// The size of a part of an upload, and where memory is short the least that stores take.
+/// Bytes of an upload's part. The second constant is the minimum of stores, used if memory is
+/// short.
 const PART: u64 = 8 << 20;
 const LEAST_PART: u64 = 5 << 20;
-/// Limits below this are short.
+/// Memory limits below this one count as short.
 const SHORT: u64 = 192 << 20;
-/// Parts that a store takes are 10,000; so many are meant to be enough, and later ones grow.
+/// Number of parts before parts grow. Stores accept at most 10,000.
 const PARTS: u64 = 5000;
-/// What the client takes once it has written: connections, their buffers, certificates.
+/// Bytes of the client after its first write: connections, their buffers, certificates.
 const CLIENT: u64 = 6 << 20;
 
-/// Bytes of a part of an output of about so many bytes, inside a memory limit.
+/// Returns the bytes of a part, for an output of about `output` bytes inside a memory limit.
 pub(crate) fn part_bytes(output: Option<u64>, limit: Option<u64>) -> usize {
     let short = limit.is_some_and(|limit| limit < SHORT);
     let least = if short { LEAST_PART } else { PART };
-    // In whole mebibytes.
+    // Rounded up to whole mebibytes.
     let enough = output.unwrap_or(0).div_ceil(PARTS).div_ceil(1 << 20) << 20;
     usize::try_from(least.max(enough)).unwrap_or(usize::MAX)
 }
 
-/// What an upload in parts of so many bytes takes: the one that is filled, and two on their way.
+/// Returns the memory of an upload: one part being filled, and two in flight.
 pub(crate) fn upload_bytes(part: usize) -> usize {
     part.saturating_mul(3)
 }
 
-/// What writing to a store takes beside its uploads.
+/// Memory for writing to a store, beside the uploads.
 pub(crate) const CLIENT_BYTES: usize = CLIENT as usize;
 
-/// The stores that addresses lead to - S3, Google Cloud Storage, Azure, HTTP servers - and how they are reached.
+/// Access to object stores by their addresses: S3, Google Cloud Storage, Azure, HTTP servers.
 ///
-/// Settings come from the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`), then from options, by the names that those
-/// variables have, in lower case and with or without their prefix: `endpoint`, `region`, `skip_signature` for anonymous
-/// access, `timeout`; and `max_retries` and `retry_timeout`. Clones share connections and figures. Nothing is started
-/// before the first address is come to.
+/// Settings come from the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`), then from options. An
+/// option has the name of such a variable, in lower case, with or without its prefix: `endpoint`,
+/// `region`, `skip_signature` for anonymous access, `timeout`. Further options are `max_retries`
+/// and `retry_timeout`. Clones share connections and statistics. Nothing is started before the
+/// first address is used.
 ///
 /// ```
 /// use windrow_files::{ReadOptions, Stores};
@@ -119,23 +124,22 @@ pub struct Stores(Arc<Inner>);
 struct Inner {
     options: Vec<(String, String)>,
     client: Mutex<Option<Arc<Client>>>,
-    /// Lengths of objects that were listed: the end of an object is then asked for by its place.
+    /// Lengths of listed objects: the end of such an object can be requested by its position.
     #[cfg(feature = "cloud")]
     listed: Mutex<HashMap<PathBuf, u64>>,
 }
 
 impl fmt::Debug for Stores {
-    /// Without the options, of which some are secrets.
+    /// Omits the options, since some are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stores").finish_non_exhaustive()
     }
 }
 
 impl Stores {
-    /// Stores that are reached by `options`.
+    /// Makes stores with `options`.
     ///
-    /// # Errors
-    /// `Usage` for a name that no store knows, and for all of them without the feature `cloud`.
+    /// # Errors `Usage` for an unknown name; without the feature `cloud`, for any name.
     pub fn with_options<K: Into<String>, V: Into<String>>(
         options: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self> {
@@ -145,13 +149,13 @@ impl Stores {
         Ok(Self(Arc::new(Inner { options, ..Inner::default() })))
     }
 
-    /// What went over the network so far; none if nothing did.
+    /// Returns the network traffic so far; `None` before the first use.
     pub(crate) fn traffic(&self) -> Option<Traffic> {
         let client = self.0.client.lock().unwrap_or_else(PoisonError::into_inner);
         client.as_deref().map(Client::traffic)
     }
 
-    /// The client, started if it is not.
+    /// Returns the client, and starts it first if necessary.
     fn client(&self) -> Result<Arc<Client>> {
         let mut client = self.0.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = &*client {
@@ -162,12 +166,12 @@ impl Stores {
     }
 }
 
-/// Whether `path` is an address, and no file has its name.
+/// Returns true if `path` is an address, and no local file has this name.
 pub(crate) fn is_far(path: &Path) -> bool {
     is_address(path) && !path.exists()
 }
 
-/// Refuses the address of a file.
+/// Refuses the address of a local file.
 fn refuse_local(address: &Path) -> Result<()> {
     match address.to_str().and_then(|address| address.strip_prefix("file://")) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! An object that is read: one version of it, by ranges.
+//! Reading of an object's ranges, all of one version.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use super::address::Address;
 use super::client::{Client, Pending};
 use super::fault::Fault;
 
-/// What is looked at first: as much of one end.
+/// The end of the object to read first, and the number of bytes.
 #[derive(Clone, Copy)]
 pub(crate) enum Look {
     Head(u64),
     Tail(u64),
 }
 
-/// An object of which the length and the version are known.
+/// An object whose length and version are known.
 pub(crate) struct Object {
     address: PathBuf,
     client: Arc<Client>,
@@ -32,18 +32,18 @@ pub(crate) struct Object {
     key: Key,
     version: Version,
     cancel: Cancel,
-    /// The bytes that came first, from this offset on, until the input is opened.
+    /// The first bytes read, with their offset, until the input is opened.
     look: Mutex<Option<(u64, Bytes)>>,
-    /// The first thing that went wrong: what reads the bytes has words for damage alone.
+    /// The first error of the store: readers of the bytes can only report damage.
     fault: Mutex<Option<Error>>,
 }
 
-/// What tells versions of an object apart.
+/// Identity of an object's version.
 #[derive(Clone, Debug, PartialEq)]
 struct Version {
     len: u64,
     tag: Option<String>,
-    /// In seconds, where there is no tag.
+    /// Time of modification in seconds, if there is no tag.
     modified: Option<i64>,
 }
 
@@ -54,14 +54,13 @@ impl Version {
     }
 }
 
-/// Bytes of an object under way.
+/// A range in flight.
 pub(super) type Fetch = Pending<Bytes>;
 
 impl Object {
-    /// Finds the object, and asks for the bytes at one end of it.
+    /// Finds the object, and reads the bytes at one end of it.
     ///
-    /// # Errors
-    /// `NotFound`, and `Data` for what may not or cannot be read.
+    /// # Errors `NotFound`; `Data` if the object is unreadable.
     pub(crate) fn open(
         stores: &Stores,
         address: &Path,
@@ -93,12 +92,12 @@ impl Object {
         self.version.len
     }
 
-    /// Lets go of the bytes that came first.
+    /// Releases the first bytes read.
     pub(crate) fn forget(&self) {
         *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// What came first, from `offset` on.
+    /// Returns the first bytes read, from `offset` on.
     pub(super) fn look(&self, offset: u64) -> Option<Bytes> {
         let look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
         let (start, bytes) = look.as_ref()?;
@@ -106,12 +105,12 @@ impl Object {
         (within < bytes.len()).then(|| bytes.slice(within..))
     }
 
-    /// What went wrong first.
+    /// Returns the first error of the store.
     pub(crate) fn fault(&self) -> Option<Error> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks for a range.
+    /// Starts fetching a range.
     pub(super) fn fetch(&self, range: Range<u64>) -> Fetch {
         let (store, key, version) =
             (Arc::clone(&self.store), self.key.clone(), self.version.clone());
@@ -122,12 +121,12 @@ impl Object {
                 ..GetOptions::default()
             };
             let (found, _, bytes) = get(&*store, &key, options).await?;
-            // Some servers do not look at conditions.
+            // Some servers ignore conditions.
             if found == version { Ok(bytes) } else { Err(Fault::Replaced) }
         })
     }
 
-    /// Waits for a range; what goes wrong is kept.
+    /// Waits for a range, and records the first error.
     pub(super) fn wait(&self, fetch: Fetch) -> std::io::Result<Bytes> {
         fetch.wait(&self.cancel).map_err(|fault| {
             let error = fault.of_input(&self.address, true);
@@ -137,7 +136,7 @@ impl Object {
     }
 }
 
-/// The first bytes of an object, or the last.
+/// Reads the first or the last bytes of an object.
 async fn first(
     store: Arc<dyn ObjectStore>,
     key: Key,
@@ -158,8 +157,8 @@ async fn first(
         }
         first => return first,
     };
-    // Azure has no ranges from the end, others none that are longer than the object, and of an object without bytes
-    // no range can be asked for.
+    // Azure does not support ranges from the end, other stores no ranges longer than the object,
+    // and an empty object has no valid range.
     let version = Version::of(&store.head(&key).await?);
     match (look, version.len) {
         (_, 0) => Ok((version, 0, Bytes::new())),
@@ -172,7 +171,7 @@ async fn first(
     }
 }
 
-/// Some bytes, of which version they are, and where they begin.
+/// Reads a range. Returns its version, its offset and its bytes.
 async fn get(
     store: &dyn ObjectStore,
     key: &Key,
@@ -181,7 +180,7 @@ async fn get(
     let got = store.get_opts(key, options).await?;
     let (version, range) = (Version::of(&got.meta), got.range.clone());
     let len = usize::try_from(range.end - range.start).map_err(|_| Fault::Short)?;
-    // Not joined at the end: that would be twice as much.
+    // Chunks are copied at once: joining them at the end would need twice the memory.
     let mut bytes = Vec::with_capacity(len);
     let mut stream = got.into_stream();
     while let Some(chunk) = stream.next().await {

@@ -1,4 +1,4 @@
-//! Many objects below one prefix, the directory of stores.
+//! Output of many objects below one prefix, which takes the place of a directory.
 //!
 //! ```text
 //!  check:   nothing is below the prefix
@@ -6,7 +6,8 @@
 //!  commit:  nothing is below the prefix still -> complete, one object after the other -> _SUCCESS
 //!  drop:    abort what is not completed, remove what is
 //! ```
-//! Known limit: who lists the prefix while it is committed sees some of the objects. `_SUCCESS` is there last.
+//! Known limit: a listing of the prefix during the commit shows only some of the objects.
+//! `_SUCCESS` appears last.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,15 +23,15 @@ use super::Stores;
 use super::listing::Unlisted;
 use super::upload::{Place, Ready, Upload, Whole};
 
-/// The object that says that all others are there.
+/// Name of the object that marks the output as complete.
 const MARK: &str = "_SUCCESS";
-/// How long the removal of an object is waited for.
+/// Maximum wait for the removal of an object.
 const REMOVAL: Duration = Duration::from_secs(5);
 
-/// A prefix that is being written to.
+/// A prefix during its output.
 pub(crate) struct Prefix {
     stores: Stores,
-    /// Ends with a slash.
+    /// Address of the prefix, with a slash at its end.
     address: PathBuf,
     part: usize,
     cancel: Cancel,
@@ -44,10 +45,9 @@ impl fmt::Debug for Prefix {
 }
 
 impl Prefix {
-    /// Refuses a prefix below which there are objects.
+    /// Refuses a prefix with objects below it.
     ///
-    /// # Errors
-    /// `Usage`, or that of the store.
+    /// # Errors `Usage`, or an error of the store.
     pub(crate) fn check(stores: &Stores, address: &Path, cancel: &Cancel) -> Result<()> {
         let first = stores.listed(address, 1, cancel).map_err(|fault| match fault {
             Unlisted::Address(error) => error,
@@ -63,7 +63,7 @@ impl Prefix {
         }
     }
 
-    /// Begins to write below `address`.
+    /// Starts an output below `address`.
     pub(crate) fn create(
         stores: &Stores,
         address: &Path,
@@ -84,16 +84,15 @@ impl Prefix {
         Place::of(&self.stores, &self.address.join(name))
     }
 
-    /// An object below the prefix.
+    /// Starts an upload of an object below the prefix.
     pub(crate) fn upload(&self, name: &Path) -> Result<Upload> {
         let place = self.place(name)?;
         Ok(Upload::at(place, self.part, &self.cancel, Some(Arc::clone(&self.ready))))
     }
 
-    /// Makes all objects visible, of which there are so many.
+    /// Makes all `files` objects visible.
     ///
-    /// # Errors
-    /// Where one of them cannot be completed none is left.
+    /// # Errors If an object cannot be completed, all objects are removed.
     pub(crate) fn commit(&self, files: u64) -> Result<()> {
         Self::check(&self.stores, &self.address, &self.cancel)?;
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,11 +105,11 @@ impl Prefix {
         }
         let mut completed: Vec<Place> = Vec::with_capacity(ready.len());
         let mut all = Ok(());
-        // One at a time, so that what is not come to is still there to be aborted.
+        // One at a time, so that the remaining uploads can still be aborted.
         while all.is_ok()
             && let Some(whole) = ready.pop()
         {
-            // One that failed may be there all the same, if its answer was lost.
+            // A failed object may exist all the same, if the store's answer was lost.
             all = match &whole {
                 Whole::Parts(begun, _live) => {
                     completed.push(begun.place().clone());
@@ -127,7 +126,7 @@ impl Prefix {
         let all = all.and_then(|()| mark.put(Vec::new(), &self.cancel));
         all.inspect_err(|_| {
             for Place { client, store, key, .. } in completed {
-                // What cannot be removed is not marked as whole either.
+                // An object that cannot be removed stays without the mark of a complete output.
                 let removed = async move { Ok(store.delete(&key).await?) };
                 let _ = client.start_work(removed).within(REMOVAL);
             }

@@ -1,11 +1,11 @@
-//! An object that is written in parts, and can be seen when all of them are there.
+//! Upload of an object in parts. The object becomes visible after its last part.
 //!
 //! ```text
 //!  write --> part being filled --full--> two parts on their way --> complete: it is there
 //!                                              \--> error, drop, discard: abort, no parts are left
 //! ```
-//! What fits one part is put whole instead. Known limit: the parts of a process that was killed stay, and cost; stores
-//! remove them by a rule for multipart uploads that were not completed.
+//! An object within the size of one part is put whole. Known limit: the parts of a killed process
+//! stay, and cost money. A store's rule for incomplete multipart uploads removes them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,16 +27,17 @@ use super::client::{Client, LOOK, Pending};
 use super::fault::Fault;
 use super::{PARTS, Stores};
 
-/// Parts on their way at one time.
+/// Maximum number of parts in flight.
 const UNDER_WAY: usize = 2;
-/// Parts after which they grow, once there are as many as are meant to be enough.
+/// Interval of growth: from [`PARTS`] parts on, parts grow by half every 1,000 parts, to stay below
+/// the stores' limit of 10,000 parts.
 const GROWS_EVERY: u64 = 1000;
-/// How long parts under way are waited for before an abort: one that arrives behind it may stay.
+/// Maximum wait for parts in flight before an abort: a part that arrives after the abort may stay.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long an abort is waited for.
+/// Maximum wait for an abort.
 const ABORT: Duration = Duration::from_secs(5);
 
-/// Where objects go.
+/// The destination of an object.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) address: PathBuf,
@@ -57,7 +58,7 @@ impl Place {
         fault.of_output(&self.address)
     }
 
-    /// Begins an upload in parts.
+    /// Starts an upload in parts.
     fn begin(&self, cancel: &Cancel) -> Result<Box<dyn MultipartUpload>> {
         let (store, key) = (Arc::clone(&self.store), self.key.clone());
         let begun = self.client.run(cancel, async move { Ok(store.put_multipart(&key).await?) });
@@ -73,7 +74,7 @@ impl Place {
 }
 
 impl Stores {
-    /// Fails where nothing can be written, before there is anything: begins an upload, and aborts it.
+    /// Tests write access before any data exists: starts an upload, and aborts it.
     pub(crate) fn probe(&self, address: &Path, cancel: &Cancel) -> Result<()> {
         let place = Place::of(self, address)?;
         if place.key.as_ref().is_empty() || address.as_os_str().as_encoded_bytes().ends_with(b"/") {
@@ -85,7 +86,7 @@ impl Stores {
     }
 }
 
-/// An upload that is begun, until it is completed or aborted.
+/// A started upload, until it is completed or aborted.
 pub(super) struct Begun {
     place: Place,
     upload: Mutex<Option<Box<dyn MultipartUpload>>>,
@@ -117,7 +118,8 @@ impl Begun {
         Ok(())
     }
 
-    /// Waits until no more than so many parts are under way. Those that are when the job ends stay on their way.
+    /// Waits until at most `most` parts are in flight. If the job is cancelled, the remaining parts
+    /// stay in flight.
     fn wait(&self, most: usize, cancel: &Cancel) -> Result<()> {
         loop {
             let mut parts = self.under_way();
@@ -135,7 +137,7 @@ impl Begun {
         &self.place
     }
 
-    /// Completes the upload; aborts it where that fails, or the job ends meanwhile.
+    /// Completes the upload. Aborts the upload after a failure or a cancellation.
     pub(super) fn complete(&self, cancel: &Cancel) -> Result<()> {
         let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(taken) = upload.take() else { return Err(Error::interrupted()) };
@@ -158,29 +160,29 @@ async fn completed(mut upload: Box<dyn MultipartUpload>, cancel: Cancel) -> Resu
             Either::Right(_) => Fault::Cancelled,
         }
     };
-    // Whether it succeeds or not, the first cause counts.
+    // The first cause counts, whether the abort succeeds or not.
     let _ = tokio::time::timeout(ABORT, upload.abort()).await;
     Err(fault)
 }
 
 impl Discard for Begun {
-    /// Aborts the upload; whoever comes second waits for the first.
+    /// Aborts the upload. A second caller waits for the first.
     fn discard(&self) {
         let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut taken) = upload.take() {
             let end = Instant::now() + SETTLE;
-            // Those that are not done by then are cut off.
+            // Parts that are unfinished at `end` are cut off.
             self.under_way().drain(..).for_each(|part| {
                 let _ = part.within(end.saturating_duration_since(Instant::now()));
             });
             let abort = async move { Ok(taken.abort().await?) };
-            // What stays is told nowhere: the job fails for another reason already.
+            // A failed abort is not reported: the job already fails for another reason.
             let _ = self.place.client.start_work(abort).within(ABORT);
         }
     }
 }
 
-/// An object that is being written.
+/// An object being written.
 pub(crate) struct Upload {
     place: Place,
     cancel: Cancel,
@@ -188,21 +190,21 @@ pub(crate) struct Upload {
     buffer: Vec<u8>,
     parts: u64,
     begun: Option<(Arc<Begun>, Live)>,
-    /// Where it waits for others before it is completed.
+    /// List of the prefix's finished uploads, if the object belongs to a prefix.
     ready: Option<Ready>,
 }
 
-/// Objects of which all bytes are there, and that are yet to be made visible.
+/// Objects with all bytes sent, yet to be made visible.
 pub(super) type Ready = Arc<Mutex<Vec<Whole>>>;
 
 pub(super) enum Whole {
     Parts(Arc<Begun>, Live),
-    /// Without bytes there are no parts.
+    /// An object without bytes, and so without parts.
     Empty(Place),
 }
 
 impl Upload {
-    /// An upload to `address` in parts of so many bytes.
+    /// Makes an upload to `address` in parts of `part` bytes.
     pub(crate) fn to(
         stores: &Stores,
         address: &Path,
@@ -224,11 +226,11 @@ impl Upload {
         }
     }
 
-    /// Takes bytes; waits where two parts are on their way.
+    /// Appends bytes. Waits while two parts are in flight.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.buffer.capacity() == 0 {
-                // What is not written to takes no memory.
+                // Reserved memory is not resident before a write to it.
                 self.buffer.reserve_exact(self.part);
             }
             let taken = bytes.len().min(self.part - self.buffer.len());
@@ -241,7 +243,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Sends the part that is filled.
+    /// Sends the filled part.
     fn send(&mut self) -> Result<()> {
         let begun = match &self.begun {
             Some((begun, _)) => begun,
@@ -261,7 +263,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Makes the object visible, or leaves that to the prefix that it is below.
+    /// Makes the object visible. For an object of a prefix, the prefix does so later.
     pub(crate) fn finish(mut self) -> Result<()> {
         if self.begun.is_none() {
             match &self.ready {

@@ -1,4 +1,4 @@
-//! What is in memory of an object that is being read, and how reads get to it.
+//! The loaded bytes of an object, and reads from them.
 
 use std::io;
 use std::ops::Range;
@@ -10,34 +10,36 @@ use super::lane::Lane;
 use super::object::Object;
 use super::{HELD, RANGE};
 
-/// Bytes that are asked for by a read that nobody told of: headers, and where a line ends.
+/// Bytes to fetch for a read without an announcement: for headers, and for the end of a line.
 const STRAY: u64 = 256 << 10;
 
-/// The least block of a column chunk: a request for less costs more than its bytes.
+/// Minimum block of a column chunk: a smaller request costs more than its bytes.
 const LEAST_BLOCK: u64 = 256 << 10;
 
-/// One reader's view of an object.
+/// A reader's view of an object.
 pub(crate) struct Window {
     object: Arc<Object>,
-    /// Apart from each other, but for the last, which has all that no other has.
+    /// Disjoint lanes, except for the last one: it covers the whole object, and serves all other
+    /// reads.
     lanes: Mutex<Vec<Lane>>,
 }
 
 impl Window {
-    /// Of which nothing is there yet.
+    /// Makes a view without loaded bytes.
     pub(crate) fn of(object: &Arc<Object>) -> Self {
         let stray = Lane::here_and_there(0..object.len(), STRAY, RANGE);
         Self { object: Arc::clone(object), lanes: Mutex::new(vec![stray]) }
     }
 
-    /// That is read from the start to the end.
+    /// Makes a view for reads from start to end.
     pub(crate) fn stream(object: &Arc<Object>) -> Self {
         let all = Lane::of(0..object.len(), RANGE.min(object.len()));
         Self { object: Arc::clone(object), lanes: Mutex::new(vec![all]) }
     }
 
-    /// Asks for `ranges`, which are read side by side, each from its start on. Those that are `total` together are
-    /// held if that is little, or else a block of each and the one behind it. Nothing is waited for.
+    /// Starts fetching `ranges`, which are read side by side, each from its start on. `total` is
+    /// the length of all ranges together. If `total` is small, the ranges are loaded whole, or else
+    /// two blocks of each: the current one and the next. Returns without waiting.
     pub(crate) fn hold(&self, ranges: &[Range<u64>], total: u64) {
         let is_there = |range: &Range<u64>| {
             let look = self.object.look(range.start);
@@ -50,7 +52,7 @@ impl Window {
         let stray = lanes.pop();
         lanes.clear();
         if total <= HELD {
-            // Neighbours are one request.
+            // Neighbours become one request.
             let mut joined: Vec<Range<u64>> = Vec::new();
             for range in ranges {
                 match joined.last_mut() {
@@ -65,7 +67,7 @@ impl Window {
         } else {
             let block = block_bytes(ranges.len());
             let apart = ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end <= b.start);
-            // Chunks over each other are a damaged footer's: their bytes are looked for one by one.
+            // Overlapping chunks come from a damaged footer. Their bytes are fetched on demand.
             if apart {
                 lanes.extend(ranges.into_iter().map(|range| Lane::of(range, block)));
             }
@@ -78,7 +80,7 @@ impl Window {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes from `start` on; `least` of them, unless what is read together ends before.
+    /// Returns the bytes from `start` on: at least `least`, unless the lane ends before.
     fn from(&self, start: u64, least: usize) -> io::Result<Bytes> {
         if let Some(bytes) = self.object.look(start).filter(|bytes| bytes.len() >= least) {
             return Ok(bytes);
@@ -90,7 +92,7 @@ impl Window {
         }
     }
 
-    /// Reads some of the bytes at `offset`; none at the end.
+    /// Reads some of the bytes at `offset`. Returns 0 at the end.
     pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let there = self.from(offset, usize::from(!bytes.is_empty()))?;
         let read = there.len().min(bytes.len());
@@ -98,24 +100,25 @@ impl Window {
         Ok(read)
     }
 
-    /// `len` bytes at `start`, which must be there.
+    /// Returns `len` bytes at `start`, which must exist.
     pub(crate) fn bytes(&self, start: u64, len: usize) -> io::Result<Bytes> {
         let there = self.from(start, len)?;
         if there.len() >= len {
             return Ok(there.slice(..len));
         }
-        // Of more than one lane.
+        // The bytes span several lanes.
         let range = start..start + len as u64;
         self.object.wait(self.object.fetch(range))
     }
 }
 
-/// Bytes of a block, where so many stretches are read side by side.
+/// Returns the bytes of a block, for `stretches` ranges read side by side.
 pub(super) fn block_bytes(stretches: usize) -> u64 {
     (HELD / (2 * stretches as u64).max(1)).max(LEAST_BLOCK)
 }
 
-/// What a reader of such stretches takes, together with what is fetched for the next one.
+/// Returns the memory for reading `stretches` ranges side by side, and for prefetching the next
+/// ones.
 pub(crate) fn held_bytes(stretches: usize, total: u64) -> u64 {
     match total {
         ..=HELD => 2 * total,

@@ -1,4 +1,5 @@
-//! What stands for stores where there are none: addresses are refused, so that none of these types has a value.
+//! Replacements for builds without object stores: addresses are refused, so that no type has a
+//! value.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,11 +15,11 @@ use crate::watch::Cancel;
 
 use super::{Stores, refuse_local};
 
-/// How addresses of object stores begin.
+/// Schemes of object stores' addresses.
 const SCHEMES: [&str; 10] =
     ["s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https"];
 
-/// The error for what only a build with object stores can do; `typed` is an address or an option.
+/// Returns the error for a feature of object stores. `typed` is an address or an option.
 fn lacking(typed: &str) -> Error {
     Error::usage(format!(
         "{typed}: this build of windrow reads and writes no object stores; a build with the feature `cloud` does: \
@@ -27,7 +28,7 @@ fn lacking(typed: &str) -> Error {
     ))
 }
 
-/// The error for an address.
+/// Returns the error for an address.
 fn refused<T>(address: &Path) -> Result<T> {
     refuse_local(address)?;
     let address = address.display().to_string();
@@ -40,7 +41,7 @@ fn refused<T>(address: &Path) -> Result<T> {
     Err(lacking(&address))
 }
 
-/// Never there.
+/// A client, which never exists.
 pub(super) struct Client(Infallible);
 
 impl Client {
@@ -71,7 +72,7 @@ impl Stores {
     }
 }
 
-/// What is looked at first of an object.
+/// The end of an object to read first.
 #[derive(Clone, Copy)]
 pub(crate) enum Look {
     Head(u64),
@@ -124,7 +125,7 @@ impl Window {
     }
 }
 
-/// No object is held.
+/// Returns zero: no object exists.
 pub(crate) fn held_bytes(_: usize, _: u64) -> u64 {
     0
 }

@@ -1,4 +1,4 @@
-//! Checking: is every file sorted?
+//! The verb `check`: tests whether every file is sorted.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source, chosen};
 use crate::paths;
 use crate::watch::{Cancel, Watch};
 
-/// What [`check`] looks for.
+/// Specification of [`check`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CheckSpec {
-    /// The columns that every input is to be sorted by.
+    /// Columns of the expected order.
     pub by: Vec<Column>,
-    /// Whether no two rows may be equal in them. Floats are then equal as in SQL.
+    /// Whether keys must be unique. Floats are then equal as in SQL.
     pub unique: bool,
-    /// Which floats are equal, and where they stand.
+    /// Equality and order of floats.
     pub float_order: FloatOrder,
 }
 
 impl CheckSpec {
-    /// Whether inputs are sorted by these columns.
+    /// Checks for an order by these columns.
     pub fn by(by: impl IntoColumns) -> Self {
         Self { by: by.into_columns(), unique: false, float_order: FloatOrder::Total }
     }
 
-    /// Sets whether no two rows may be equal in them.
+    /// Sets whether keys must be unique.
     pub fn unique(mut self, unique: bool) -> Self {
         self.unique = unique;
         self
     }
 
-    /// Sets which floats are equal, and where they stand.
+    /// Sets the equality and order of floats.
     pub fn float_order(mut self, order: FloatOrder) -> Self {
         self.float_order = order;
         self
@@ -51,39 +51,38 @@ impl CheckSpec {
 pub enum Checked {
     /// Every input is sorted.
     InOrder {
-        /// Inputs.
+        /// Number of inputs.
         files: usize,
-        /// Rows of all of them, if every format tells.
+        /// Number of rows of all inputs, if every format records it.
         rows: Option<u64>,
     },
-    /// A row sorts before the row in front of it.
+    /// A row sorts before its predecessor.
     OutOfOrder {
-        /// The input, as messages name it.
+        /// Name of the input in messages.
         file: Arc<str>,
-        /// The row in it, from 0.
+        /// Row number in the input, from 0.
         row: u64,
-        /// The order that the input is in: the one it was checked by, but with nulls at the other end, or with other
-        /// floats.
+        /// The actual order of the input, if it differs from the expected order only in the
+        /// position of nulls or in the order of floats.
         sorted_by: Option<(Columns, FloatOrder)>,
     },
-    /// A row has the key of the row in front of it.
+    /// A row has the same key as its predecessor.
     Repeated {
-        /// The input, as messages name it.
+        /// Name of the input in messages.
         file: Arc<str>,
-        /// The row in it, from 0.
+        /// Row number in the input, from 0.
         row: u64,
     },
 }
 
-/// Checks that every input is sorted as `spec` says, each by itself.
+/// Checks that each input by itself is sorted as `spec` requires.
 ///
-/// # Errors
-/// `Usage` for a column that there is not, `Data` for an input that cannot be read, `Interrupted`.
+/// # Errors `Usage` for an unknown column, `Data` for an unreadable input, `Interrupted`.
 ///
 /// # Cost
-/// Reads each input once, on one thread, in the memory of one record batch; ends at the first offending row.
-/// An input that is out of order is read up to three times more, if it has columns with nulls or floats and is no
-/// stream.
+/// Reads each input once, on one thread, in the memory of one record batch. Ends at the first
+/// offending row. If columns have nulls or floats, an unsorted input is read up to three times
+/// more, unless it is a stream.
 pub fn check(inputs: &Inputs, spec: &CheckSpec, cancel: &Cancel) -> Result<Checked> {
     let layout = CheckedOrder::of(inputs, spec)?;
     for (ordinal, file) in inputs.files().iter().enumerate() {
@@ -100,7 +99,8 @@ pub fn check(inputs: &Inputs, spec: &CheckSpec, cancel: &Cancel) -> Result<Check
     Ok(Checked::InOrder { files: inputs.files().len(), rows: inputs.rows() })
 }
 
-/// The order of `spec` with nulls at the other end, with the other order of floats, or both, if an input is in it.
+/// Tries the order of `spec` with nulls at the other end, with the other order of floats, and with
+/// both. Returns the order in which the input is sorted.
 fn sorted_by(
     inputs: &Inputs,
     file: usize,
@@ -125,7 +125,7 @@ fn sorted_by(
         FloatOrder::Total => FloatOrder::Sql,
         FloatOrder::Sql => FloatOrder::Total,
     };
-    // With unique keys floats are as in SQL whatever is said.
+    // With unique keys, floats are always compared as in SQL.
     let has_floats = !spec.unique && spec.by.iter().any(is_float);
     let mut others = Vec::new();
     if moved.by != spec.by {
@@ -146,13 +146,13 @@ fn sorted_by(
     Ok(None)
 }
 
-/// The field that a column of an order is of.
+/// Returns the field for a column of an order.
 fn field_of(inputs: &Inputs, name: &str) -> Option<Field> {
     let schema = inputs.schema();
     paths::find(schema, name).map(|steps| paths::field(schema, &steps, name))
 }
 
-/// The first row out of order in one input, for `inspect`.
+/// Returns the first unsorted row of an input, for `inspect`.
 pub(crate) fn first_out_of_order(
     source: &Source,
     columns: &[DeclaredColumn],
@@ -171,7 +171,7 @@ pub(crate) fn first_out_of_order(
     Ok(check_file(&inputs, 0, &layout, false, &options.cancel)?.map(|(row, _)| row))
 }
 
-/// The first offending row of a file, from 0, and whether it repeats a key.
+/// Returns the first offending row of a file, from 0, and whether it repeats a key.
 fn check_file(
     inputs: &Inputs,
     file: usize,
@@ -200,7 +200,7 @@ fn check_file(
                 None => batch.clone(),
             };
             let kept = order.derived.as_ref().map_or(Ok(kept.clone()), |d| d.append(&kept))?;
-            // The check counts the rows that it gets.
+            // The check numbers its own input, the selected rows.
             let place = |row: u64| {
                 let row = usize::try_from(row - before).unwrap_or(usize::MAX);
                 let within = match &mask {
@@ -224,7 +224,7 @@ fn check_file(
     Ok(None)
 }
 
-/// An order that rows are checked by.
+/// An expected order.
 struct CheckedOrder {
     layout: Layout,
     derived: Option<Derived>,

@@ -1,7 +1,8 @@
-//! Which columns a verb compares: those whose values it has to know, and not just to write.
+//! Columns whose values a verb interprets, as opposed to columns that it only copies.
 //!
-//! Columns of a log count among them where its format says so (see
-//! [`carried_as_text`](crate::ReadOptions::carried_as_text)); what is said of rows that count, the inputs know.
+//! The columns of a change log's format count too, if the format requires it (see
+//! [`carried_as_text`](crate::ReadOptions::carried_as_text)). The inputs know the columns of their
+//! own filter.
 
 use windrow::SortColumn as Column;
 
@@ -12,43 +13,45 @@ fn names<'a>(columns: impl IntoIterator<Item = &'a Column>) -> Vec<String> {
 }
 
 impl SortSpec {
-    /// The columns whose values count: those of the order.
+    /// Returns the interpreted columns: the order.
     pub fn compared(&self) -> Option<Vec<String>> {
         Some(names(&self.by))
     }
 }
 
 impl HeadSpec {
-    /// The columns whose values count: none.
+    /// Returns the interpreted columns: none.
     pub fn compared(&self) -> Option<Vec<String>> {
         Some(Vec::new())
     }
 }
 
 impl MergeSpec {
-    /// The columns whose values count: those of the order; all where the diffs of equal rows are summed.
+    /// Returns the interpreted columns: the order. `None` means all columns, if diffs of equal rows
+    /// are summed.
     pub fn compared(&self) -> Option<Vec<String>> {
         self.diff.is_none().then(|| names(&self.by))
     }
 }
 
 impl DedupeSpec {
-    /// The columns whose values count: those of the key; all where whole rows are compared.
+    /// Returns the interpreted columns: the key. `None` means all columns, if whole rows are
+    /// compared.
     pub fn compared(&self) -> Option<Vec<String>> {
         self.key.as_ref().map(names)
     }
 }
 
 impl PartitionSpec {
-    /// The columns whose values count: those that decide where a row goes, and what files are sorted by.
+    /// Returns the interpreted columns: the columns of the partition and of the files' order.
     pub fn compared(&self) -> Option<Vec<String>> {
         Some(names(self.by.iter().chain(&self.sort)))
     }
 }
 
 impl CompactSpec {
-    /// The columns whose values count: those of the key and the order, and the operation, beside what the format of
-    /// the log has; all where the diffs of equal rows are summed.
+    /// Returns the interpreted columns: key, order and operation, beside the columns of the log's
+    /// format. `None` means all columns, if diffs of equal rows are summed.
     pub fn compared(&self) -> Option<Vec<String>> {
         if self.diff.is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! Merging: files that are sorted, into one that is.
+//! The verb `merge`: merges sorted files into one.
 
 use windrow::{IntoColumns, Order, SortColumn as Column};
 
@@ -10,23 +10,23 @@ use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
 
-/// Inputs that are sorted already, merged. One that is not is an error that names the row.
+/// Specification of a merge of sorted inputs. An unsorted input is an error that names the row.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergeSpec {
-    /// The columns that every input is sorted by, most significant first.
+    /// Columns by which every input is sorted, most significant first.
     pub by: Vec<Column>,
-    /// Whether of rows equal in them only the last is kept. Floats are then equal as in SQL, and come out as 0.0 and as
-    /// one NaN.
+    /// Whether to keep only the last row of each key. Floats are then equal as in SQL, and are
+    /// written as 0.0 and as a single NaN.
     pub unique: bool,
-    /// Which floats are equal, and where they stand.
+    /// Equality and order of floats.
     pub float_order: FloatOrder,
-    /// The column with how often a row was added: diffs of equal rows are summed, and zeros dropped. Inputs
-    /// are then sorted by `by` and all other columns.
+    /// Column with the number of times that a row was added. Diffs of equal rows are summed, and
+    /// rows with a sum of zero dropped. Inputs must be sorted by `by` and all other columns.
     pub diff: Option<String>,
-    /// The column with the time of a change, where diffs are summed.
+    /// Column with the time of a change, if diffs are summed.
     pub time: Option<String>,
-    /// The columns to write, in this order; all unless given.
+    /// Columns to write, in this order; by default all.
     pub select: Option<Vec<String>>,
 }
 
@@ -43,19 +43,19 @@ impl MergeSpec {
         }
     }
 
-    /// Sets whether of rows equal in the columns only the last is kept.
+    /// Sets whether to keep only the last row of each key.
     pub fn unique(mut self, unique: bool) -> Self {
         self.unique = unique;
         self
     }
 
-    /// Sets which floats are equal, and where they stand.
+    /// Sets the equality and order of floats.
     pub fn float_order(mut self, order: FloatOrder) -> Self {
         self.float_order = order;
         self
     }
 
-    /// Sums the diffs of equal rows, at each time if there is a column of times.
+    /// Sums the diffs of equal rows, separately for each time if there is a time column.
     pub fn consolidate(mut self, diff: impl Into<String>, time: Option<String>) -> Self {
         self.diff = Some(diff.into());
         self.time = time;
@@ -81,7 +81,7 @@ impl MergeSpec {
             }
             order
         };
-        // Of rows with one key any may stay, so that their keys are brought to one form.
+        // Any row of a key may stay, so keys are normalized to one form.
         let floats = if self.unique { FloatOrder::Total } else { self.float_order };
         let bound = Bound::of(inputs, &self.by, self.select.as_deref(), floats, ruled)?;
         let mut arrangement = bound.arrangement();

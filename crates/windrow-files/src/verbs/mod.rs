@@ -1,10 +1,10 @@
-//! What is wanted of inputs: specifications by names, and what they mean for a schema.
+//! Verbs: specifications by names, and their binding to the schema of inputs.
 //!
 //! ```text
 //! SortSpec, DedupeSpec, ... --bind to Inputs--> Arrangement [and Partitioning]
 //! ```
 //!
-//! A specification is plain: nothing is looked up in it. An [`Arrangement`] is right by construction.
+//! A specification is plain data and looks nothing up. An [`Arrangement`] is right by construction.
 
 mod arrangement;
 mod changes;

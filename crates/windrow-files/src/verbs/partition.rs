@@ -1,4 +1,5 @@
-//! Partitioning: rows to files by hash, range or value, equal keys to the same file.
+//! The verb `partition`: splits rows into files by hash, range or value. Equal keys go to the same
+//! file.
 //!
 //! ```text
 //! --into N              hash of `by`, N files        `range_at` V ...   ranges of `by`, given
@@ -22,32 +23,33 @@ use crate::error::{Error, Result};
 use crate::input::Inputs;
 use crate::partition::{Ids, Names, Partitioning, hive_values};
 
-/// Rows, split into files: those with equal keys go to the same one, and keep their order in it unless it is
-/// sorted.
+/// Specification of a split into files. Rows with equal keys go to the same file, and keep their
+/// order there unless the file is sorted.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PartitionSpec {
-    /// The columns that decide where a row goes.
+    /// Columns that determine the file of a row.
     pub by: Vec<Column>,
-    /// How they decide.
+    /// Rule for the file of a row.
     pub partitions: Partitions,
-    /// What every file is sorted by.
+    /// Columns by which every file is sorted.
     pub sort: Vec<Column>,
-    /// The columns to write, in this order.
+    /// Columns to write, in this order.
     pub select: Option<Vec<String>>,
 }
 
-/// How rows are split.
+/// Rules for splitting rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Partitions {
-    /// Into so many files, by a hash that is the same everywhere and in every release.
+    /// This many files, by a hash that is the same on every machine and in every release.
     Hash(NonZeroU32),
-    /// Into so many ranges with about as many rows each. Reads the input twice.
+    /// This many ranges of about equally many rows. Reads the input twice.
     Ranges(NonZeroU32),
-    /// Into ranges that start at these values, or comma-separated values of all columns, as text.
+    /// Ranges that start at these values, as text. For several columns, values are separated by
+    /// commas.
     RangesAt(Vec<String>),
-    /// Into a directory for each value.
+    /// A directory for each value.
     Hive,
 }
 
@@ -77,7 +79,7 @@ impl PartitionSpec {
     }
 }
 
-/// Numbered partitions: their number is a column that the order starts with.
+/// Numbered partitions. A column with the partition's number starts the order.
 fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
     let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
     let derived = Derived::of(inputs.schema(), ordered);
@@ -111,7 +113,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
     let transform: Transform = Arc::new(move |batch: &RecordBatch, _| numbering.append(batch));
     let arrangement = Arrangement {
         transform: Some(transform),
-        // A column of `select` is one of the input's.
+        // Columns of `select` are columns of the input.
         projection: projection(inputs.schema(), spec.select.as_deref(), &[])?,
         ..Arrangement::of(Order::by([number]).then(sorting.clone()).bind(schema)?)
     };
@@ -119,7 +121,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
     Ok((arrangement, Partitioning { keys: vec![key], names, ids: Some(ids), sorting, how }))
 }
 
-/// A directory for every value: the order starts with the columns that name it, and files lack them.
+/// A directory for every value. The order starts with the directories' columns, which files omit.
 fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
     let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
     let derived = Derived::of(inputs.schema(), ordered);
@@ -131,7 +133,7 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
         )));
     }
     let mut sorting = spec.sort.clone();
-    // Within a file they have one value.
+    // These columns have one value within a file.
     sorting.retain(|column| !columns.contains(&column.name));
     let layout = Order::by(spec.by.clone()).then(sorting.clone()).bind(schema)?;
     let keys: Vec<usize> = layout.key().collect();
@@ -176,7 +178,8 @@ fn has_nan(schema: &Schema, column: usize) -> bool {
     }
 }
 
-/// Ranges between splitters as people write them: values of the key's columns, separated by commas.
+/// Parses splitters, the user's values of the key columns, separated by commas. Returns the ranges
+/// between them.
 fn ranges(layout: &Layout, splitters: &[String]) -> Result<Partitioner> {
     let usage = |message: String| Error::usage(format!("`range_at`: {message}"));
     let key: Vec<usize> = layout.key().collect();

@@ -1,4 +1,5 @@
-//! Sorting: all rows, ordered by columns, equal ones in input order. Also the first rows as they come.
+//! The verbs `sort` and `head`: all rows in the order of columns, with equal rows in input order;
+//! and the first rows in input order.
 
 use windrow::{IntoColumns, Layout, Order, SortColumn as Column};
 
@@ -10,22 +11,23 @@ use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
 
-/// Rows in the order of columns; equal ones keep their order.
+/// Specification of a sort. Equal rows keep their order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SortSpec {
-    /// The columns, most significant first.
+    /// Columns of the order, most significant first.
     pub by: Vec<Column>,
-    /// The columns to write, in this order; all unless given.
+    /// Columns to write, in this order; by default all.
     pub select: Option<Vec<String>>,
-    /// The most rows to write: the first in the order.
+    /// Maximum number of rows to write: the first rows of the order.
     pub limit: Option<u64>,
-    /// Which floats are equal, and where they stand.
+    /// Equality and order of floats.
     pub float_order: FloatOrder,
 }
 
 impl SortSpec {
-    /// Sorts by these columns: names, [`SortColumn`](windrow::SortColumn)s, or [`Columns`](crate::Columns) read from text.
+    /// Sorts by these columns: names, [`SortColumn`](windrow::SortColumn)s, or
+    /// [`Columns`](crate::Columns) parsed from text.
     pub fn by(by: impl IntoColumns) -> Self {
         Self { by: by.into_columns(), select: None, limit: None, float_order: FloatOrder::Total }
     }
@@ -36,14 +38,14 @@ impl SortSpec {
         self
     }
 
-    /// Sets the most rows to write. Rows that cannot be among them are dropped as they are read, if so many orders
-    /// fit a few MiB.
+    /// Sets the maximum number of rows to write. If the orders of this many rows fit a few MiB,
+    /// rows outside the limit are dropped while reading.
     pub fn limit(mut self, rows: u64) -> Self {
         self.limit = Some(rows);
         self
     }
 
-    /// Sets which floats are equal, and where they stand.
+    /// Sets the equality and order of floats.
     pub fn float_order(mut self, order: FloatOrder) -> Self {
         self.float_order = order;
         self
@@ -61,18 +63,18 @@ impl SortSpec {
     }
 }
 
-/// The first rows of the inputs, as they come.
+/// Specification of the first rows of the inputs, in input order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HeadSpec {
-    /// How many.
+    /// Number of rows.
     pub rows: u64,
-    /// The columns to write, in this order; all unless given.
+    /// Columns to write, in this order; by default all.
     pub select: Option<Vec<String>>,
 }
 
 impl HeadSpec {
-    /// So many rows.
+    /// Selects the first `rows` rows.
     pub fn rows(rows: u64) -> Self {
         Self { rows, select: None }
     }
@@ -93,7 +95,7 @@ impl HeadSpec {
     }
 }
 
-/// An order of rows as they are read, and what of them is written.
+/// An order bound to the inputs' rows, and the columns to write.
 pub(super) struct Bound {
     pub(super) layout: Layout,
     pub(super) derived: Option<Derived>,
@@ -101,7 +103,8 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// The rows of `inputs` ordered by `by`, with what `more` adds, of which `select` is written.
+    /// Binds the order `by` to `inputs`, with extensions by `more`, and `select` as the columns to
+    /// write.
     pub(super) fn of(
         inputs: &Inputs,
         by: &[Column],
@@ -127,7 +130,7 @@ impl Bound {
     }
 }
 
-/// Leaves out all but the first rows.
+/// Limits the output to the first rows.
 fn first(arrangement: &Arrangement, rows: u64) -> Result<Sifting> {
     let schema = windrow::Decoder::new(&arrangement.layout, &arrangement.projection)?;
     let schema = schema.schema().clone();

@@ -1,4 +1,4 @@
-//! Pages of Parquet carry checksums: what is damaged is an error, never other rows.
+//! Tests of checksums in Parquet pages: damage is an error, and never changes rows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn write(path: &Path, options: &WriteOptions) -> RecordBatch {
     rows
 }
 
-/// The rows of a file, if it can be read.
+/// Reads the rows of a file.
 fn read(path: &Path) -> Result<RecordBatch, String> {
     let inputs = Inputs::open(&expand([path]).unwrap(), &ReadOptions::default());
     let job = inputs.and_then(|inputs| Job::sort(inputs, &SortSpec::by("id")));
@@ -68,13 +68,13 @@ fn read(path: &Path) -> Result<RecordBatch, String> {
     concat_batches(&schema, &batches).map_err(|error| error.to_string())
 }
 
-/// Bytes before the footer.
+/// Returns the number of bytes before the footer.
 fn pages(bytes: &[u8]) -> usize {
     let (_, tail) = bytes.split_at(bytes.len() - 8);
     bytes.len() - 8 - u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize
 }
 
-/// Flips single bits of the file; returns how many of them give other rows without an error.
+/// Flips single bits of the file. Returns the number of flips that change rows without an error.
 fn silent(path: &Path, rows: &RecordBatch) -> u64 {
     let whole = fs::read(path).unwrap();
     let damaged = path.with_extension("damaged.parquet");
@@ -115,7 +115,7 @@ fn files_of_any_codec_are_read_back() {
 #[test]
 fn a_thousand_flips_are_never_silent() {
     let directory = tempfile::tempdir().unwrap();
-    // Without a codec nothing but checksums tells.
+    // Without a codec, only checksums detect damage.
     let options = WriteOptions::default().compression(Compression::None).page_bytes(4 << 10);
     let rows = write(&file(&directory), &options);
     assert_eq!(silent(&file(&directory), &rows), 0);

@@ -1,14 +1,14 @@
-//! The example programs do what they say, and stay short.
+//! Tests of the example programs: they work as described, and are short.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What an example may have, so that it can be read at a glance.
+/// Maximum number of lines of an example.
 const LINES: usize = 40;
 
-/// Runs an example, which `cargo test` builds beside the tests unless it is to run these tests alone; returns
-/// what it printed.
+/// Runs an example, and returns its output. `cargo test` builds examples beside the tests, except
+/// when it runs these tests alone.
 fn run(name: &str, args: &[&Path]) -> String {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("examples").join(name);

@@ -1,4 +1,5 @@
-//! Jobs as a program uses them: side by side, from readers, cancelled, and read instead of written.
+//! Tests of jobs in a program: concurrent, fed by readers, cancelled, and consumed as record
+//! batches.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -73,7 +74,7 @@ fn rows_are_the_same_whoever_decodes_them() {
         let sort =
             || Job::sort(open(source(vec![Ok(whole.clone())])), &SortSpec::by("id")).unwrap();
         assert_eq!(ids(sort().batches(&limits).unwrap()), (0..100_000).collect::<Vec<_>>());
-        // Left with batches that wait for nobody.
+        // Dropped while record batches are waiting.
         for taken in 0..3 {
             let mut batches = sort().batches(&limits).unwrap();
             batches
@@ -82,7 +83,7 @@ fn rows_are_the_same_whoever_decodes_them() {
                 .for_each(|batch| assert_eq!(batch.unwrap().num_rows(), 8192));
             drop(batches);
         }
-        // Cancelled on the way: what comes is the rows before, then the error, then no more.
+        // Cancelled midway: earlier rows arrive, then the error, then nothing.
         let cancel = Cancel::new();
         let mut batches = sort().cancelled_by(&cancel).batches(&limits).unwrap();
         let first = batches.next().unwrap().unwrap();
@@ -98,7 +99,7 @@ fn rows_are_the_same_whoever_decodes_them() {
 
 #[test]
 fn an_error_comes_behind_the_rows_before_it() {
-    // In order, but for a row near the end.
+    // Sorted, except for a row near the end.
     let ids_of_all = (0..50_000_i64).map(|id| if id == 45_000 { 7 } else { id });
     let id: ArrayRef = Arc::new(Int64Array::from_iter_values(ids_of_all));
     let name: ArrayRef = Arc::new(StringArray::from_iter_values((0..50_000).map(|_| "")));
@@ -109,7 +110,7 @@ fn an_error_comes_behind_the_rows_before_it() {
         let job = Job::merge(open(source(parts)), &MergeSpec::by("id")).unwrap();
         let mut seen = 0;
         let mut failed = false;
-        // Found when the merge is opened, or when it comes to the row.
+        // The error is found when the merge is opened, or when it reaches the row.
         if let Ok(batches) = job.batches(&limits) {
             for batch in batches {
                 assert!(!failed, "there are no more rows behind an error");
@@ -191,7 +192,7 @@ fn two_jobs_at_once_know_nothing_of_each_other() {
     assert_eq!(names(directory.path()), ["a.parquet", "b.parquet"]);
 }
 
-/// Cancels when writing begins.
+/// Cancels the job at the start of writing.
 struct Stop {
     cancel: Cancel,
     seen: AtomicU64,

@@ -1,4 +1,4 @@
-//! Jobs, from a program. Changes of the folder are seen by `modules`.
+//! Tests of jobs in a program. `modules` notices changes of the folder.
 
 mod checksums;
 mod diffs;

@@ -1,4 +1,5 @@
-//! Row groups that are in order already are written as they are, if and only if that gives what sorting gives.
+//! Tests of row groups that are in order already: they are copied if and only if the result equals
+//! sorting.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use windrow_files::{
 /// A directory with Parquet files.
 struct Files(tempfile::TempDir);
 
-/// Rows with these ids, each with its place in this batch and who wrote it.
+/// Makes rows with these ids, each with its index in the batch and the name of its writer.
 fn rows(ids: impl IntoIterator<Item = Option<i64>>, by: &str) -> RecordBatch {
     let id: Int64Array = ids.into_iter().collect();
     let count = i64::try_from(id.len()).unwrap();
@@ -37,7 +38,7 @@ fn rows(ids: impl IntoIterator<Item = Option<i64>>, by: &str) -> RecordBatch {
     .unwrap()
 }
 
-/// Each id in the range twice, shuffled.
+/// Returns each id of the range twice, shuffled.
 fn shuffled(from: i64, to: i64) -> Vec<Option<i64>> {
     let count = to - from;
     (0..2 * count).map(|i| Some(from + i * 7919 % count)).collect()
@@ -52,7 +53,7 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// A file of these rows as they are, of another writer.
+    /// Writes a file of these rows, unsorted, with another writer.
     fn foreign(&self, name: &str, batch: &RecordBatch) -> PathBuf {
         let path = self.path(name);
         let mut writer =
@@ -62,7 +63,7 @@ impl Files {
         path
     }
 
-    /// A file of these rows, sorted.
+    /// Writes a file of these rows, sorted.
     fn sorted(&self, name: &str, batch: &RecordBatch, spec: &SortSpec) -> PathBuf {
         let source = self.foreign("unsorted.parquet", batch);
         let path = self.path(name);
@@ -93,7 +94,7 @@ fn row_groups(path: &Path) -> u64 {
     builder.metadata().num_row_groups() as u64
 }
 
-/// The bytes of all column chunks, and what the footer says of them.
+/// Returns the bytes of all column chunks, and the footer.
 fn pages(path: &Path) -> (Vec<u8>, ParquetMetaData) {
     let metadata = ParquetMetaDataReader::new()
         .with_page_index_policy(PageIndexPolicy::Required)
@@ -106,12 +107,13 @@ fn pages(path: &Path) -> (Vec<u8>, ParquetMetaData) {
     (bytes, metadata)
 }
 
-/// Settings that have everything encoded anew, and are the usual ones.
+/// Options with the default values, but set explicitly, so that everything is encoded.
 fn anew() -> WriteOptions {
     WriteOptions::default().compression(Compression::Zstd(2))
 }
 
-/// Sorts `paths` in both ways; the rows are the same. Returns how many row groups were passed on, and of how many.
+/// Sorts `paths` in both ways, and checks that the rows are equal. Returns the numbers of copied
+/// and of all row groups.
 fn passed(files: &Files, paths: &[&Path], spec: &SortSpec) -> (u64, u64) {
     let (to, anew_to) = (files.path("passed.parquet"), files.path("anew.parquet"));
     let stats = sort(paths, spec, &WriteOptions::default(), &to).unwrap();
@@ -133,7 +135,7 @@ fn a_sorted_file_is_passed_on_byte_by_byte() {
     for copy in ["passed.parquet", "anew.parquet"] {
         assert!(pages(&files.path(copy)) == pages(&file), "{copy}");
     }
-    // In place, too.
+    // The same in place.
     let (usual, before) = (WriteOptions::default(), pages(&file));
     assert_eq!(sort(&[&file], &spec, &usual, &file).unwrap().row_groups_passed, 3);
     assert!(pages(&file) == before);
@@ -171,7 +173,7 @@ fn files_that_overlap_are_merged() {
     let c = files.sorted("c.parquet", &rows(shuffled(100, 200), "c"), &spec);
     assert_eq!(passed(&files, &[&a, &c], &spec), (0, 1));
     assert_eq!(passed(&files, &[&a, &b, &c], &spec), (0, 1));
-    // Rows with the key 999 are in both: those of the first input are first.
+    // Rows with the key 999 are in both files. Rows of the first input come first.
     assert_eq!(passed(&files, &[&a, &b], &spec), (2, 2));
     assert_eq!(passed(&files, &[&b, &a], &spec), (0, 1));
 }
@@ -230,7 +232,7 @@ fn what_a_footer_says_is_not_believed() {
     };
     let batch = read(&honest);
     assert_eq!(passed(&files, &[&lies("true.parquet", &batch)], &spec), (3, 3));
-    // Within a row group, and from one to the next.
+    // Disorder within a row group, and between row groups.
     let mixed = lies("mixed.parquet", &rows(shuffled(0, 1000), "a"));
     assert_eq!(passed(&files, &[&mixed], &spec), (0, 1));
     let turned = [batch.slice(700, 700), batch.slice(0, 700), batch.slice(1400, 600)];
@@ -245,7 +247,7 @@ fn damage_is_found_before_anything_is_written() {
     let file = files.sorted("a.parquet", &rows(shuffled(0, 10_000), "a"), &spec);
     let mut bytes = fs::read(&file).unwrap();
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(&file).unwrap()).unwrap();
-    // The column that is compared with nothing.
+    // A column that is compared with nothing.
     let (start, length) = builder.metadata().row_group(0).column(2).byte_range();
     bytes[usize::try_from(start + length / 2).unwrap()] ^= 1;
     fs::write(&file, bytes).unwrap();

@@ -1,19 +1,20 @@
-//! Text that stands for something else, read exactly: numbers, log sequence numbers, times, hexadecimal numbers, time UUIDs.
+//! Exact parsers for values in text columns: numbers, log sequence numbers, times, hexadecimal
+//! numbers, time UUIDs.
 
 use arrow_array::types::Decimal256Type;
 use arrow_buffer::i256;
 use arrow_cast::parse::parse_decimal;
 use chrono::{NaiveDate, NaiveTime, Timelike};
 
-/// Digits of numbers, and the digits of these behind the point.
+/// Digits of numbers, and how many of them are decimal places.
 pub(super) const DIGITS: u8 = 76;
 pub(super) const FRACTION: i8 = 20;
 
-/// Sections of a hexadecimal number, and bytes of a section: 32 digits.
+/// Maximum number of sections of a hexadecimal number, and bytes of a section: 32 digits.
 pub(super) const SECTIONS: usize = 4;
 const SECTION: usize = 16;
 
-/// The number that the text stands for, exactly.
+/// Parses a number exactly.
 pub(super) fn number(text: &str) -> Option<i256> {
     let text = text.trim();
     let (whole, fraction) = digits(text)?;
@@ -27,7 +28,7 @@ pub(super) fn number(text: &str) -> Option<i256> {
     parse_decimal::<Decimal256Type>(&plain, DIGITS, FRACTION).ok()
 }
 
-/// The digits of a number before and behind its point, however many.
+/// Splits a number of any length into the digits before and after its point.
 pub(super) fn digits(text: &str) -> Option<(&str, &str)> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -38,7 +39,7 @@ pub(super) fn are_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// PostgreSQL's log sequence number that the text stands for: two hexadecimal halves of 32 bits.
+/// Parses PostgreSQL's log sequence number: two hexadecimal halves of 32 bits.
 pub(super) fn lsn(text: &str) -> Option<u64> {
     let half = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -48,8 +49,8 @@ pub(super) fn lsn(text: &str) -> Option<u64> {
     Some(u64::from(half(high)?) << 32 | u64::from(half(low)?))
 }
 
-/// The bytes, in order, of a hexadecimal number of one to four sections. Sections that are not there are zero, as BigQuery takes
-/// them.
+/// Parses a hexadecimal number of one to four sections into bytes with the order of numbers.
+/// Missing sections are zero, as in BigQuery.
 pub(super) fn hex(text: &str) -> Option<[u8; SECTIONS * SECTION]> {
     let text = text.trim();
     let text = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
@@ -67,7 +68,7 @@ pub(super) fn hex(text: &str) -> Option<[u8; SECTIONS * SECTION]> {
     Some(bytes)
 }
 
-/// The bytes, in order, of a UUID of version 1: its time, then the rest.
+/// Parses a UUID of version 1 into bytes with the order of times: the time, followed by the rest.
 pub(super) fn uuid_time(text: &str) -> Option<[u8; 16]> {
     let text = text.trim();
     let groups: Vec<&str> = text.split('-').collect();
@@ -87,18 +88,19 @@ pub(super) fn uuid_time(text: &str) -> Option<[u8; 16]> {
     Some(bytes)
 }
 
-/// A time as text: what it says, and where its bytes have the order of times.
+/// A parsed time, and its textual form.
 pub(super) struct Time<'a> {
     date: NaiveDate,
     time: NaiveTime,
     fraction: &'a str,
-    /// Seconds ahead of UTC; none if the text does not say.
+    /// Seconds ahead of UTC, if the text has an offset.
     offset: Option<i64>,
-    /// Equal for texts that are ordered as their bytes are.
+    /// Equal for all texts of one form; texts of one form have the order of their bytes.
     pub(super) shape: u64,
 }
 
-/// `2026-01-31`, or that with `T` or a blank and `12:00`, `12:00:30` or `12:00:30.25`, and `Z`, `+01:00`, `+0100` or `+01`.
+/// Parses `2026-01-31`, optionally followed by `T` or a blank and `12:00`, `12:00:30` or
+/// `12:00:30.25`, and by `Z`, `+01:00`, `+0100` or `+01`.
 pub(super) fn time(text: &str) -> Option<Time<'_>> {
     let text = text.trim();
     let (day, rest) = (text.get(..10)?, &text[10..]);
@@ -144,7 +146,7 @@ pub(super) fn time(text: &str) -> Option<Time<'_>> {
         "Z" | "z" | "UTC" => Some(0),
         _ => Some(offset(zone)?),
     };
-    // The separator, how many parts and digits the time has, and the offset as it is written.
+    // The separator, the numbers of parts and digits of the time, and the text of the offset.
     let mut shape = u64::from(between) << 16 | u64::from(has_second) << 8 | fraction.len() as u64;
     for byte in zone.bytes() {
         shape = shape.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte);
@@ -152,7 +154,7 @@ pub(super) fn time(text: &str) -> Option<Time<'_>> {
     Some(Time { date, time, fraction, offset, shape: shape | 1 << 63 })
 }
 
-/// Seconds of `+01:00`, `+0100` or `+01`.
+/// Parses `+01:00`, `+0100` or `+01` into seconds.
 fn offset(zone: &str) -> Option<i64> {
     let sign = match zone.as_bytes().first()? {
         b'+' => 1,
@@ -169,7 +171,8 @@ fn offset(zone: &str) -> Option<i64> {
 }
 
 impl Time<'_> {
-    /// Seconds since 1970 in UTC, with all digits of the fraction. Text without an offset is taken to be UTC.
+    /// Returns seconds since 1970 in UTC, with all digits of the fraction. Text without an offset
+    /// counts as UTC.
     pub(super) fn seconds(&self) -> i256 {
         let days = self.date.signed_duration_since(NaiveDate::default()).num_days();
         let seconds = days * 86_400 + i64::from(self.time.num_seconds_from_midnight());

@@ -1,7 +1,8 @@
-//! What the values of a column of text look like, where nobody said what they stand for.
+//! Detection of the kind of values in an ordering column of text without a declared kind.
 //!
-//! Every value is looked at, since one word among numbers says as little about the others as a number does. A column that looks
-//! like something that has another order than its bytes is refused once all rows have passed.
+//! All values are examined, since one word among numbers tells nothing about the other values, and
+//! neither does one number among words. If the values seem to have another order than the order of
+//! their bytes, the column is refused after all rows have passed.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -17,17 +18,17 @@ use super::gtids;
 use crate::error::{Error, Result};
 use crate::setting::Setting;
 
-/// What a value looks like.
+/// The apparent kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
-    /// Words, whose order is that of their bytes.
+    /// A word, ordered by its bytes.
     Word = 1,
     Number = 1 << 1,
     Lsn = 1 << 2,
     Gtids = 1 << 3,
     Position = 1 << 4,
     Time = 1 << 5,
-    /// A date that does not begin with its year, or has no leading zeros.
+    /// A date that does not begin with its year, or lacks leading zeros.
     Date = 1 << 6,
     Hex = 1 << 7,
     UuidTime = 1 << 8,
@@ -35,16 +36,16 @@ enum Looks {
     Grouped = 1 << 9,
 }
 
-/// Times were of more than one form.
+/// Times had several forms.
 const TIMES_DIFFER: u16 = 1 << 14;
-/// Hexadecimal numbers, or numbers, were of more than one length.
+/// Hexadecimal numbers, or numbers, had several lengths.
 const LENGTHS_DIFFER: u16 = 1 << 15;
 
 impl Looks {
     fn of(value: &str) -> Option<Self> {
         let value = value.trim();
         let first = *value.as_bytes().first()?;
-        // Most words are told by their first letter.
+        // The first letter identifies most words.
         if first.is_ascii_alphabetic() && !first.is_ascii_hexdigit() && !value.contains(':') {
             return Some(Self::Word);
         }
@@ -71,7 +72,7 @@ impl Looks {
         })
     }
 
-    /// What a column of such values holds, and what its user can say.
+    /// Returns a description of a column with such values, and a remedy for the user.
     fn said(self, name: &str) -> (&'static str, String) {
         let colon =
             |kind: &str| format!("say {name}:{kind}, or {name}:text for the order of bytes");
@@ -111,8 +112,9 @@ impl Looks {
     ];
 }
 
-/// Whether the bytes of a date have its order, if it is a date: those of `2026/01/31` have it; those of `31.1.2026`, `1/31/2026`,
-/// `2026-1-31` and `31-JAN-26` have not, nor have those of `2026-01-31 9:00`.
+/// Returns whether the bytes of a date have the order of dates, or `None` if `value` is no date.
+/// `2026/01/31` has it; `31.1.2026`, `1/31/2026`, `2026-1-31`, `31-JAN-26` and `2026-01-31 9:00` do
+/// not.
 fn date(value: &str) -> Option<bool> {
     let end = value.find([' ', 'T', ',']).unwrap_or(value.len());
     let separator = value[..end].find(['.', '/', '-']).map(|at| &value[at..=at])?;
@@ -125,11 +127,11 @@ fn date(value: &str) -> Option<bool> {
     };
     let is_ordered = a.len() == 4 && b.len() == 2 && c.len() == 2;
     let has_order_of_bytes = is_ordered && are_digits(b);
-    // Versions are written with points too: `1.2.10`.
+    // Versions have points too: `1.2.10`.
     let is_version = separator == "." && a.len() != 4 && c.len() != 4;
     let is_some =
         (day(a) && month(b) && year(c)) || (year(a) && a.len() == 4 && month(b) && day(c));
-    // Of a day in order the time may still be without its leading zeros.
+    // The time of an ordered date may still lack leading zeros.
     let has_short_time = has_order_of_bytes
         && value[end..]
             .split(':')
@@ -139,13 +141,14 @@ fn date(value: &str) -> Option<bool> {
     (is_some && !is_version).then_some(has_order_of_bytes && !has_short_time)
 }
 
-/// `1B374D84800/10`, `F7`. Sections between colons are times of day, or SQL Server's of one length; `bead` is a word.
+/// Returns true for `1B374D84800/10` or `F7`. Values with colons are excluded: times of day, or SQL
+/// Server's numbers of one length. `bead` is a word.
 fn is_hex(value: &str) -> bool {
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
     has_digit && !value.contains(':') && hex(value).is_some()
 }
 
-/// `1 000 000`, `1,000,000.5`, `1'000`, `-1_000`.
+/// Returns true for `1 000 000`, `1,000,000.5`, `1'000` or `-1_000`.
 fn is_grouped(value: &str) -> bool {
     let value = value.strip_prefix(['-', '+']).unwrap_or(value);
     let Some(separator) = value.find([' ', ',', '\'', '_', '\u{a0}', '\u{202f}']) else {
@@ -158,7 +161,7 @@ fn is_grouped(value: &str) -> bool {
     first && groups.all(|group| are_digits(group) && group.len() == 3)
 }
 
-/// `UUID:1-5:7`, one of a set.
+/// Returns true for `UUID:1-5:7`, a member of a GTID set.
 fn is_gtid(text: &str) -> bool {
     let Some((uuid, intervals)) = text.trim().split_once(':') else { return false };
     uuid.len() == 36
@@ -166,20 +169,20 @@ fn is_gtid(text: &str) -> bool {
         && intervals.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b':'))
 }
 
-/// `master.000006:800911`: a file and a place in it.
+/// Returns true for `master.000006:800911`, a file and a position in it.
 fn is_position(value: &str) -> bool {
     value.rsplit_once(':').is_some_and(|(file, place)| {
         are_digits(place) && file.rsplit_once('.').is_some_and(|(_, number)| are_digits(number))
     })
 }
 
-/// A column of text that is ordered by its bytes.
+/// A text column ordered by its bytes.
 pub(super) struct Plain {
     pub(super) column: usize,
     name: String,
-    /// What its values are, of [`Looks`] and the two bits behind, so far.
+    /// Kinds of the values so far, as bits of [`Looks`] and the two further bits.
     seen: AtomicU16,
-    /// The form of the first time, and the length of the first number; 0 if there is none yet.
+    /// Form of the first time, and length of the first number; 0 before the first.
     time_shape: AtomicU64,
     length: AtomicU64,
     /// The first row with a word, and the word.
@@ -198,7 +201,8 @@ impl Plain {
         }
     }
 
-    /// Looks at the values of a record batch. `row` says which row of the input one of them is.
+    /// Examines the values of a record batch. `row` maps an index in the batch to the row of the
+    /// input.
     pub(super) fn look(&self, column: &ArrayRef, row: impl Fn(usize) -> u64) -> Result<()> {
         let text = cast(column, &DataType::Utf8).map_err(misfit)?;
         let (mut seen, mut word) = (0, None);
@@ -222,14 +226,14 @@ impl Plain {
         Ok(())
     }
 
-    /// Looks at a value that rows are compared to.
+    /// Examines a constant that rows are compared with.
     pub(super) fn look_at(&self, value: &str) {
         if let Some(looks) = Looks::of(value).filter(|looks| *looks != Looks::Word) {
             self.seen.fetch_or(self.differs(value, looks), Ordering::Relaxed);
         }
     }
 
-    /// Whether a value has another form than those before it.
+    /// Returns a bit if the value's form differs from earlier values of its kind.
     fn differs(&self, value: &str, looks: Looks) -> u16 {
         let is_other = |first: &AtomicU64, form: u64| {
             let found = first.compare_exchange(0, form, Ordering::Relaxed, Ordering::Relaxed);
@@ -250,7 +254,7 @@ impl Plain {
         }
     }
 
-    /// Refuses text that looked like something that has another order, in all rows that passed.
+    /// Refuses the column if its values seem to have another order than the order of their bytes.
     pub(super) fn check(&self) -> Result<()> {
         let seen = self.seen.load(Ordering::Relaxed);
         let saw = |looks: Looks| seen & looks as u16 != 0;
@@ -258,7 +262,7 @@ impl Plain {
             return Err(gtids(&self.name));
         }
         let mut kinds: Vec<Looks> = Looks::ALL.into_iter().filter(|looks| saw(*looks)).collect();
-        // Words may be made of the letters of hexadecimal numbers, and numbers are among these.
+        // Words may consist of hexadecimal digits, and numbers may be hexadecimal.
         if saw(Looks::Hex) {
             let other = if saw(Looks::Word) { Looks::Hex } else { Looks::Number };
             kinds.retain(|looks| *looks != other);
@@ -281,7 +285,7 @@ impl Plain {
         Err(Error::usage(format!("column {name:?} {what}")).of(Setting::OrderBy).in_column(name))
     }
 
-    /// Words among values that have another order than their bytes.
+    /// Describes words among values with another order than the order of their bytes.
     fn mixed(&self, looks: Looks) -> String {
         let name = &self.name;
         let word = self.word.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -1,18 +1,18 @@
-//! What the sources of a crate look like: which modules use which, and how long files and functions are.
+//! Checks of a crate's sources: dependencies between modules, and lengths of files and functions.
 
 use std::path::{Path, PathBuf};
 
-/// Lines of code that a file may have: what is no comment and not blank, tests included.
+/// Maximum lines of code in a file: lines other than comments and blank lines, tests included.
 const FILE: usize = 400;
-/// Those of a function.
+/// Maximum lines of code in a function.
 const FUNCTION: usize = 80;
 
 /// A file of a crate.
 struct Source {
-    /// The module at the top that it is a part of; empty for `lib.rs` and `main.rs`.
+    /// The top-level module of the file; empty for `lib.rs` and `main.rs`.
     module: String,
     path: PathBuf,
-    /// How many modules deep it stands.
+    /// Depth of the file below the top module.
     depth: usize,
     text: String,
 }
@@ -41,7 +41,7 @@ fn sources(folder: &Path) -> Vec<Source> {
     found
 }
 
-/// A line without its comment.
+/// Returns a line without its comment.
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default().trim_end()
 }
@@ -50,8 +50,8 @@ fn is_code(line: &&str) -> bool {
     !code(line).trim().is_empty()
 }
 
-/// Fails unless every module of the crate at `root` uses only those that stand before it in `order`, and
-/// `order` has all of them.
+/// Fails unless every module of the crate at `root` uses only modules before it in `order`, and
+/// `order` is complete.
 pub(crate) fn check_order(root: &str, order: &[&str]) {
     let folder = Path::new(root).join("src");
     let (mut wrong, mut declared) = (Vec::new(), Vec::new());
@@ -114,15 +114,15 @@ pub(crate) fn check_lengths(root: &str) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// The lines of code of the crate at `root`.
+/// Returns the number of lines of code of the crate at `root`.
 #[allow(dead_code, reason = "one of the crates is held to a sum")]
 pub(crate) fn lines_of_code(root: &str) -> usize {
     let sources = sources(&Path::new(root).join("src"));
     sources.iter().map(|source| source.text.lines().filter(is_code).count()).sum()
 }
 
-/// The lines of code of the function that begins with `line`, if one does. As rustfmt leaves it, it ends with a
-/// brace below its first letter.
+/// Counts the lines of code of the function that begins with `line`, if one does. In rustfmt's
+/// layout, a function ends with a brace below its first letter.
 fn function(line: &str, lines: &[&str]) -> Option<usize> {
     let words = line.trim_start();
     let indent = &line[..line.len() - words.len()];
