@@ -1,8 +1,7 @@
 //! Equality of floats as in SQL: one zero, and one NaN greater than all numbers.
 //!
-//! The engine's order is IEEE totalOrder, in which -0.0 differs from 0.0, and NaN values differ
-//! from each other. Values are normalized first, where they are looked up, or where rows are
-//! compared for equality.
+//! The engine's order is IEEE totalOrder, with different -0.0 and 0.0, and several different NaN.
+//! Values are normalized first, where they are looked up, or where rows are compared for equality.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use arrow_schema::{DataType, Schema};
 /// Equality and order of floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FloatOrder {
-    /// IEEE 754 totalOrder: all of them differ. Negative NaN first, -0.0 before 0.0, positive NaN
+    /// IEEE 754 totalOrder: all floats differ. Negative NaN first, -0.0 before 0.0, positive NaN
     /// last.
     #[default]
     Total,

@@ -93,7 +93,7 @@ impl Format {
     pub const ALL: [Self; 6] =
         [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson, Self::Avro];
 
-    /// Formats that can be written.
+    /// Formats of outputs.
     pub const WRITTEN: [Self; 5] =
         [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson];
 

@@ -9,12 +9,14 @@ const CHUNK: usize = 64 << 10;
 pub(crate) trait Rewrite {
     /// Takes the next text. Appends its replacement to `out`, now or later.
     ///
-    /// # Errors If the text is malformed.
+    /// # Errors
+    /// If the text is malformed.
     fn take(&mut self, text: &[u8], out: &mut Vec<u8>) -> io::Result<()>;
 
     /// Appends the rest to `out` at the end of the text. May be called repeatedly.
     ///
-    /// # Errors If the text is incomplete.
+    /// # Errors
+    /// If the text is incomplete.
     fn end(&mut self, _out: &mut Vec<u8>) -> io::Result<()> {
         Ok(())
     }

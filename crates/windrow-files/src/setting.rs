@@ -35,9 +35,11 @@ settings! {
     InputFormat = "input_format",
     /// The types of columns of text: [`ReadOptions::schema`](crate::ReadOptions::schema).
     Schema = "schema",
-    /// The types of columns in names of directories: [`ReadOptions::hive_types`](crate::ReadOptions::hive_types).
+    /// The types of columns in names of directories:
+    /// [`ReadOptions::hive_types`](crate::ReadOptions::hive_types).
     HiveTypes = "hive_types",
-    /// Whether inputs may differ in their columns: [`ReadOptions::union_by_name`](crate::ReadOptions::union_by_name).
+    /// Whether inputs may differ in their columns:
+    /// [`ReadOptions::union_by_name`](crate::ReadOptions::union_by_name).
     UnionByName = "union_by_name",
     /// The byte between fields: [`CsvOptions::delimiter`](crate::CsvOptions::delimiter).
     CsvDelimiter = "csv_delimiter",
@@ -63,11 +65,13 @@ settings! {
     Select = "select",
     /// The codec of the output: [`WriteOptions::compression`](crate::WriteOptions::compression).
     Compression = "compression",
-    /// Bytes of a Parquet row group: [`WriteOptions::row_group_bytes`](crate::WriteOptions::row_group_bytes).
+    /// Bytes of a Parquet row group:
+    /// [`WriteOptions::row_group_bytes`](crate::WriteOptions::row_group_bytes).
     RowGroupSize = "row_group_size",
     /// Bytes of a Parquet page: [`WriteOptions::page_bytes`](crate::WriteOptions::page_bytes).
     PageSize = "page_size",
-    /// Bytes of a file of sorted output: [`WriteOptions::max_file_bytes`](crate::WriteOptions::max_file_bytes).
+    /// Maximum bytes of a file of sorted output:
+    /// [`WriteOptions::max_file_bytes`](crate::WriteOptions::max_file_bytes).
     MaxFileSize = "max_file_size",
     /// Options of object stores: [`Stores::with_options`](crate::Stores::with_options).
     StoreOption = "store_option",

@@ -1,7 +1,7 @@
 //! Dictionary columns supported by the Parquet reader underneath: dictionaries of text, binary,
-//! integers, floats, dates and times. With other dictionaries it fails, or panics, at the first
-//! page, although any writer of Arrow data may put their schema into a footer. Such columns are
-//! read as plain values.
+//! integers, floats, dates and times. Unsupported dictionaries make the reader fail, or panic, at
+//! the first page, although writers of Arrow data may put any dictionary type into a footer. Such
+//! columns are read as plain values.
 
 use std::sync::Arc;
 

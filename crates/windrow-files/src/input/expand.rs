@@ -20,8 +20,8 @@ use super::{ReadOptions, pattern};
 pub enum Source {
     /// A file, or anything else with a path: a pipe, a device.
     File(PathBuf),
-    /// A file found through a pattern or a directory. It must not be the output as well.
-    /// Directories on its path with names `name=value` are columns.
+    /// A file found through a pattern or a directory. The file must not be the output as well.
+    /// Directories `name=value` on its path are columns.
     Found {
         /// The file.
         path: PathBuf,
@@ -56,7 +56,8 @@ impl Source {
 
 /// Expands `args` into inputs, as [`expand_with`] does with default options.
 ///
-/// # Errors The same as [`expand_with`].
+/// # Errors
+/// The same as [`expand_with`].
 pub fn expand<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Result<Vec<Source>> {
     expand_with(args, &ReadOptions::default())
 }
@@ -64,8 +65,9 @@ pub fn expand<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Result<Vec<
 /// Expands `args` into inputs: files, patterns, directories, `-`, and addresses of objects. An
 /// address with a slash at its end is a directory. `options` hold the settings of object stores.
 ///
-/// # Errors `Usage` for a pattern or a directory without a match, and for a second `-`; any error
-/// of a store. A plain name of a missing file is kept: opening the file fails with the reason.
+/// # Errors
+/// `Usage` for a pattern or a directory without a match, and for a second `-`; any error of a
+/// store. A plain name of a missing file is kept: opening the file fails with the reason.
 pub fn expand_with<A: AsRef<OsStr>>(
     args: impl IntoIterator<Item = A>,
     options: &ReadOptions,

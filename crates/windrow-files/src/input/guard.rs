@@ -5,8 +5,8 @@
 //! once for many rows. Later stages are planned by the size of rows, so batches are cut by the size
 //! of rows.
 //!
-//! The readers underneath index and unwrap without checks in places, so that a damaged file can
-//! make them panic. Such a panic is reported as an error of the data. The reader is dropped unused
+//! The readers underneath index and unwrap without checks in places: a damaged file can cause a
+//! panic. Such a panic is reported as an error of the data. The reader is dropped unused
 //! afterwards, so its half-changed state is never seen again.
 
 use std::cell::Cell;
@@ -73,8 +73,8 @@ pub(super) struct Guarded {
 pub(super) enum Kept {
     /// Rows as promised, and the position in the file of the first row.
     Rows(RecordBatch, u64),
-    /// The next row is longer than any planned row. The job has decided to go on, with less memory
-    /// for other inputs.
+    /// The next row is longer than any planned row. The job goes on with less memory for all other
+    /// rows.
     Longer,
     Nothing,
 }
@@ -98,7 +98,8 @@ impl Guarded {
 
     /// Returns the next rows of the queue.
     ///
-    /// # Errors For rows of another schema, or rows too long for the job.
+    /// # Errors
+    /// For rows of another schema, or rows too long for the job.
     pub(super) fn next(&mut self, promise: &Promise) -> Result<Kept> {
         loop {
             if let Some((mut batch, most)) = self.rest.take() {
@@ -126,8 +127,8 @@ impl Guarded {
         }
     }
 
-    /// Finds memory for the longest row of `batch`, which is next. Returns true if other inputs got
-    /// less memory for it.
+    /// Finds memory for the longest row of `batch`, which is next. Returns true if this took memory
+    /// from other rows.
     fn admit(&self, batch: &RecordBatch, promise: &Promise) -> Result<bool> {
         let planned = promise.watch.longest.planned();
         let Some((row, bytes)) = longest_row(batch, planned) else { return Ok(false) };

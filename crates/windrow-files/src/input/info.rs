@@ -1,4 +1,4 @@
-//! Facts about an input before reading.
+//! Facts about an input, known before reading.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct DeclaredColumn {
     pub nulls_first: bool,
 }
 
-/// Facts about an input before reading.
+/// Facts about an input, known before reading.
 #[derive(Debug, Clone)]
 pub struct FileInfo {
     /// Name in messages: the path, or `stdin`.

@@ -1,6 +1,6 @@
 //! Explanations for lines of malformed JSON, since parsers only report a position.
 
-/// Explains the fault of `line`, if it is a common one.
+/// Explains the fault of `line`, if common.
 pub(super) fn fault(line: &[u8]) -> Option<String> {
     let text = line.trim_ascii();
     if text.first() == Some(&0x1E) {

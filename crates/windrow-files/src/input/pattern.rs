@@ -28,7 +28,8 @@ pub(super) fn is_pattern(name: &OsStr) -> bool {
 
 /// Returns the files with a name like `pattern`, sorted by name.
 ///
-/// # Errors `Usage` for a malformed pattern, `Data` for a directory that cannot be listed.
+/// # Errors
+/// `Usage` for a malformed pattern, `Data` for a directory that cannot be listed.
 pub(super) fn files(pattern: &OsStr) -> Result<Vec<PathBuf>> {
     let parts = parts(pattern.as_bytes()).map_err(|why| {
         Error::usage(format!("{}: not a pattern: {why}", Path::new(pattern).display()))
@@ -48,7 +49,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// # Errors `Usage` for a malformed pattern.
+    /// # Errors
+    /// `Usage` for a malformed pattern.
     pub(super) fn of(pattern: &OsStr) -> Result<Self> {
         let parts = parts(pattern.as_bytes()).map_err(|why| {
             Error::usage(format!("{}: not a pattern: {why}", Path::new(pattern).display()))

@@ -4,9 +4,9 @@
 //! RecordBatchReader --Source::reader--> first batch, looked at to plan --> first, second, ...
 //! ```
 //!
-//! The batches can be read once. They are one unit, decoded by the caller's own code on the thread
-//! whose turn it is. Memory held by the caller's code is the caller's. The plan assumes that no
-//! batch is larger than the first.
+//! The batches can be read once. A reader is one unit, decoded by the caller's own code, on one
+//! thread after the other. Memory held by the caller's code is the caller's. The plan assumes that
+//! no batch is larger than the first.
 
 use std::fmt;
 use std::ops::Range;
@@ -34,7 +34,7 @@ struct Handed {
 }
 
 impl Source {
-    /// Makes an input of a caller's record batches, with `name` for messages. They can be read
+    /// Makes an input of a caller's record batches, with `name` for messages. The input can be read
     /// once.
     pub fn reader(name: &str, batches: impl RecordBatchReader + Send + 'static) -> Self {
         Self::Reader(Reader(Arc::new(Handed {

@@ -5,7 +5,7 @@
 //!  can count      [.....]           [...............................]         pages that a condition leaves
 //!  steps       Leave Read   Leave   Read          Read               Leave
 //! ```
-//! Invariant: omitted rows are reported, so that all other rows keep their row numbers.
+//! Invariant: omitted rows are reported, so that the remaining rows keep their numbers.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -50,7 +50,7 @@ pub(super) fn is_version(name: &[u8]) -> bool {
     name.ends_with(b".metadata.json") || name == b"version-hint.text"
 }
 
-/// Returns true for names by which writers of data sets mark other things than data (`_SUCCESS`,
+/// Returns true for the names of files and directories without data in a data set (`_SUCCESS`,
 /// `_temporary`, `.part.crc`). A directory `_c0=1` is a column.
 pub(super) fn is_marked(name: &OsStr) -> bool {
     match name.as_encoded_bytes() {

@@ -6,8 +6,8 @@
 //!                     one at a time   |          in the order of pieces
 //!                                  side by side
 //! ```
-//! Text is decoded concurrently. Pieces of other formats are decoded as they are taken; there,
-//! threads share the units of a file instead.
+//! Text is decoded concurrently. Other formats are decoded when a piece is taken, and threads share
+//! the units of a file instead.
 //!
 //! Invariant: rows are numbered as if one thread had read them all. Of several errors, the first in
 //! the unit is reported.

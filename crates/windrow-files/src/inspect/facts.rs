@@ -21,8 +21,8 @@ use crate::verbs::first_out_of_order;
 /// Maximum number of characters of a minimum or maximum value.
 const VALUE_CHARS: usize = 40;
 
-/// Facts about a file, found without sorting it. They are displayed as aligned text, and serialized
-/// as an object.
+/// Facts about a file, found without sorting. The display is aligned text; the serialization is an
+/// object.
 #[derive(Serialize)]
 pub struct FileFacts {
     pub(super) file: String,
@@ -89,7 +89,8 @@ impl FileFacts {
     /// Opens `source` and collects its facts. The declared order of a Parquet file is checked by
     /// reading the file, unless it is an object in a store.
     ///
-    /// # Errors `Data` for an input that cannot be opened or read.
+    /// # Errors
+    /// `Data` for an input that cannot be opened or read.
     pub fn of(source: &Source, options: &ReadOptions) -> Result<Self> {
         let inputs = Inputs::open(std::slice::from_ref(source), options)?;
         let file = &inputs.files()[0];
@@ -213,7 +214,7 @@ fn codec(chunk: &ColumnChunkMetaData) -> String {
     text.split('(').next().unwrap_or(&text).to_ascii_lowercase()
 }
 
-/// Returns the column of `path`, which starts with `field`. Returns `None` within lists and maps,
+/// Returns the column of `path`, whose first step is `field`. Returns `None` within lists and maps,
 /// whose values do not correspond to rows.
 fn leaf_field<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
     path[1..].iter().try_fold(field, |field, name| match field.data_type() {
@@ -240,7 +241,7 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
     let groups = || metadata.row_groups().iter();
     let mins = converter.row_group_mins(groups()).ok()?;
     let maxes = converter.row_group_maxes(groups()).ok()?;
-    // A chunk of nulls has no value that could be truncated.
+    // A chunk of nulls has no truncated values.
     let exact = |of: fn(&Statistics) -> bool| {
         chunks(metadata, leaf).all(|chunk| chunk.statistics().is_none_or(of))
     };

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
     use crate::input::{ReadOptions, Source};
 
-    /// Writes rows with a declared order by id. Only the row at `broken` violates it.
+    /// Writes rows with a declared order by id, violated only by the row at `broken`.
     fn write_parquet(path: &Path, rows: i64, group: usize, broken: Option<i64>) {
         let value = |i: i64| if Some(i) == broken { -5 } else { i - 5 };
         let id: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(value)));

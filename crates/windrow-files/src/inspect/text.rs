@@ -179,7 +179,7 @@ fn printable(text: &str) -> String {
     })
 }
 
-/// Prints `rows` in columns. A column is as wide as its widest cell, up to [`WIDEST`]. The columns
+/// Prints `rows` in columns. A column is as wide as its widest cell, up to `WIDEST`. The columns
 /// `right` are right-aligned.
 fn table(rows: &[Vec<String>], right: &[usize], out: &mut dyn Write) -> Result {
     /// Maximum width of a column. A longer name shifts only the rest of its own line.

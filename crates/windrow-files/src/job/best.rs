@@ -35,7 +35,7 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// Keeps the first `rows` rows of `layout`.
+    /// Makes a filter for the first `rows` rows of `layout`.
     pub(super) fn new(layout: &Layout, rows: u64) -> Result<Self> {
         let columns: Vec<usize> = layout.key().collect();
         let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());

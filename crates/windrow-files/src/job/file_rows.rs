@@ -63,7 +63,7 @@ impl FileRows {
                 }
             }
         });
-        // The thread itself reports the end of the file. A closed channel means that it died and
+        // The thread itself reports the end of the file. A closed channel means a dead thread and
         // lost rows.
         let lost = || Some(Err(Error::data("a reading thread failed unexpectedly").into()));
         Box::new(std::iter::from_fn(move || receiver.recv().unwrap_or_else(|_| lost())))

@@ -85,7 +85,8 @@ impl Met {
 
     /// Returns the plan for the phase after reading.
     ///
-    /// # Errors `MemoryFloor`, if the longest row so far does not fit the limit.
+    /// # Errors
+    /// `MemoryFloor`, if the longest row so far does not fit the limit.
     pub(super) fn replan(&self) -> Result<Plan> {
         let costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
         let terms = &self.planned.terms;

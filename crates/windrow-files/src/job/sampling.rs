@@ -7,7 +7,7 @@ use crate::input::{Inputs, chosen};
 use crate::partition::Ids;
 use crate::watch::Watch;
 
-/// Determines the ranges of `ids`, if it needs any.
+/// Determines the ranges of `ids`, if needed.
 pub(super) fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) -> Result<()> {
     let Some(mut sample) = ids.sample()? else { return Ok(()) };
     if let Some(file) = inputs.files().iter().find(|file| file.bytes.is_none()) {

@@ -101,8 +101,8 @@ impl AtomicFile {
         temporary.as_file().sync_all().map_err(failed)?;
         temporary.persist(&target).map_err(|error| failed(error.error))?;
         drop(live);
-        // The rename is done. A directory that cannot be synced (on some network mounts) only
-        // delays it.
+        // The rename is done. A failed sync of the directory (on some network mounts) only delays
+        // the rename.
         if let Ok(directory) = File::open(directory) {
             let _ = directory.sync_all();
         }

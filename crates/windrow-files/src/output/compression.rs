@@ -107,7 +107,8 @@ impl Compression {
 
     /// Returns the codec of an output called `path`, with or without an explicit `codec`.
     ///
-    /// # Errors `Usage` if the name contradicts the codec or the format.
+    /// # Errors
+    /// `Usage` if the name contradicts the codec or the format.
     pub(crate) fn of_name(
         path: &Path,
         format: Format,

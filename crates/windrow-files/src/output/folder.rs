@@ -24,7 +24,8 @@ pub(crate) enum Folder {
 impl Directory {
     /// Refuses an unwritable target, and any target that [`create`](Self::create) would refuse.
     ///
-    /// # Errors `Usage` if the target already exists.
+    /// # Errors
+    /// `Usage` if the target already exists.
     pub(crate) fn check(target: &Path, options: &OutputOptions) -> Result<()> {
         if !is_far(target) {
             return AtomicDirectory::check(target);

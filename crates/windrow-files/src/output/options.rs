@@ -35,8 +35,8 @@ pub struct WriteOptions {
     pub format: Option<Format>,
     /// Codec. By default zstd level 2 for Parquet, and none for other formats.
     pub compression: Option<Compression>,
-    /// Row bytes of a Parquet row group, before encoding. A row group has at most 122,880 rows, and
-    /// at least 8,192 rows or 2 MiB.
+    /// Row bytes of a Parquet row group, before encoding. Row groups end at 122,880 rows at the
+    /// latest, and are not cut below 8,192 rows or 2 MiB.
     pub row_group_bytes: u64,
     /// Bytes of a Parquet page, before compression.
     pub page_bytes: u64,
@@ -48,9 +48,9 @@ pub struct WriteOptions {
     pub encodings: Encodings,
     /// Dialect of CSV; by default the inputs' dialect.
     pub csv: Option<CsvOptions>,
-    /// Target size of a file in bytes. Sorted output becomes a directory of files
+    /// Maximum size of a file in bytes. Sorted output becomes a directory of files
     /// `part-00000.parquet` and on, in order, with disjoint key ranges. Rows with equal keys stay
-    /// in one file, even if it exceeds this size.
+    /// in one file, even beyond this size.
     pub max_file_bytes: Option<u64>,
 }
 
@@ -121,7 +121,7 @@ impl WriteOptions {
         self
     }
 
-    /// Sets the target size of a file. The output becomes a directory of as many files as needed.
+    /// Sets the maximum size of a file. The output becomes a directory of as many files as needed.
     pub fn max_file_bytes(mut self, bytes: u64) -> Self {
         self.max_file_bytes = Some(bytes);
         self
@@ -151,7 +151,8 @@ impl WriteOptions {
     /// Binds the options to `format`, to rows sorted by `sorting`, and to an average of
     /// `row_bytes`.
     ///
-    /// # Errors `Usage` if pages or row groups would be mostly headers.
+    /// # Errors
+    /// `Usage` if pages or row groups would be mostly headers.
     pub(crate) fn bind(
         &self,
         format: Format,

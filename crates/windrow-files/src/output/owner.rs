@@ -1,5 +1,4 @@
-//! Ownership of replacement files: a new file gets the owner, group and mode of the file that it
-//! replaces.
+//! Ownership of replacement files: a new file gets the owner, group and mode of its predecessor.
 //!
 //! Only root can give a file away. If the group cannot be kept, the new group gets no more rights
 //! than all other users. If the old owner could no longer read the file, the job is refused.

@@ -1,4 +1,4 @@
-//! A byte buffer that grows without moving.
+//! A byte buffer that grows without moving its bytes.
 //!
 //! A growing `Vec` doubles, and holds three times its bytes while it moves. A part of text has tens
 //! of megabytes.

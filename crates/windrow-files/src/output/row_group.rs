@@ -1,4 +1,4 @@
-//! Encoder of row groups: all columns at once, or one after the other if that takes less memory.
+//! Encoder of row groups: all columns at once, or one by one to save memory.
 //!
 //! ```text
 //!            together: [a b c][a b c][a b c]...       rows as they come, a writer open for every leaf
@@ -76,8 +76,8 @@ impl RowGroupEncoder {
         (0..self.schema.fields().len()).try_for_each(|place| self.writers(place).map(drop))
     }
 
-    /// Makes writers for the leaves of one column. They do not depend on other columns: a file of
-    /// this column alone has the same writers.
+    /// Makes writers for the leaves of one column. Writers do not depend on other columns: a file
+    /// of this column alone has the same writers.
     fn writers(&self, place: usize) -> parquet::errors::Result<Vec<ChunkWriter>> {
         let (Some(field), Some(parquet)) =
             (self.schema.fields().get(place), self.root.get_fields().get(place))

@@ -1,5 +1,5 @@
-//! Destinations of bytes: a file or an object that appears at the end, or a pipe or device that
-//! takes bytes at once.
+//! Destinations of bytes: files and objects, which appear at the end, and pipes and devices, which
+//! take bytes at once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ enum End {
     Atomic(AtomicFile),
     /// A file of an output directory. The directory syncs its files, and makes them visible.
     Within(File),
-    /// An object. It appears when it is complete, or together with the other objects of its prefix.
+    /// An object. Objects appear when complete, or together with all objects of their prefix.
     Upload(Box<Upload>),
     /// A device, a FIFO or the standard output: written bytes are final.
     Direct(File),
@@ -84,8 +84,8 @@ impl Sink {
     }
 
     fn open_file(path: &Path, cancel: &Cancel) -> Result<End> {
-        // An already open file is appended to: a replacement would not reach the process that
-        // opened it.
+        // An open file is extended in place: the process with the open file would not see a
+        // replacement.
         let is_open = descriptor(path).is_some();
         match fs::metadata(path) {
             Ok(existing) if existing.is_dir() => {
@@ -126,7 +126,7 @@ impl Sink {
             // For dirty pages, Linux answers DONTNEED by starting to write them, without waiting.
             let length = std::num::NonZeroU64::new(self.bytes - self.behind);
             let advice = rustix::fs::Advice::DontNeed;
-            // If the kernel ignores the advice, it costs time and nothing else.
+            // Ignored advice costs time and nothing else.
             let _ = rustix::fs::fadvise(file, self.behind, length, advice);
         }
         self.behind = self.bytes;

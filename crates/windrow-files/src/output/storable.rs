@@ -1,4 +1,4 @@
-//! Conversion of columns into Parquet types that all readers understand.
+//! Conversion of columns into Parquet types for all readers.
 //!
 //! ```text
 //!  date in milliseconds                    date in days
@@ -10,8 +10,8 @@
 //!  runs                                    their values
 //! ```
 //!
-//! For some readers, the types on the left would be plain numbers or times in another zone, or
-//! would make them fail. The same holds inside structs, lists and maps.
+//! To some readers, the types on the left would be plain numbers or times in another zone, or would
+//! be unreadable. The same holds inside structs, lists and maps.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         return Ok(Arc::clone(array));
     }
     match array.data_type() {
-        // Converts the rows' values, not the dictionary's: it may have many more values than rows.
+        // Converts the rows' values: the dictionary may have many more values than rows.
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             converted(&take(dictionary.values(), dictionary.keys(), None)?, to)

@@ -37,8 +37,8 @@ pub(crate) const HEAD: usize = 64;
 /// Compressed bytes to read at a time.
 const BUFFER: usize = 64 << 10;
 
-/// Minimum window in a reader's memory plan: enough for zstd below level 20, and for xz below level
-/// 7.
+/// Minimum window in a reader's memory plan: enough for zstd at levels 1 to 19 and for xz at levels
+/// 0 to 6, the usual ones.
 const WINDOW: u64 = 8 << 20;
 /// Maximum window; files with a larger one are refused.
 const MOST_WINDOW: u64 = 128 << 20;

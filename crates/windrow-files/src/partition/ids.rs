@@ -65,8 +65,8 @@ impl Ids {
         }
     }
 
-    /// Gives floats that are equal in SQL the same number. Must not be used for ranges, whose order
-    /// distinguishes them.
+    /// Gives the same number to floats that are equal in SQL. Ranges need no such rule, since their
+    /// order distinguishes these floats.
     pub(crate) fn equal_as_in_sql(mut self) -> Self {
         self.floats = floats(self.layout.schema(), self.layout.key());
         self

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Rows are sorted by partition, stably, as in any verb: inside the memory limit, on all threads.
-//! The files are then written one after the other, in order, so that neither their number nor their
-//! sizes matter.
+//! The files are then written one after the other, in order, so that the number and the sizes of
+//! files do not matter.
 //!
 //! Invariant: rows of one partition are neighbours in the sorted output, and file names ascend with
 //! the rows.
@@ -30,7 +30,7 @@ use windrow::SortColumn as Column;
 
 /// Rule for dividing sorted rows into files.
 pub(crate) struct Partitioning {
-    /// Columns of the layout's schema that distinguish partitions. The order starts with them.
+    /// Columns of the layout's schema that distinguish partitions: the first columns of the order.
     pub(crate) keys: Vec<usize>,
     pub(crate) names: Names,
     /// Source of the numbers, for numbered partitions.

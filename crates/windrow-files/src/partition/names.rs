@@ -58,7 +58,8 @@ impl Names {
 
     /// Returns the file of the partition with the key in `row` of `keys`.
     ///
-    /// # Errors `Data` if a value has no textual form, or its text is too long for a name.
+    /// # Errors
+    /// `Data` if a value has no textual form, or its text is too long for a name.
     pub(crate) fn of(&self, keys: &RecordBatch, row: usize, extension: &str) -> Result<Name> {
         let Self::Hive { columns } = self else {
             let numbers: &UInt32Array = keys.column(0).as_primitive::<UInt32Type>();

@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 const ROWS_A_PARTITION: usize = 256;
 const LEAST_ROWS: usize = 16 << 10;
 const MOST_ROWS: usize = 256 << 10;
-/// Maximum bytes of a thread's sample: half of the minimum memory for sorting, which is still
-/// unused.
+/// Maximum bytes of a thread's sample: half of the minimum memory for sorting, still unused during
+/// the sample.
 const MOST_BYTES: usize = 4 << 20;
 /// Maximum bytes of a key. Longer keys are omitted: a few of them would fill the whole sample.
 const LONGEST: usize = 16 << 10;
@@ -113,8 +113,8 @@ impl Sample {
         let schema = self.layout.schema().project(&self.columns);
         let schema = Arc::new(schema.map_err(failed)?);
         let parser = self.converter.parser();
-        // The order of hashes is the same for any threads. It matters, since equal keys may differ
-        // in bytes.
+        // The order of hashes is the same for any threads, and is needed, since equal keys may
+        // differ in bytes.
         let rows = self.rows.into_sorted_vec();
         let rows = rows.iter().map(|(_, row)| parser.parse(row));
         let columns = self.converter.convert_rows(rows).map_err(failed)?;

@@ -40,7 +40,7 @@ enum At {
     Between,
     /// In an object.
     Within,
-    /// In a value other than an object, which the decoder refuses.
+    /// In a value of another type, refused by the decoder.
     Scalar,
     /// After an object.
     Behind,

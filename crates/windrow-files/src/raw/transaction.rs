@@ -57,7 +57,8 @@ impl Transaction {
 
     /// Takes bytes up to the end of a change, or all of them. Returns their number.
     ///
-    /// # Errors A description of the fault.
+    /// # Errors
+    /// A description of the fault.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Part), String> {
         let mut taken = 0;
         while let Some(&byte) = bytes.get(taken) {

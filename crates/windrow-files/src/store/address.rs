@@ -33,7 +33,8 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// # Errors `Usage` if no kind of store has such an address.
+    /// # Errors
+    /// `Usage` if no kind of store has such an address.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let refused = |what: &str| Err(Error::usage(format!("{}: {what}", path.display())));
         refuse_local(path)?;

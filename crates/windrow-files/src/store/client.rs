@@ -73,7 +73,7 @@ impl Client {
         if let Some(store) = stores.get(&address.root) {
             return Ok(Arc::clone(store));
         }
-        // Clients look up the runtime in which they are made.
+        // A new client looks up the current runtime.
         let _within = self.handle.enter();
         let store = kinds::store(address, &self.options, &self.counts)?;
         stores.insert(address.root.clone(), Arc::clone(&store));
@@ -93,7 +93,7 @@ impl Client {
         Pending { receiver, task: task.abort_handle() }
     }
 
-    /// Runs `work`, and waits for it.
+    /// Runs `work`, and waits for its result.
     pub(super) fn run<T: Send + 'static>(
         &self,
         cancel: &Cancel,
@@ -103,7 +103,7 @@ impl Client {
     }
 }
 
-/// Running work. Dropping it aborts the work.
+/// Running work. A dropped `Pending` aborts its work.
 pub(super) struct Pending<T> {
     receiver: Receiver<Result<T, Fault>>,
     task: AbortHandle,
@@ -130,8 +130,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Waits for the result, even if the job is cancelled: for work that checks for cancellation
-    /// itself.
+    /// Waits for the result, even if the job is cancelled: for work with its own check for
+    /// cancellation.
     pub(super) fn wait_to_the_end(self) -> Result<T, Fault> {
         self.receiver.recv().unwrap_or(Err(Fault::Cancelled))
     }

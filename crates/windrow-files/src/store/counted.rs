@@ -61,7 +61,8 @@ impl HttpService for Counted {
         add(&self.counts.sent, request.body().content_length());
         let response = self.client.execute(request).await;
         let response = response.inspect_err(|_| add(&self.counts.failed, 1))?;
-        // The statuses for which the client repeats a request. Other refusals are answers.
+        // The client repeats a request after these statuses. All further statuses are final
+        // answers.
         let status = response.status();
         if status.is_server_error() || status == 429 || status == 408 {
             add(&self.counts.failed, 1);

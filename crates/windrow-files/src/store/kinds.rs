@@ -78,13 +78,14 @@ fn retries(options: &[(String, String)]) -> RetryConfig {
 
 /// Makes the store of `address`.
 ///
-/// # Errors `Usage` for options in conflict.
+/// # Errors
+/// `Usage` for options in conflict.
 pub(super) fn store(
     address: &Address,
     options: &[(String, String)],
     counts: &Arc<Counts>,
 ) -> Result<Arc<dyn ObjectStore>> {
-    // Options of other kinds of stores are ignored: they serve other addresses.
+    // Options for other kinds of stores are ignored, since they belong to other addresses.
     macro_rules! built {
         ($builder:expr) => {{
             let mut builder = $builder

@@ -80,8 +80,8 @@ impl Lane {
         (within < bytes.len()).then(|| bytes.slice(within..))
     }
 
-    /// Returns the block around `at`, and its offset: the prefetched block, or one fetched now.
-    /// Then prefetches the next block.
+    /// Returns the block around `at`, and its offset: the prefetched block, or one fetched now. A
+    /// lane that reads ahead then prefetches the next block.
     fn fetched(&mut self, object: &Object, at: u64, least: u64) -> io::Result<(u64, Bytes)> {
         let (range, fetch) = match self.ahead.take() {
             Some((range, fetch)) if range.contains(&at) => (range, fetch),

@@ -16,7 +16,8 @@ use super::fault::Fault;
 impl Stores {
     /// Returns the addresses of the objects below `prefix`, in any order.
     ///
-    /// # Errors `Usage` for a prefix without listings, `Data` if the store refuses.
+    /// # Errors
+    /// `Usage` for a prefix without listings, `Data` if the store refuses.
     pub(crate) fn list(&self, prefix: &Path, cancel: &Cancel) -> Result<Vec<PathBuf>> {
         self.listed(prefix, usize::MAX, cancel).map_err(|fault| match fault {
             Unlisted::Address(error) => error,

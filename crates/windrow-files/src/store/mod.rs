@@ -139,7 +139,8 @@ impl fmt::Debug for Stores {
 impl Stores {
     /// Makes stores with `options`.
     ///
-    /// # Errors `Usage` for an unknown name; without the feature `cloud`, for any name.
+    /// # Errors
+    /// `Usage` for an unknown name; without the feature `cloud`, for any name.
     pub fn with_options<K: Into<String>, V: Into<String>>(
         options: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self> {

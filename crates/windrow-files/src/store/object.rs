@@ -60,7 +60,8 @@ pub(super) type Fetch = Pending<Bytes>;
 impl Object {
     /// Finds the object, and reads the bytes at one end of it.
     ///
-    /// # Errors `NotFound`; `Data` if the object is unreadable.
+    /// # Errors
+    /// `NotFound`; `Data` if the object is unreadable.
     pub(crate) fn open(
         stores: &Stores,
         address: &Path,

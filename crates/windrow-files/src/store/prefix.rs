@@ -47,7 +47,8 @@ impl fmt::Debug for Prefix {
 impl Prefix {
     /// Refuses a prefix with objects below it.
     ///
-    /// # Errors `Usage`, or an error of the store.
+    /// # Errors
+    /// `Usage`, or an error of the store.
     pub(crate) fn check(stores: &Stores, address: &Path, cancel: &Cancel) -> Result<()> {
         let first = stores.listed(address, 1, cancel).map_err(|fault| match fault {
             Unlisted::Address(error) => error,
@@ -92,7 +93,8 @@ impl Prefix {
 
     /// Makes all `files` objects visible.
     ///
-    /// # Errors If an object cannot be completed, all objects are removed.
+    /// # Errors
+    /// If an object cannot be completed, all objects are removed.
     pub(crate) fn commit(&self, files: u64) -> Result<()> {
         Self::check(&self.stores, &self.address, &self.cancel)?;
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,8 +19,7 @@ const LEAST_BLOCK: u64 = 256 << 10;
 /// A reader's view of an object.
 pub(crate) struct Window {
     object: Arc<Object>,
-    /// Disjoint lanes, except for the last one: it covers the whole object, and serves all other
-    /// reads.
+    /// Disjoint lanes, and a last lane over the whole object for the remaining reads.
     lanes: Mutex<Vec<Lane>>,
 }
 

@@ -41,7 +41,7 @@ fn refused<T>(address: &Path) -> Result<T> {
     Err(lacking(&address))
 }
 
-/// A client, which never exists.
+/// A client type without values.
 pub(super) struct Client(Infallible);
 
 impl Client {

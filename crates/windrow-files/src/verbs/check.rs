@@ -77,7 +77,8 @@ pub enum Checked {
 
 /// Checks that each input by itself is sorted as `spec` requires.
 ///
-/// # Errors `Usage` for an unknown column, `Data` for an unreadable input, `Interrupted`.
+/// # Errors
+/// `Usage` for an unknown column, `Data` for an unreadable input, `Interrupted`.
 ///
 /// # Cost
 /// Reads each input once, on one thread, in the memory of one record batch. Ends at the first
@@ -99,8 +100,8 @@ pub fn check(inputs: &Inputs, spec: &CheckSpec, cancel: &Cancel) -> Result<Check
     Ok(Checked::InOrder { files: inputs.files().len(), rows: inputs.rows() })
 }
 
-/// Tries the order of `spec` with nulls at the other end, with the other order of floats, and with
-/// both. Returns the order in which the input is sorted.
+/// Tries the order of `spec` with nulls at the opposite end, with the opposite order of floats, and
+/// with both. Returns the order in which the input is sorted.
 fn sorted_by(
     inputs: &Inputs,
     file: usize,

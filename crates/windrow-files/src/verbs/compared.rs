@@ -1,4 +1,4 @@
-//! Columns whose values a verb interprets, as opposed to columns that it only copies.
+//! Columns with values that a verb interprets. The remaining columns are only copied.
 //!
 //! The columns of a change log's format count too, if the format requires it (see
 //! [`carried_as_text`](crate::ReadOptions::carried_as_text)). The inputs know the columns of their

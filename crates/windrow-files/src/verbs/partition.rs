@@ -179,7 +179,7 @@ fn has_nan(schema: &Schema, column: usize) -> bool {
 }
 
 /// Parses splitters, the user's values of the key columns, separated by commas. Returns the ranges
-/// between them.
+/// between splitters.
 fn ranges(layout: &Layout, splitters: &[String]) -> Result<Partitioner> {
     let usage = |message: String| Error::usage(format!("`range_at`: {message}"));
     let key: Vec<usize> = layout.key().collect();

@@ -1,4 +1,4 @@
-//! Tests of the example programs: they work as described, and are short.
+//! Tests of the example programs: each works as described, and is short.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 const LINES: usize = 40;
 
 /// Runs an example, and returns its output. `cargo test` builds examples beside the tests, except
-/// when it runs these tests alone.
+/// for a run of these tests alone.
 fn run(name: &str, args: &[&Path]) -> String {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("examples").join(name);

@@ -1,4 +1,4 @@
-//! Tests of jobs in a program. `modules` notices changes of the folder.
+//! Tests of jobs in a program. The module `modules` checks the crate's own sources.
 
 mod checksums;
 mod diffs;

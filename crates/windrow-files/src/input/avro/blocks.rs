@@ -301,7 +301,7 @@ pub(super) struct Source<R> {
     /// Decompressed bytes of a block to accept without an admission.
     planned: usize,
     watch: Watch,
-    /// Bytes for the decoder, of which it has taken the first `taken`.
+    /// Bytes for the decoder; the first `taken` are consumed.
     bytes: Vec<u8>,
     taken: usize,
     shared: Arc<Shared>,

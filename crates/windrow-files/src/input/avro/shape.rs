@@ -60,7 +60,8 @@ struct Named {
 impl Known {
     /// Adds values to the count of the schema.
     ///
-    /// # Errors If the schema has too many.
+    /// # Errors
+    /// If the schema has too many.
     fn count(&mut self, leaves: usize) -> Result<(), String> {
         self.leaves += leaves;
         if self.leaves > MOST_LEAVES {

@@ -10,8 +10,8 @@
 //!  dates        2026-01-31             not 20260131  2026-1-31
 //!  timestamps   those, and 2026-01-31[T ]12:00:00[.5][offset]; all have an offset if the type has a zone
 //! ```
-//! Types beyond inference come from a binary file read before. Their values may have any notation,
-//! except zeros or a sign in front, since these would be lost.
+//! Types that are never inferred come from a binary file read before. Their values may have any
+//! notation, except zeros or a sign in front, since these would be lost.
 //!
 //! Malformed values may pass this check: the next step parses them.
 
@@ -29,7 +29,8 @@ const NANOSECOND_DIGITS: usize = 9;
 
 /// Refuses values in a notation other than the one `kind` was inferred from.
 ///
-/// # Errors The first such value, and the reason.
+/// # Errors
+/// The first such value, and the reason.
 pub(super) fn check(text: &StringArray, kind: &DataType, writing: Writing) -> Result<(), Fault> {
     use DataType as D;
     let strange = match kind {
@@ -115,8 +116,7 @@ fn is_float(value: &str, writing: Writing) -> bool {
     };
     match writing {
         Writing::Json => whole > 0 && fraction != Some(0),
-        // An integer beyond 64 bits is inferred as a decimal or as text, unless fractions are
-        // beside it.
+        // An integer beyond 64 bits makes its column a decimal or text, even beside fractions.
         Writing::Csv if fraction.is_none() && exponent.is_none() => {
             whole > 0 && (whole < I64_DIGITS || value.parse::<i64>().is_ok())
         }

@@ -1,10 +1,10 @@
-//! Selection of Parquet row groups, and of pages inside them, by statistics: which can have rows
-//! that meet a filter.
+//! Pruning of Parquet row groups and pages by statistics: finds the ones with possible matches of a
+//! filter.
 //!
 //! Unknown statistics never rule anything out: missing bounds, NaN bounds, and bounds of text in
 //! the first form of statistics, whose order is not the order of the values. Truncated bounds are
-//! still bounds. NaN lies outside all bounds, and is greater than all values: a maximum never rules
-//! out a group of floats.
+//! still bounds. Bounds do not include NaN, the greatest value: a maximum never rules out a group
+//! of floats.
 
 use std::ops::Range;
 

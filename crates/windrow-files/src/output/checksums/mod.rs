@@ -10,14 +10,14 @@
 //!
 //! The crate makes the dictionary page last but writes it first, and shifts the data pages by the
 //! original size of the dictionary page. If the dictionary page grew, all data pages would be
-//! misplaced, and the crate offers no correction. Chunks with a dictionary therefore bypass the
-//! crate's `ArrowColumnChunk` and are added by `append_column`, which copies. The writer below the
-//! file writer should gather these small writes.
+//! misplaced, and the crate has no interface for a correction. Chunks with a dictionary therefore
+//! bypass the crate's `ArrowColumnChunk` and are added by `append_column`, which copies. The writer
+//! below the file writer should gather these small writes.
 //!
 //! Invariant: a file differs from a file without checksums only in field 4 of the headers, and in
 //! sizes and offsets that include its bytes. No body is copied except by the crate. Unknown input
-//! is an error, and never leads to a wrong checksum. This includes encrypted pages, whose headers
-//! are unreadable.
+//! is an error, and never leads to a wrong checksum: encrypted pages above all, whose headers are
+//! unreadable.
 
 mod header;
 #[cfg(test)]
