@@ -1,6 +1,6 @@
 //! A byte buffer that grows without moving its bytes.
 //!
-//! A growing `Vec` doubles, and holds three times its bytes while it moves. A part of text has tens
+//! A growing `Vec` doubles, and holds three times its bytes during a move. A part of text has tens
 //! of megabytes.
 
 use std::io::{self, Write};

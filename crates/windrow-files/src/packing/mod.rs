@@ -272,8 +272,8 @@ fn zstd_window(head: &[u8]) -> Option<u64> {
     Some(if length == 2 { size + 256 } else { size })
 }
 
-/// Returns the dictionary size of the first block, if LZMA2 is its only filter, as in the output of
-/// `xz`.
+/// Returns the dictionary size of the first block, if LZMA2 is its first filter, as in the output
+/// of `xz`.
 fn xz_window(head: &[u8]) -> Option<u64> {
     let flags = *head.get(13)?;
     let mut at = 14;

@@ -1,10 +1,10 @@
 //! Pruning of Parquet row groups and pages by statistics: finds the ones with possible matches of a
 //! filter.
 //!
-//! Unknown statistics never rule anything out: missing bounds, NaN bounds, and bounds of text in
-//! the first form of statistics, whose order is not the order of the values. Truncated bounds are
-//! still bounds. Bounds do not include NaN, the greatest value: a maximum never rules out a group
-//! of floats.
+//! Unknown statistics never rule anything out: missing bounds, NaN bounds, and bounds of text and
+//! unsigned integers in the first form of statistics, whose order is not the order of the values.
+//! Truncated bounds are still bounds. Bounds do not include NaN, the greatest value: a maximum
+//! never rules out a group of floats.
 
 use std::ops::Range;
 
