@@ -1,9 +1,9 @@
 //! The operators that a program of differential-dataflow calls in place of differential's own.
 //!
 //! ```text
-//! collection --[rows, to the worker that owns the key]--> batcher --> RowBatch --> trace
-//!                                                                        |
-//!                                            join_rows, reduce_rows: a chunk of each batch in memory
+//! collection --[rows, to the worker of the key]--> batcher --> RowBatch --> trace
+//!                                                                 |
+//!                                     join_rows, reduce_rows: a chunk of each batch in memory
 //! ```
 
 use differential_dataflow::consolidation::ConsolidatingContainerBuilder;

@@ -1,8 +1,8 @@
 //! Scans: the updates of an arrangement as a stream, read chunk by chunk and released at once.
 //!
 //! ```text
-//! batches, as they are sealed --> | chunk | chunk | chunk |      one of them in memory
-//!                                      ^ row                     so many rows, then it is the others' turn
+//! sealed batches --> | chunk | chunk | chunk |      one of them in memory
+//!                         ^ row                     some rows, then other operators run
 //! ```
 //! Collections made by differential's cursors hold a whole batch in memory during a scan, and emit
 //! all of its updates before any consumer runs.

@@ -3,7 +3,7 @@
 //! ```text
 //! outer scope          (key, value, time)           RowBatch
 //!   | enter
-//! nested scope         (key, value, enter(time))    BatchEnter of that RowBatch: the same rows, nothing is copied
+//! nested scope         (key, value, enter(time))    BatchEnter: the same rows, not copied
 //! ```
 //! Joins, reductions and scans read the rows of the outer batch and convert each time on the way.
 

@@ -1,11 +1,11 @@
 //! The batcher: takes record batches in any order, returns sorted batches.
 //!
 //! ```text
-//! push --> pusher 0: chunker --> ladder of runs, in memory up to its share --full: merged, spilled--> run
-//!          pusher 1: ...                                                                               |
-//! finish, seal ----------------------------------------------------------------------------------------+
+//! push --> pusher 0: chunker --> ladder: runs in memory --share full: merged, spilled--> run
+//!          pusher 1: ...                                                                  |
+//! finish, seal ---------------------------------------------------------------------------+
 //!    finish   chunks and runs, few enough to be merged at once  -->  Batch
-//!    seal     all merged; changes before the frontier --> Batch, the others stay for the next seal
+//!    seal     all merged; changes before the frontier --> Batch, all others stay for the next seal
 //! ```
 //!
 //! A pusher belongs to one thread and shares nothing but the budget with other pushers. The pushers

@@ -2,7 +2,7 @@
 //! full.
 //!
 //! ```text
-//! take --> ladder --more than the share--> thinned out, if much cancels; or one run out of memory
+//! take --> ladder --share full--> merged in memory, if much cancels; or merged into a run on disk
 //!            |
 //! hand_over--+--> runs of the batcher
 //! ```

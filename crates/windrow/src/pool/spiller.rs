@@ -1,8 +1,8 @@
 //! Spill threads: write pages out and read pages ahead, concurrently with the workers.
 //!
 //! ```text
-//! workers --write--> | page | page |  --> spill thread: compress, write, give the memory back
-//!         --read---> | page |         --> spill thread, first: read and decompress what is merged next
+//! workers --write--> | page | page |  --> spill thread: compress, write, free the memory
+//!         --read---> | page |         --> spill thread: read and decompress; before any write
 //! ```
 //! Queues hold weak references: a page dropped while queued costs nothing. A worker that finds no
 //! memory, or a full queue, writes the oldest queued page itself, so no worker sleeps while pages

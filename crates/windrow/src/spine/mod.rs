@@ -1,9 +1,9 @@
 //! The spine: an index of batches that are consecutive in time, readable while they are merged.
 //!
 //! ```text
-//! times   0 ............... 40 ........ 52 .... 58 .. 60 61     insert: behind the others
+//! times   0 ............... 40 ........ 52 .... 58 .. 60 61     insert: after the others
 //! batches |     level 3      | level 2   | 2 -> merging |  0 |
-//!                                        \______ read until the merge is done
+//!                                        \______ readable until the merge ends
 //! ```
 //! The level of a batch follows from its bytes; each level is [four times](levels::FAN_IN) as large
 //! as the level below. Four neighbours of a level are merged into one batch of the next level, so a

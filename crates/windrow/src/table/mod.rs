@@ -2,9 +2,9 @@
 //! forgotten.
 //!
 //! ```text
-//! upsert, delete --old rows looked up--> changes (row, time, +1 or -1) --> batcher --sealed--> spine
-//!                      ^                                                                        |
-//! get, scan, at a time +------------------------------- cursor <--------------------------------+
+//! upsert, delete --look up old rows--> changes (row, time, +1 or -1) --> batcher --seal--> spine
+//!                      ^                                                                     |
+//! get, scan, at a time +------------------------------ cursor <------------------------------+
 //! ```
 //! Each call that changes rows has its own time, one more than the time of the previous call.
 //!
