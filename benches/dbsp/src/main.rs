@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! merges   rows --> batches of each engine, untimed --> its merger, timed --> rows, compared
-//! probes   rows --> spine of each engine, untimed ----> look-ups, timed ----> sums of diffs, compared
+//! probes   rows --> spine of each engine, untimed ----> look-ups, timed ----> sums, compared
 //! ```
 //! Both run on one thread in turns, and the fastest round counts. Everything runs on the worker of
 //! a DBSP runtime, where DBSP finds its storage and caches; Windrow needs neither, and loses

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! job, table --> Shared <-- Reader: next, stats, close    (attached: detaches to lock)
-//!                        \<-- stream: get_next              (any thread, without the interpreter)
+//!                        \<-- stream: get_next            (any thread, without the interpreter)
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
