@@ -2,8 +2,8 @@
 //! rows in one process.
 //!
 //! ```text
-//! merges   rows --> batches of each engine, untimed --> merged by its own merger, timed --> rows again, compared
-//! probes   rows --> spine of each engine, untimed ----> keys looked up, timed -----------> sums of diffs, compared
+//! merges   rows --> batches of each engine, untimed --> its merger, timed --> rows, compared
+//! probes   rows --> spine of each engine, untimed ----> look-ups, timed ----> sums, compared
 //! ```
 //! Both run on one thread in turns, and the fastest round counts. Everything runs on the worker of
 //! a DBSP runtime, where DBSP finds its storage and caches; Windrow needs neither, and loses

@@ -1,7 +1,7 @@
 //! An in-process object server, behind a proxy with fault injection.
 //!
 //! ```text
-//!  windrow-files --> Proxy: 500s, cuts, lost answers, .. --> Server: s3s-fs, a bucket is a directory
+//!  windrow-files --> Proxy: 500s, cuts, lost answers --> Server: s3s-fs, a bucket is a directory
 //! ```
 
 mod proxy;

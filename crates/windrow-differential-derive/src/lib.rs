@@ -1,7 +1,7 @@
 //! `#[derive(Row)]` for `windrow-differential`.
 //!
 //! ```text
-//! struct   its fields' columns, one behind the other
+//! struct   its fields' columns, one after another
 //! enum     a column of a union: the number of the variant, and its fields
 //! ```
 //! The derived order compares the fields in sequence, or first the variant number and then the

@@ -1,8 +1,8 @@
 //! A change log of files, kept joined and added up: `change_log ORDERS PEOPLE OUT_DIRECTORY`.
 //!
 //! ```text
-//! orders.csv --sorted by `at`--> at, op, user, amount --+--> join --> by country: count, sum, min, max --> OUT/<at>.parquet
-//! people.csv ---------------------------- user, country -+                 what changed at each time
+//! orders.csv --sorted by `at`--> at, op, user, amount --+--> join --> by country: count, sum, min,
+//! people.csv ---------------------------- user, country -+             max --> OUT/<at>.parquet
 //! ```
 //! No row becomes a Rust value. The log may exceed memory: the sort and the arrangements each have
 //! a limit.

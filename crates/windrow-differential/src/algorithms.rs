@@ -1,4 +1,4 @@
-//! Algorithms on graphs, all of whose state is rows: loops until nothing changes any more.
+//! Graph algorithms with all state in rows: loops up to a fixed point.
 
 use differential_dataflow::VecCollection;
 use differential_dataflow::operators::iterate::Iterate;
@@ -8,7 +8,8 @@ use crate::operators::{ArrangeRows, RowArrangement};
 use crate::row::Row;
 use crate::time::TimeCode;
 
-/// The distance of each node from the nearest of `roots`, in steps along `edges`; nodes that are out of reach have none.
+/// Returns the distance of each node from the nearest of `roots`, in steps along `edges`.
+/// Unreachable nodes are absent.
 pub fn bfs<'scope, N: Row, T: TimeCode>(
     edges: VecCollection<'scope, T, (N, N)>,
     roots: VecCollection<'scope, T, N>,
@@ -27,7 +28,8 @@ pub fn bfs<'scope, N: Row, T: TimeCode>(
     })
 }
 
-/// The least of the labels of all nodes from which a node can be reached, itself among them.
+/// Returns for each node the least label of all nodes from which it can be reached, itself
+/// included.
 pub fn propagate<'scope, N: Row, L: Row, T: TimeCode>(
     edges: VecCollection<'scope, T, (N, N)>,
     labels: VecCollection<'scope, T, (N, L)>,
@@ -45,10 +47,11 @@ pub fn propagate<'scope, N: Row, L: Row, T: TimeCode>(
     })
 }
 
-/// The edges both of whose ends can be reached from each other.
+/// Returns the edges inside strongly connected components: each end is reachable from the opposite
+/// end.
 ///
-/// In turn along the edges and against them, an edge is kept if the least node that reaches one end reaches the other:
-/// until no edge goes any more.
+/// Alternately along the edges and against them, an edge is kept if the least node that reaches one
+/// end also reaches the opposite end, until no edge is removed.
 pub fn strongly_connected<'scope, N: Row, T: TimeCode>(
     edges: VecCollection<'scope, T, (N, N)>,
     context: &Context,
@@ -61,7 +64,8 @@ pub fn strongly_connected<'scope, N: Row, T: TimeCode>(
     })
 }
 
-/// Those of `edges`, turned around, whose ends have one label if labels go along `kept`.
+/// Returns `edges`, reversed, without edges whose two ends have different labels after labels
+/// propagate along `kept`.
 fn trim<'scope, N: Row, T: TimeCode>(
     kept: VecCollection<'scope, T, (N, N)>,
     edges: VecCollection<'scope, T, (N, N)>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! insert: containers --rows--> pending --64 KiB--> the engine's batcher, inside the budget
-//! extract: all rows, sorted, up to the frontier --> RowBatch; the others stay
+//! extract: all rows before the frontier, sorted --> RowBatch; later rows stay
 //! ```
 //! Pending rows are outside of the budget. The buffer is small, so an idle batcher takes little
 //! memory.

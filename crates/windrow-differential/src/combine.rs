@@ -1,8 +1,8 @@
 //! A write buffer for one worker, in which rows with equal key, value and time become one.
 //!
 //! ```text
-//! row --hash--> two slots --> a row of the piece that is equal    its diff grows
-//!                             others, or none                     the row is added, and a slot is its
+//! row --hash--> two slots --> an equal row of the piece    its diff grows
+//!                             different rows, or none       the row is added and takes a slot
 //! ```
 //! The slots are lossy: of all rows that share a pair of slots only the most recent are found. The
 //! receiver adds up missed duplicates. The bytes of key, value and time are prefix-free, so equal

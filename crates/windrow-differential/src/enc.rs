@@ -1,4 +1,4 @@
-//! Borrowed rows: bytes that are compared as they are, and decoded on demand.
+//! Borrowed rows: encoded bytes, compared without decoding and decoded on demand.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,7 +9,7 @@ use differential_dataflow::trace::implementations::BatchContainer;
 use crate::of::Of;
 use crate::row::{Form, Row};
 
-/// An encoded value of `K`. Comparisons work on the bytes. [`Enc::get`] decodes: almost free for
+/// An encoded value of `K`. Comparisons use the bytes. [`Enc::get`] decodes: almost free for
 /// numbers, a copy for text.
 pub struct Enc<'a, K> {
     bytes: &'a [u8],

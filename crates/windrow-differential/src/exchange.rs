@@ -1,7 +1,7 @@
 //! Exchange: routes rows to the workers that own their keys.
 //!
 //! ```text
-//! containers --> hash of the key's bytes --> a piece for each worker --64 KiB, or no more to come--> worker
+//! containers --> hash of the key's bytes --> a piece per worker --64 KiB, or end--> worker
 //!                                            equal rows are one
 //! ```
 //! All arrangements route a key to the same worker, whatever the value, so any two of them join.

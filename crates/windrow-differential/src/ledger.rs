@@ -1,7 +1,7 @@
 //! Memory of a batcher, as logging events of differential.
 //!
 //! ```text
-//! the engine's batcher --every change, from any thread--> sums since the last event --by the worker--> BatcherEvent
+//! batcher --changes, from any thread--> sums since the last event --worker--> BatcherEvent
 //! ```
 //! A logger belongs to its worker's thread, while the engine may report from any thread. Four
 //! atomic counters connect the two.

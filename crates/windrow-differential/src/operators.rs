@@ -1,9 +1,9 @@
-//! The operators: what a program of differential-dataflow calls in place of its own.
+//! The operators that a program of differential-dataflow calls in place of differential's own.
 //!
 //! ```text
-//! collection --[rows, to the worker that owns the key]--> batcher --> RowBatch --> trace
-//!                                                                        |
-//!                                            join_rows, reduce_rows: a chunk of each batch in memory
+//! collection --[rows, to the worker of the key]--> batcher --> RowBatch --> trace
+//!                                                                 |
+//!                                     join_rows, reduce_rows: a chunk of each batch in memory
 //! ```
 
 use differential_dataflow::consolidation::ConsolidatingContainerBuilder;
@@ -34,16 +34,16 @@ use crate::tactic::{RowJoin, RowReduce};
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
-/// A trace of rows: batches, merged as differential's spine merges.
+/// A trace of rows: batches, merged by differential's spine.
 pub type RowSpine<K, V, T, R> = Spine<RowBatch<K, V, T, R>>;
 /// A handle of a trace of rows.
 pub type RowTrace<K, V, T, R> = TraceAgent<RowSpine<K, V, T, R>>;
-/// A collection that is arranged by key as rows.
+/// A collection arranged by key as rows.
 pub type RowArranged<'scope, K, V, T, R> = Arranged<'scope, RowTrace<K, V, T, R>>;
 
 /// Arranges collections of keys and values.
 pub trait ArrangeRows<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
-    /// The collection by key, as rows in the memory of `context`.
+    /// Arranges the collection by key, as rows in the memory of `context`.
     fn arrange_rows(self, context: &Context) -> RowArranged<'scope, K, V, T, R>;
 }
 
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// Updates as rows.
+/// Encodes updates as rows.
 fn encoded<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>(
     stream: Stream<'scope, T, Vec<Update<K, V, T, R>>>,
 ) -> Stream<'scope, T, Updates<K, V, T, R>> {
@@ -96,10 +96,11 @@ fn encoded<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>(
     )
 }
 
-/// What is done with collections that are arranged as rows, also where an arrangement
-/// [entered](Arranged::enter) a loop.
+/// Operators on collections arranged as rows, also if the arrangement [entered](Arranged::enter) a
+/// loop.
 pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
-    /// What `result` makes of each two values of one key. As `join_core`, and neither side need fit in memory.
+    /// Calls `result` for each pair of values of a key and returns the items. Differs from
+    /// `join_core` in that neither side must fit in memory.
     fn join_rows<V2, R2, Tr2, I>(
         self,
         other: Arranged<'scope, Tr2>,
@@ -113,9 +114,9 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
         R: Multiply<R2, Output: Semigroup + Ord + 'static>,
         I: IntoIterator<Item: Data>;
 
-    /// What `logic` makes of the values that each key has, with how often it has them; keys without values are not asked
-    /// for. As `reduce_abelian`, and neither what comes in nor what goes out need fit in memory, but the values of one
-    /// key.
+    /// Calls `logic` for each key with its values and their multiplicities, and arranges the
+    /// output. `logic` is not called for keys without values. Differs from `reduce_abelian` in that
+    /// neither input nor output must fit in memory, only the values of one key.
     fn reduce_rows<V2, R2>(
         self,
         context: &Context,
@@ -125,14 +126,16 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
         V2: Row,
         R2: DiffCode + Abelian;
 
-    /// What `logic` makes of each key and value, at the times and with the diffs that they have. As `as_collection`, and
-    /// the arrangement need not fit in memory: a chunk of it is read at a time.
+    /// Calls `logic` for each key and value, and returns the results with the times and diffs of
+    /// the rows. Differs from `as_collection` in that the arrangement need not fit in memory: one
+    /// chunk is read at a time.
     fn map_rows<D: Data>(
         self,
         logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> D + 'static,
     ) -> VecCollection<'scope, T, D, R>;
 
-    /// The same of any number of what `logic` makes. As `flat_map_ref`.
+    /// Does the same as [`RowArrangement::map_rows`] for any number of results per row. Corresponds
+    /// to `flat_map_ref`.
     fn flat_map_rows<I: IntoIterator<Item: Data>>(
         self,
         logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> I + 'static,
@@ -227,27 +230,27 @@ where
     }
 }
 
-/// What is done with collections of rows without values.
+/// Operators on collections of rows without values.
 pub trait RowCollection<'scope, D: Row, T: TimeCode, R: DiffCode> {
-    /// The collection by its rows.
+    /// Arranges the collection by its rows.
     fn arrange_rows_by_self(self, context: &Context) -> RowArranged<'scope, D, (), T, R>;
 
-    /// The same collection, each row once a time.
+    /// Consolidates the collection: each row occurs at most once per time.
     fn consolidate_rows(self, context: &Context) -> Self;
 
-    /// Each row that is there, however often, once.
+    /// Returns each present row once, whatever its multiplicity.
     fn distinct_rows(self, context: &Context) -> VecCollection<'scope, T, D, R>
     where
         R: Abelian + From<i8>;
 
-    /// Each row as often as `threshold` says of how often it is there.
+    /// Returns each row with the multiplicity `threshold` computes from its multiplicity.
     fn threshold_rows<R2: DiffCode + Abelian>(
         self,
         context: &Context,
         threshold: impl FnMut(Enc<'_, D>, &R) -> R2 + 'static,
     ) -> VecCollection<'scope, T, D, R2>;
 
-    /// Each row, and how often it is there.
+    /// Returns each row with its multiplicity as a value.
     fn count_rows(self, context: &Context) -> VecCollection<'scope, T, (D, R), isize>
     where
         R: Row;

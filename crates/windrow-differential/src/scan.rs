@@ -1,13 +1,13 @@
-//! The updates of an arrangement as a stream: batches are read a chunk after the other, and let go.
+//! Scans: the updates of an arrangement as a stream, read chunk by chunk and released at once.
 //!
 //! ```text
-//! batches, as they are sealed --> | chunk | chunk | chunk |      one of them in memory
-//!                                      ^ row                     so many rows, then it is the others' turn
+//! sealed batches --> | chunk | chunk | chunk |      one of them in memory
+//!                         ^ row                     some rows, then other operators run
 //! ```
-//! Collections that are made by cursors of differential hold a batch as a whole while they go through it, and put out all
-//! of it before anybody takes it.
+//! Collections made by differential's cursors hold a whole batch in memory during a scan, and emit
+//! all of its updates before any consumer runs.
 //!
-//! Invariant: a batch is read to its end under the times that it came with.
+//! Invariant: a batch is read to its end with the capabilities it arrived with.
 
 use std::collections::VecDeque;
 
@@ -23,26 +23,26 @@ use crate::batch::ScopedBatch;
 use crate::enc::Enc;
 use crate::format::tail_of;
 
-/// Batches as arrangements put them out.
+/// The batches that an arrangement emits.
 type Batches<'scope, S> =
     Stream<'scope, <S as ScopedBatch>::Time, Vec<Span<<S as ScopedBatch>::Time, S>>>;
 
-/// Rows that are read before others have their turn: what they make of them is a megabyte or so.
+/// Rows read before yielding to other operators: their results take about a megabyte.
 const ROWS_A_TURN: usize = 1 << 14;
 
-/// A batch, and what of it is still to be read.
+/// A batch and the position of the scan in it.
 struct Reading<S: ScopedBatch> {
     times: CapabilitySet<S::Time>,
     batch: S,
-    /// The chunk that is read, or is next, and the row in it.
+    /// Number of the current or next chunk, and the next row in it.
     chunk: usize,
     row: usize,
     rows: Option<ChunkRows>,
 }
 
 impl<S: ScopedBatch> Reading<S> {
-    /// Calls `each` with the updates that come next, as many of them as `turn` says, which is less by them then; true if
-    /// there are no more.
+    /// Calls `each` with up to `turn` further updates and subtracts their number from `turn`.
+    /// Returns true at the end of the batch.
     fn go_on(
         &mut self,
         turn: &mut usize,
@@ -71,7 +71,7 @@ impl<S: ScopedBatch> Reading<S> {
     }
 }
 
-/// What `logic` puts into a container builder of every update of `batches`.
+/// Calls `logic` with every update of `batches` and a container builder for the results.
 pub(crate) fn scan<'scope, S: ScopedBatch, B: ContainerBuilder>(
     batches: Batches<'scope, S>,
     name: &str,

@@ -2,7 +2,7 @@
 //! is complete, then builds one of differential's own batches in memory.
 //!
 //! ```text
-//! updates --> RowBatcher --extract: chunk after chunk, decoded--> their builder --> their batch, in their trace
+//! updates --> RowBatcher --extract: chunks, decoded--> stock builder --> stock batch, trace
 //! ```
 
 use std::marker::PhantomData;

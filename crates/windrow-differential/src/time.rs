@@ -1,7 +1,7 @@
 //! Times of a dataflow as times of the engine.
 //!
 //! ```text
-//! Product<u64, u32>   outer 8 | inner 4        one behind the other, in a column of 12 bytes
+//! Product<u64, u32>   outer 8 | inner 4        one after the other, in a column of 12 bytes
 //! ```
 //!
 //! Invariant: the order of the codes is a linear extension of the timestamps' order and preserves

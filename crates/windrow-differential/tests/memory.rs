@@ -1,5 +1,6 @@
-//! Several times as much as the limit is arranged, joined and reduced, in the limit: leases never pass it, and what the
-//! kernel counts is that and what the dataflow itself takes. A program that starts itself: peaks are of a process.
+//! Arranges, joins and reduces several times as many bytes as the limit. Leases must stay within
+//! the limit; the resident memory must stay within leases and the dataflow's own memory. The
+//! program runs itself as child processes, since peaks are per process.
 
 mod common;
 
@@ -15,17 +16,17 @@ use windrow_differential::{ArrangeRows, Context, RowArrangement, algorithms};
 
 /// Bytes that arrangements may take.
 const LIMIT: usize = 16 << 20;
-/// Rows of 32 bytes: four times the limit, and as many again that they are reduced to.
+/// Rows of 32 bytes: four times the limit, and the same again for the output of the reduction.
 const ROWS: u64 = 2 << 20;
-/// Nodes of these that a search finds.
+/// Number of nodes found by the search.
 const REACHED: usize = 10_000;
-/// Rows that are put in before the dataflow works on them.
+/// Rows inserted between two steps of the dataflow.
 const AT_ONCE: u64 = 20_000;
-/// One in so many keys is in what comes out of the join.
+/// The join outputs one key in `SHOWN`.
 const SHOWN: u64 = 1_000;
-/// Bytes that leases may pass the limit by: two chunks that a job cannot go on without.
+/// Bytes by which leases may exceed the limit: two chunks without which a job cannot proceed.
 const BEYOND_LIMIT: usize = 256 << 10;
-/// Bytes beside the leases: the ends of chunks, and what the allocator has not given back.
+/// Bytes outside leases: the ends of chunks, and free memory that the allocator retains.
 const BESIDE: usize = 4 << 20;
 
 fn main() -> ExitCode {
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a program with `rows` rows, and says what it took.
+/// Runs a program with `rows` rows and prints its peaks.
 fn child(program: &str, rows: u64) -> ExitCode {
     let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(LIMIT)).unwrap();
     if program == "loop" {
@@ -53,7 +54,7 @@ fn child(program: &str, rows: u64) -> ExitCode {
     if rows == ROWS {
         assert!(stats.spilled_bytes > 3 * LIMIT, "{stats:?}");
     }
-    // A page that a spill thread has in hand dies there.
+    // A spill thread may hold the last reference to a page.
     pool.wait_for_spills();
     pool.release();
     assert_eq!(pool.budget().used(), 0, "memory is held after all is gone");
@@ -61,7 +62,8 @@ fn child(program: &str, rows: u64) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Bytes that a program leased at the most with `rows` rows, and that the kernel counted.
+/// Returns the peaks of a program with `rows` rows: leased bytes, and resident bytes as counted by
+/// the kernel.
 fn peaks(program: &str, rows: u64) -> [usize; 2] {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["child", program, &rows.to_string()])
@@ -75,7 +77,7 @@ fn peaks(program: &str, rows: u64) -> [usize; 2] {
 
 fn parent() -> ExitCode {
     for program in ["reduce", "loop"] {
-        // With the rows that are put in at once all is there that the dataflow takes for itself.
+        // `AT_ONCE` rows suffice for the dataflow's own memory to reach its full size.
         let [few_leased, floor] = peaks(program, AT_ONCE);
         let [leased, resident] = peaks(program, ROWS);
         println!(
@@ -89,8 +91,8 @@ fn parent() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How many nodes a search finds among `edges` edges: a tree, whose nodes are everywhere among those of the other edges. The
-/// arrangement of the edges enters the loop.
+/// Searches a graph of `edges` edges and returns the number of nodes found. The found nodes form a
+/// tree, spread over the key range. The arrangement of the edges enters the loop.
 fn reached(pool: &Pool, edges: u64) -> usize {
     let context = Context::new(pool.clone());
     timely::execute_directly(move |worker| {
@@ -128,8 +130,8 @@ fn key(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Arranges `rows` numbers, reduces them, and joins them with what they were reduced to; how many are shown of the join,
-/// and what the reduction adds up to.
+/// Arranges `rows` numbers, reduces them, and joins them with the reduction. Returns the number of
+/// rows output by the join, and the sum over the reduction.
 fn run(pool: &Pool, rows: u64) -> (usize, u64) {
     let context = Context::new(pool.clone());
     timely::execute_directly(move |worker| {
@@ -158,10 +160,10 @@ fn run(pool: &Pool, rows: u64) -> (usize, u64) {
         let mut time = 0;
         for first in (0..rows).step_by(AT_ONCE as usize) {
             for number in first..rows.min(first + AT_ONCE) {
-                // Each key once, in no order.
+                // Each key once, in random order.
                 many.insert((key(number), number));
             }
-            // Two times: each has half of the rows.
+            // Two times, each with half of the rows.
             time = u64::from(first > rows / 2);
             many.advance_to(time);
             many.flush();

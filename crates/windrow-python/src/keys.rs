@@ -1,7 +1,7 @@
 //! Rows for a table, and keys of a table, as Arrow objects or Python values.
 //!
 //! ```text
-//! Arrow object --columns by name--> those of the table, in its order and types
+//! Arrow object --columns by name--> the key's columns, in the table's order and types
 //! 7, "nl", ("nl", 7), a list of these --as text--> the columns of the key
 //! ```
 

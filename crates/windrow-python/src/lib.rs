@@ -1,9 +1,9 @@
 //! The Python package `windrow`: paths and Arrow streams in, files and Arrow streams out.
 //!
 //! ```text
-//! python/windrow --> verbs --> options, spec, inputs --> task: a thread of its own --> windrow_files::Job
-//!                                   |                      |  the caller polls: signals, progress
-//!                                memory                 errors, reader --> Python
+//! python/windrow --> verbs --> options, spec, inputs --> task: a thread --> windrow_files::Job
+//!                                   |                     |  the caller polls: signals, progress
+//!                                memory                errors, reader --> Python
 //! ```
 //!
 //! The crate is thin: it converts arguments, calls the library, and converts the results. While a

@@ -1,9 +1,9 @@
 //! The memory limit of a job inside a host process.
 //!
 //! ```text
-//! limit of the process = resident when the call begins, of code as much as a job has of it at least
-//!                      + `memory` - code of this package that is yet to be loaded
-//!                      + what of that code is there when the inputs are open
+//! limit of the process = resident memory at the start of the call, its code at least a job's
+//!                      + `memory` - code of this package that is not loaded yet
+//!                      + the part of this code that is resident once the inputs are open
 //! ```
 //! The last line compensates for code that the system pages out between two calls. The second line
 //! subtracts such code as not loaded; opening the inputs loads the code again, and the library's

@@ -1,8 +1,8 @@
 //! Output rows: a single-pass reader, its record batches, and their schema.
 //!
 //! ```text
-//! job, table --> Shared <-- Reader: next, stats, close       (attached: detaches to lock)
-//!                        \<-- stream: get_next                 (any thread, without the interpreter)
+//! job, table --> Shared <-- Reader: next, stats, close    (attached: detaches to lock)
+//!                        \<-- stream: get_next            (any thread, without the interpreter)
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

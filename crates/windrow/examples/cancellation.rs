@@ -1,9 +1,10 @@
-//! What a memory limit does to changes that cancel: every change comes with its opposite, at the same
-//! time, a while later, so that nothing is left in the end and all the pressure is in the batcher.
+//! The effect of a memory limit on changes that cancel. Every change is followed a while later by
+//! its opposite at the same time, so nothing is left at the end, and all pressure is on the
+//! batcher.
 //!
-//! The same changes are sealed twice, back to back: in memory without a limit, and in a budget of a
-//! fraction of it. A thread looks at the resident memory of the process; the picture of both goes to
-//! `target/cancellation.svg`.
+//! The same changes are sealed twice, one run after another: in memory without a limit, and in a
+//! budget of a fraction of that memory. A thread samples the resident memory of the process; a
+//! picture of both runs is written to `target/cancellation.svg`.
 //!
 //! ```text
 //! cargo run --release -p windrow --example cancellation [CHANGES [BUDGET_MIB]]
@@ -21,10 +22,10 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const BATCH: u64 = 8192;
 
-/// One way to hold the changes, and what the memory was like.
+/// A pool configuration and its memory over time.
 struct Run {
     name: String,
-    /// Seconds since it began, and MiB resident.
+    /// Seconds since the start, and MiB resident.
     samples: Vec<(f64, f64)>,
     spilled_mib: f64,
 }
@@ -56,7 +57,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Seals all the changes, and watches.
+/// Seals all changes while sampling the resident memory.
 fn measured(name: &str, changes: u64, pool: &Pool) -> Result<Run> {
     let done = AtomicBool::new(false);
     let start = Instant::now();
@@ -81,8 +82,8 @@ fn measured(name: &str, changes: u64, pool: &Pool) -> Result<Run> {
     Ok(Run { name: name.to_owned(), samples, spilled_mib })
 }
 
-/// Changes that are left of `changes` and as many opposites: the opposite of a change comes when a
-/// quarter of all the others did.
+/// Seals `changes` changes and their opposites and returns the number of changes left. The opposite
+/// of a change follows a quarter of all changes later.
 fn cancelled(changes: u64, pool: &Pool) -> Result<u64> {
     let layout = Order::by("key").time("time").diff("diff").bind(&batch(0, 1)?.schema())?;
     let mut batcher = Batcher::new(&layout, pool);
@@ -98,7 +99,7 @@ fn cancelled(changes: u64, pool: &Pool) -> Result<u64> {
     Ok(batcher.seal(&Antichain::at(1))?.rows().unwrap_or(u64::MAX))
 }
 
-/// Changes number `index`: keys in no order, a value, and time 0.
+/// Returns record batch number `index` of changes: keys in random order, a value, and time 0.
 fn batch(index: u64, diff: i64) -> Result<RecordBatch> {
     let keys = (index * BATCH..(index + 1) * BATCH).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let keys: UInt64Array = UInt64Array::from_iter_values(keys);
@@ -111,7 +112,7 @@ fn batch(index: u64, diff: i64) -> Result<RecordBatch> {
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
-/// MiB that the process has resident; zero where the system does not tell.
+/// Returns the resident MiB of the process; zero if the system does not report them.
 fn resident_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -119,7 +120,7 @@ fn resident_mib() -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// Resident memory over time, a line for each run.
+/// Draws resident memory over time, one line per run.
 fn picture(runs: &[Run]) -> String {
     let (width, height, margin) = (800.0, 400.0, 50.0);
     let all = || runs.iter().flat_map(|run| &run.samples);

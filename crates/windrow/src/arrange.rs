@@ -50,7 +50,6 @@ where
 /// Errors appear when the batch is read: [`Error::OutOfOrder`], errors of the runs, and
 /// [`Error::InvalidOrder`] for a number from 2^24 on, or more than 2^40 rows of one run, unless the
 /// rule is [`crate::Rule::Sum`].
-/// is [`crate::Rule::Sum`].
 pub fn merge_in<I>(
     layout: &Layout,
     pool: &Pool,

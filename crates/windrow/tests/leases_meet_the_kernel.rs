@@ -1,14 +1,15 @@
-//! What the budget counts is what the kernel counts. In a file of its own: peaks are of a process.
+//! The budget's count of bytes agrees with the kernel's. The test has its own file since peaks are
+//! per process.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use windrow::{Batcher, Budget, Codec, Finish, Order, Pool, PoolOptions};
 
-/// How far the two may be apart.
+/// Most bytes by which the two counts may differ.
 const APART: usize = 16 << 20;
 
-/// A figure of the process in bytes, where the system tells.
+/// Returns a figure of the process in bytes, if the system reports it.
 fn status(name: &str) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -26,7 +27,7 @@ fn batch(index: u64) -> RecordBatch {
 #[test]
 fn at_every_budget() {
     let layout = Order::by("key").bind(&batch(0).schema()).unwrap();
-    // From the smallest on: a peak never falls.
+    // Ascending budgets: the peak of a process never falls.
     for (mebibytes, codec) in [(8, Codec::None), (24, Codec::Lz4), (64, Codec::None)] {
         let Some(before) = status("VmRSS:") else { return };
         let budget = mebibytes << 20;

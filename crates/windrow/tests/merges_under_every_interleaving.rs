@@ -1,6 +1,8 @@
-//! The hand-over of a merge under every interleaving of threads that do parts of it and one that waits for it.
+//! Model check of the hand-over of a merge: every interleaving of threads that work on it and one
+//! that waits for its end.
 //!
-//! The file of the slot is compiled here once more, with loom's locks in the place of the standard library's.
+//! The source file of the slot is compiled a second time here, with loom's locks in place of the
+//! standard library's.
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -13,10 +15,10 @@ use loom::sync::Arc;
 use loom::thread;
 use slot::Slot;
 
-/// Parts that the work takes.
+/// Number of parts of the work.
 const PARTS: u32 = 2;
 
-/// Does one part, if nobody else is at it.
+/// Does one part, unless another thread has taken the work.
 fn work(slot: &Slot<u32, u32>) {
     match slot.take() {
         Some(done) if done + 1 == PARTS => slot.end(done + 1),
@@ -33,7 +35,7 @@ fn every_part_is_done_once_whoever_does_it() {
             let slot = Arc::clone(&slot);
             thread::spawn(move || (0..PARTS).for_each(|_| work(&slot)))
         };
-        // The one who waits helps, and waits where somebody else is at it.
+        // The waiting thread helps, and waits while another thread has the work.
         let outcome = loop {
             if let Some(outcome) = slot.outcome() {
                 break outcome;
@@ -57,7 +59,7 @@ fn two_threads_do_not_do_the_same_part() {
             thread::spawn(move || work(&slot))
         });
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        // One may have found the other at it, and left it.
+        // A thread may have found the work taken, and left.
         let done = slot.take();
         assert!(slot.outcome() == Some(PARTS) || done == Some(1));
     });

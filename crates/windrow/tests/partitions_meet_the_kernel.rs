@@ -1,5 +1,5 @@
-//! Thousands of partitions, one of them hot, in a fixed limit: what the kernel counts, not what the
-//! budget does. In a file of its own: peaks are of a process.
+//! Thousands of partitions, one of them hot, within a fixed limit, as counted by the kernel instead
+//! of the budget. The test has its own file since peaks are per process.
 
 mod common;
 
@@ -17,11 +17,11 @@ const PARTITIONS: usize = 2048;
 const HOT: usize = 1234;
 const ROWS: u64 = 8192;
 const BATCHES: u64 = 300;
-/// Beyond the budget: the record batch that is pushed, the chunk that is handed out with what it is
-/// joined from, and what the allocator keeps.
+/// Bytes beyond the budget: the pushed record batch, the returned chunk with its sources, and free
+/// memory that the allocator retains.
 const BESIDE: usize = 8 << 20;
 
-/// A figure of the process in bytes, where the system tells.
+/// Returns a figure of the process in bytes, if the system reports it.
 fn status(name: &str) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -48,7 +48,7 @@ fn batch(first: u64) -> RecordBatch {
 
 #[test]
 fn two_thousand_partitions_with_one_hot_key_stay_within_the_limit() {
-    // From the smallest on: a peak never falls. The rows are about 150 MiB.
+    // Ascending limits: the peak of a process never falls. The rows are about 150 MiB.
     for mebibytes in [8, 16, 64] {
         let Some(before) = status("VmRSS:") else { return };
         let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(mebibytes << 20)).unwrap();

@@ -1,5 +1,5 @@
-//! A table of four times the memory that it may take: its rows leave memory and come back, whoever holds chunks of it. In a
-//! file of its own: peaks are of a process.
+//! A table of four times the memory limit: its rows are spilled and read back, even while chunks
+//! are in use. The test has its own file since peaks are per process.
 
 #[path = "common/churn.rs"]
 mod churn;

@@ -1,4 +1,4 @@
-//! As `tables_leave_memory`, with a thread that merges beside.
+//! Runs `tables_leave_memory` with a merging thread.
 
 #[path = "common/churn.rs"]
 mod churn;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scheduler: plans and cuts stages, stock operators only
-//!     stage --wire--> executor: WindrowEngine --rewrite below the shuffle writer--> the stage as it runs
+//!     stage --wire--> executor: WindrowEngine --rewrite below the shuffle writer--> final stage
 //! ```
 //! Planners cut a plan by operator types, and serialize only known operators. So each executor
 //! rewrites a stage just before running. No operator of Windrow's is sent, and executors with and

@@ -4,7 +4,7 @@
 //! row_number() OVER (PARTITION BY key ORDER BY order) = 1     filter over window over sort
 //! the same with `optimizer.enable_window_topn`                window over PartitionedTopKExec
 //! SELECT DISTINCT ON (key) .. ORDER BY key, order             first_value(..) GROUP BY key
-//! first_value(x ORDER BY order), last_value(..) GROUP BY key  an aggregate, or a partial one and its end
+//! first_value(x ORDER BY order), last_value(..) GROUP BY key  an aggregate, or partial and final
 //! ```
 //! Below a filter, the sort is replaced. The window above then sees one row per key, always with
 //! number 1, so a column of ones replaces the window, and the filter is dropped if it has no other

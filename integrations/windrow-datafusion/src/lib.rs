@@ -2,11 +2,11 @@
 //! the query engine's pool, and on its disks beyond.
 //!
 //! ```text
-//! SQL, DataFrame --> DataFusion's optimizer --> rewrite --> plan with WindrowExec in place of some stock operators
+//! SQL, DataFrame --> DataFusion's optimizer --> rewrite --> plan with WindrowExec nodes
 //!
 //! WindrowExec    inputs --> shape --> pushers --> batcher --> merge --> decode --> RecordBatch
 //!                                                    |
-//!                                          memory: a reservation of the pool, files of the disk manager
+//!                                     memory: a reservation of the pool, files of the disk manager
 //! ```
 //!
 //! ```

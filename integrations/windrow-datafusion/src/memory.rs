@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! MemoryPool --reservation--> Budget --> chunks
-//!                        \--> aside: what is no chunk
+//!                        \--> aside: memory outside chunks
 //! DiskManager --directories, bytes left--> temporary files
 //! ```
 //! A pool with a limit grants every chunk before its use; the reservation shrinks when a chunk is

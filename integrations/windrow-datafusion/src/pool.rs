@@ -1,8 +1,8 @@
 //! A memory pool with one limit for all operators of a session, of Windrow and of DataFusion.
 //!
 //! ```text
-//! limit   | what others have reserved | Windrow's budget                     |
-//!                                     | rows being taken in | batches at rest |  <- leave for disk when others ask
+//! limit   | reserved by others | Windrow's budget                     |
+//!                              | rows being taken in | batches at rest |  <- spilled on need
 //! ```
 //! Windrow's budget is the limit minus the reservations of other operators. A request of another
 //! operator shrinks the budget. Batches over the budget are spilled, the coldest first, before the

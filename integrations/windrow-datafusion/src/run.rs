@@ -1,9 +1,9 @@
 //! One run of an operator: pushes all inputs in parallel, then merges, decodes and emits rows.
 //!
 //! ```text
-//! input 0 --task--> pusher \                                    decode
-//! input 1 --task--> pusher  > batcher --settle--> slab by slab <        > in order --> record batches
-//! input 2 --task--> pusher /                                    decode
+//! input 0 --task--> pusher \                             decode
+//! input 1 --task--> pusher  > batcher --settle--> slabs <        > in order --> record batches
+//! input 2 --task--> pusher /                             decode
 //! ```
 //! Pushing happens where the input is polled, as in stock operators; separate tasks decode.
 //! Compacting and merging may take long or wait for a disk, and run on blocking threads. No

@@ -1,8 +1,8 @@
 //! Mapping from the columns of a plan to rows of the engine, and back.
 //!
 //! ```text
-//! input batch --expressions--> columns 0, 1, 2, ... --layout--> rows --decode--> the first of them, by other names
-//!                              what comes out | what else is sorted by
+//! input batch --expressions--> columns 0, 1, 2, ... --layout--> rows --decode--> output, renamed
+//!                              output columns | further sort keys
 //! ```
 //! Columns of a plan may share a name, and sort keys are expressions. The engine names columns by
 //! number, and sorts by columns. Sort keys outside of the output become extra columns after the

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! coordinator: plans and cuts stages, stock operators only --> its own stage is rewritten
-//!     stage --wire, with the settings `windrow.*`--> worker: rewritten as it arrives, before it runs
+//!     stage --wire, with settings `windrow.*`--> worker: rewritten on arrival, before it runs
 //! ```
 //! The planner cuts a plan by DataFusion's operator types, so the rewrite happens only after the
 //! cut. Stages keep their partitions, so sorts are not fused with the merges above.

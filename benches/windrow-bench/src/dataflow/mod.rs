@@ -1,11 +1,11 @@
 //! `dataflow`: arrangements of differential-dataflow 0.26, Windrow's and stock, on one worker.
 //!
 //! ```text
-//! spines   keys arranged and joined: rounds of updates (load), then rounds of keys to look up (query)
-//! rounds   a trace that is there, and rounds of a few updates each: how long until their answer is out
-//! loops    distances, and components: all at once, then an edge more and one less a round
-//! spill    the load and the query once more, in a quarter of the memory that they take
-//! rest     bytes of an arrangement when all is merged
+//! spines   keys arranged and joined: rounds of updates (load), then rounds of look-ups (query)
+//! rounds   a loaded trace, and rounds of a few updates each: the time until their output appears
+//! loops    distances, and components: all at once, then one edge more and one less per round
+//! spill    load and query once more, in a quarter of the memory that they take
+//! rest     bytes of an arrangement after all merges
 //! ```
 //! All sides take turns within a round, and the minimum time counts. For single rounds, the median
 //! and the 99th percentile count.

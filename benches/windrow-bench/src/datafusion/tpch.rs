@@ -1,7 +1,7 @@
 //! TPC-H: the eight tables as Parquet, and the 22 queries published with DataFusion's tests.
 //!
 //! ```text
-//! tpchgen --text--> DataFusion, by the published CREATE EXTERNAL TABLE --> tpch-SCALE/TABLE.parquet
+//! tpchgen --text--> DataFusion, published CREATE EXTERNAL TABLE --> tpch-SCALE/TABLE.parquet
 //! published answers --the text of their queries--> tpch-SCALE/q1.sql ... q22.sql
 //! ```
 

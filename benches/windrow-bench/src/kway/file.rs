@@ -1,8 +1,8 @@
 //! Merges of K sorted run files into one file, with a warm page cache.
 //!
 //! ```text
-//! ours     chunks read as they are reached, within 32 MiB     -> merged -> chunks written, checksummed
-//! rivals   256 KiB of each run at a time, as records as they are -> merged -> written 256 KiB at a time
+//! ours     chunks read when reached, within 32 MiB     -> merged -> chunks written, checksummed
+//! rivals   256 KiB of each run at a time, plain records -> merged -> written 256 KiB at a time
 //! ```
 //!
 //! Windrow reads and writes on threads of its own, if there are cores for such threads. The rivals

@@ -3,8 +3,8 @@
 //! ```text
 //! type x columns x partitions x shape of ids x nulls     microseconds a record batch
 //!   ours             ids to partitions: checked, permuted, as an Arrow record batch and offsets
-//!   copy             the columns to memory that is warm, in the order they have: what a split cannot beat
-//!                    by much, and what tells how much is left
+//!   copy             the columns to warm memory, in their order: a lower bound that a split can
+//!                    hardly beat, and the measure of possible gains
 //!   naive            out[cursor[id]++] = in, column by column
 //!   unrolled         the same, four rows at a time
 //!   striped          the same over ids * fanout + row % fanout: fast, but not stable

@@ -1,8 +1,8 @@
 //! Batches: the sorted updates that operators of a dataflow pass on.
 //!
 //! ```text
-//! RowBatch  --> shared: the engine's batch, its chunks wherever they are
-//!           \-> pins: the chunks that this reader has looked at, and lends keys and values of
+//! RowBatch  --> shared: the engine's batch, with chunks in memory or stored
+//!           \-> pins: the chunks whose keys and values this reader lends
 //! ```
 //! A clone shares the chunks and starts without pins. A reader drops its clones when it is done,
 //! and the chunks that the reader loaded may leave memory again.

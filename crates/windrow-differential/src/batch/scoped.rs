@@ -1,11 +1,11 @@
-//! Batches of rows as scopes see them.
+//! Batches of rows in the times of a nested scope.
 //!
 //! ```text
 //! outer scope          (key, value, time)           RowBatch
 //!   | enter
-//! nested scope         (key, value, enter(time))    BatchEnter of that RowBatch: the same rows, nothing is copied
+//! nested scope         (key, value, enter(time))    BatchEnter: the same rows, not copied
 //! ```
-//! Joins, reductions and scans read the rows of the outer batch, and let each time enter the nested scope as they meet it.
+//! Joins, reductions and scans read the rows of the outer batch and convert each time on the way.
 
 use differential_dataflow::trace::wrappers::enter::BatchEnter;
 use timely::progress::timestamp::Refines;
@@ -15,7 +15,7 @@ use crate::diff::DiffCode;
 use crate::row::RowCode;
 use crate::time::TimeCode;
 
-/// A batch of rows in the times of a scope: a [`RowBatch`], or one whose arrangement
+/// A batch of rows in the times of a scope: a [`RowBatch`], or a batch of an arrangement that
 /// [entered](differential_dataflow::operators::arrange::Arranged::enter) the scope.
 pub trait ScopedBatch: Clone + 'static {
     /// Keys of the rows.
@@ -26,13 +26,13 @@ pub trait ScopedBatch: Clone + 'static {
     type Diff: DiffCode;
     /// Times of the scope.
     type Time: TimeCode;
-    /// Times of the rows: those of the scope that made the batch.
+    /// Times of the rows, of the scope that made the batch.
     type RowTime: TimeCode;
 
-    /// The batch that has the rows.
+    /// Returns the underlying batch of rows.
     fn rows(&self) -> &RowBatch<Self::Key, Self::Value, Self::RowTime, Self::Diff>;
 
-    /// The time in the scope of a row that has `time`.
+    /// Converts the time of a row to a time of the scope.
     fn scoped(time: Self::RowTime) -> Self::Time;
 }
 

@@ -1,11 +1,11 @@
 //! Aggregates, computed on the encoded rows of a key.
 //!
 //! ```text
-//! values   | user.. | amount.. | note.. |      the rows of one key, ascending, and how often each is there
+//! values   | user.. | amount.. | note.. |      the ascending rows of one key, with multiplicities
 //!                     \ column_ends finds it
-//! count    multiplicities, added up
-//! sum      the number of the bytes, times the multiplicity, added up
-//! min, max the bytes as they are: they compare as the values do
+//! count    sum of the multiplicities
+//! sum      sum of the decoded numbers times multiplicity
+//! min, max the bytes themselves: they sort like the values
 //! ```
 //! Invariant: an aggregate's output equals the engine's encoding of the result column.
 

@@ -31,7 +31,8 @@ use crate::scan::scan;
 use crate::tactic::{RowJoin, RowReduce};
 use crate::time::TimeCode;
 
-/// A collection of record batches, arranged by the columns of a key. What is made of it is made in the same context.
+/// A collection of record batches, arranged by the columns of a key. Derived arrangements use the
+/// same context.
 pub struct ColumnArranged<'scope, T: TimeCode, R: DiffCode, Tr = RowTrace<Columns, Columns, T, R>>
 where
     Tr: TraceReader<Time = T>,
@@ -52,8 +53,8 @@ impl<T: TimeCode, R: DiffCode, Tr: TraceReader<Time = T> + Clone> Clone
 }
 
 impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
-    /// A handle of the trace, for other dataflows. While there is one, the trace keeps times apart from
-    /// [`ColumnTrace::compact`] on.
+    /// Returns a handle of the trace, for other dataflows. While the handle lives, the trace
+    /// distinguishes times from the frontier of [`ColumnTrace::compact`] on.
     pub fn trace(&self) -> ColumnTrace<T, R> {
         let Self { arranged, shape, context, .. } = self;
         ColumnTrace {
@@ -63,9 +64,10 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
         }
     }
 
-    /// Calls `logic` whenever the frontier has moved on, with the frontier and all that changed before it and was not shown
-    /// yet: each row once a time, by key, the rest of the row and time. Each worker shows what it owns. What `logic`
-    /// returns as an error ends the dataflow. The handle says how far it has been called.
+    /// Calls `logic` whenever the frontier advances, with the frontier and all changes before it
+    /// that were not reported yet: each row once per time, ordered by key, remaining columns and
+    /// time. Each worker reports its own keys. An error returned by `logic` ends the dataflow. The
+    /// probe handle follows the calls of `logic`.
     pub fn for_each_frontier(
         self,
         logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
@@ -86,7 +88,7 @@ where
     Tr: TraceReader<Time = T> + 'static,
     Tr::Batch: ScopedBatch<Key = Columns, Value = Columns, Time = T, Diff = R>,
 {
-    /// The arrangement in a scope that is nested in its own, such as a loop: nothing is copied.
+    /// Brings the arrangement into a nested scope, such as a loop, without copying.
     pub fn enter<'inner, TInner>(
         self,
         child: Scope<'inner, TInner>,
@@ -97,18 +99,18 @@ where
         ColumnArranged::new(self.arranged.enter(child), self.shape, &self.context)
     }
 
-    /// The columns of its rows.
+    /// Returns the columns of the rows.
     pub fn schema(&self) -> &SchemaRef {
         &self.shape.schema
     }
 
-    /// The columns of `projection` of each two rows of one key. Nulls are a value like others. Neither side need fit in
-    /// memory, but the rows of one key.
+    /// Joins: returns the columns of `projection` for each pair of rows of one key. Null keys match
+    /// null keys. Neither side must fit in memory, only the rows of one key.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`](windrow::Error::SchemaMismatch) with both keys if they are not of the same types,
-    /// nullability and directions, of which names may differ: [`ColumnCollection::nullable`] makes one side what the other
-    /// is. What [`Pick`] says of names.
+    /// [`Error::SchemaMismatch`](windrow::Error::SchemaMismatch) with both keys, if their types,
+    /// nullability or directions differ (names may differ): [`ColumnCollection::nullable`] adjusts
+    /// one side. Errors of names as of [`Pick`].
     pub fn join_rows<R2, Tr2>(
         self,
         other: ColumnArranged<'scope, T, R2, Tr2>,
@@ -139,18 +141,19 @@ where
         Ok(ColumnCollection::of_schema(joined, schema))
     }
 
-    /// For each key that has rows, its columns and `aggregates` of the rows, arranged by the same key. Without aggregates it
-    /// is the keys that there are. Neither what comes in nor what goes out need fit in memory, but the rows of one key,
-    /// all of which are looked at whenever one of them changes.
+    /// Returns for each present key its columns and the `aggregates` of its rows, arranged by the
+    /// same key. Without aggregates, returns the distinct keys. Neither input nor output must fit
+    /// in memory, only the rows of one key. A change of one row reads all rows of its key.
     ///
-    /// Rows that are there less than zero times count as such, and are looked at for the least and the greatest value as
-    /// others are.
+    /// Rows with a negative multiplicity count negatively, and take part in the least and greatest
+    /// value like all rows.
     ///
     /// # Errors
     /// [`Error::MissingColumn`](windrow::Error::MissingColumn);
-    /// [`Error::UnsupportedColumn`](windrow::Error::UnsupportedColumn) for a sum of what is not a number;
-    /// [`Error::InvalidOrder`](windrow::Error::InvalidOrder) for a column of the key, for two results of one name, and for aggregates
-    /// where diffs have a [fold](DiffCode::FOLD).
+    /// [`Error::UnsupportedColumn`](windrow::Error::UnsupportedColumn) for a sum of values other
+    /// than numbers; [`Error::InvalidOrder`](windrow::Error::InvalidOrder) for an aggregate of a
+    /// key column, for two results of one name, and for aggregates if diffs have a
+    /// [fold](DiffCode::FOLD).
     pub fn reduce_columns(
         self,
         aggregates: impl IntoIterator<Item = Aggregate>,
@@ -183,8 +186,8 @@ where
         Ok(ColumnArranged::new(arranged, shape, &self.context))
     }
 
-    /// The rows as a collection again, each row once a time. The arrangement need not fit in memory: a chunk of it is read
-    /// at a time.
+    /// Returns the rows as a collection, each row once per time. The arrangement need not fit in
+    /// memory: one chunk is read at a time.
     pub fn changes(self) -> ColumnCollection<'scope, T, R> {
         let plan = Rc::new(done(Plan::whole(&self.shape)));
         let each = move |key: Enc<'_, Columns>,
@@ -199,7 +202,7 @@ where
     }
 }
 
-/// A trace of record batches, of which other dataflows make arrangements again.
+/// A trace of record batches, to be imported by other dataflows.
 pub struct ColumnTrace<T: TimeCode, R: DiffCode> {
     trace: RowTrace<Columns, Columns, T, R>,
     shape: Rc<Shape>,
@@ -207,13 +210,13 @@ pub struct ColumnTrace<T: TimeCode, R: DiffCode> {
 }
 
 impl<T: TimeCode, R: DiffCode> ColumnTrace<T, R> {
-    /// The arrangement in another dataflow: all that is in the trace, and all that is still to come.
+    /// Imports the arrangement into another dataflow: all present and future changes.
     pub fn import<'scope>(&mut self, scope: Scope<'scope, T>) -> ColumnArranged<'scope, T, R> {
         let arranged = self.trace.import(scope);
         ColumnArranged::new(arranged, Rc::clone(&self.shape), &self.context)
     }
 
-    /// Lets the trace treat times before `frontier` as if they were at it.
+    /// Lets the trace treat times before `frontier` like `frontier`.
     pub fn compact(&mut self, frontier: AntichainRef<'_, T>) {
         self.trace.set_logical_compaction(frontier);
         self.trace.set_physical_compaction(frontier);

@@ -1,10 +1,10 @@
 //! Record batches in a dataflow: rows never become Rust values.
 //!
 //! ```text
-//! Changes --rows--> to their worker --> batcher --> batches --> trace      the machinery of typed rows
+//! Changes --rows--> to their worker --> batcher --> batches --> trace    as for typed rows
 //!    ^                                                 |  |
-//!    |                                    bytes of rows|  |the same bytes, compared, counted, added up
-//!    +---- decoded, the columns that are wanted -------+  +--> reduce_columns --> batches --> trace
+//!    |                                   bytes of rows |  | equal bytes, compared, counted, summed
+//!    +------ decoded: the wanted columns --------------+  +--> reduce_columns --> batches, trace
 //! ```
 //! `arrange_by` encodes rows once, and columns are decoded only where record batches leave. Joins
 //! and reductions move bytes and do not need the types of columns.

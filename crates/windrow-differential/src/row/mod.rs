@@ -3,8 +3,8 @@
 //! ```text
 //! #[derive(Row)] struct Item { user: u64, name: String }
 //!
-//! columns    UInt64               Utf8                  what the engine knows of it
-//! bytes      user, big-endian     name + 2, then 01     as docs/row-format.md draws a row without nulls
+//! columns    UInt64               Utf8                  as the engine sees the type
+//! bytes      user, big-endian     name + 2, then 01     see docs/row-format.md, rows without nulls
 //! ```
 //! A struct or a tuple is encoded as one column for each part, in sequence, however deeply nested.
 //! An enum, an `Option` or a list is one column of a nested type. Inside of a nested type each

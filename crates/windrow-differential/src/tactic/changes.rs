@@ -1,4 +1,4 @@
-//! The changes of one key: its values, and when each of them came and went.
+//! The changes of one key: its values, with the times and diffs of each value.
 
 use std::marker::PhantomData;
 
@@ -11,15 +11,15 @@ use crate::enc::Enc;
 use crate::of::Of;
 use crate::time::TimeCode;
 
-/// The number of a value among those of its key, which ascend.
+/// Ordinal of a value among the ascending values of its key.
 pub(super) type ValueId = u32;
 
 /// The changes of one key.
 pub(super) struct Changes<V, T, R> {
-    /// The bytes of the values, and where each ends.
+    /// The bytes of the values, and the end of each value.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// By value; by value and time, each once, if times were moved.
+    /// Ordered by value; if times were advanced, by value and time, each pair once.
     pub(super) edits: Vec<((ValueId, T), R)>,
     of: Of<V>,
 }
@@ -35,8 +35,8 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         self.edits.clear();
     }
 
-    /// Takes the changes of the key that `cursor` stands at, and leaves it behind the last value. `scoped` makes times of
-    /// those of the rows; they are moved up to `meet`, if there is one.
+    /// Loads the changes of the current key of `cursor`, which then stands after the key's last
+    /// value. `scoped` converts the times of rows; times are then advanced to `meet`, if given.
     pub(super) fn load<C: Time>(
         &mut self,
         cursor: &mut Cursor<C>,
@@ -45,7 +45,7 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
     ) {
         self.clear();
         let Self { bytes, ends, edits, .. } = self;
-        // Those of several batches come one batch after the other.
+        // Values of several batches arrive one batch after another.
         let (mut last, mut ascend) = (0..0, true);
         done(cursor.map_changes(|value, time, lanes| {
             let before = &bytes[last.clone()];
@@ -67,7 +67,7 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         }
     }
 
-    /// Numbers values in their order, each once.
+    /// Renumbers the values in ascending order, each once.
     fn sort(&mut self) {
         let mut ids: Vec<ValueId> = (0..self.ends.len() as ValueId).collect();
         ids.sort_unstable_by_key(|&id| self.value(id).bytes());
@@ -88,14 +88,14 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         (self.bytes, self.ends) = (bytes, ends);
     }
 
-    /// A value.
+    /// Returns a value.
     pub(super) fn value(&self, id: ValueId) -> Enc<'_, V> {
         let id = id as usize;
         let start = if id == 0 { 0 } else { self.ends[id - 1] };
         Enc::new(&self.bytes[start..self.ends[id]])
     }
 
-    /// The times of all changes.
+    /// Returns the times of all changes.
     pub(super) fn times(&self) -> impl Iterator<Item = &T> {
         self.edits.iter().map(|((_, time), _)| time)
     }

@@ -1,4 +1,4 @@
-//! Joins of two lists of batches, a key after the other.
+//! Joins of two lists of batches, key by key.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -22,19 +22,20 @@ use crate::of::Of;
 use crate::row::RowCode;
 use crate::time::TimeCode;
 
-/// With fewer changes on one side each is met by all of the other; with more, those of equal meaning are put together on
-/// the way.
+/// If a side has fewer changes, each of them is paired with all changes of the opposite side. From
+/// `FEW` changes on, both sides are replayed in time order, and changes at equivalent times are
+/// consolidated.
 const FEW: usize = 10;
 
-/// Joins batches of rows, and has `logic` put into a builder what comes of each pair of changes: key, values, time,
-/// diffs.
+/// Joins batches of rows. `logic` receives each pair of changes (key, values, time, diffs) and puts
+/// its results into a builder.
 pub struct RowJoin<L, B> {
     logic: Rc<RefCell<L>>,
     of: Of<B>,
 }
 
 impl<L, B> RowJoin<L, B> {
-    /// Joins by `logic`.
+    /// Creates a join by `logic`.
     pub fn new(logic: L) -> Self {
         Self { logic: Rc::new(RefCell::new(logic)), of: PhantomData }
     }
@@ -57,7 +58,7 @@ where
         meet: T,
     ) -> Box<dyn Iterator<Item = B::Container>> {
         let cursors = cursor_over(&input0).zip(cursor_over(&input1));
-        // Times of what is fresh are at or beyond it already.
+        // Times of the fresh input are at or beyond `meet` already.
         let (meet0, meet1) = match fresh {
             Fresh::Input0 => (None, Some(meet)),
             Fresh::Input1 => (Some(meet), None),
@@ -74,7 +75,8 @@ where
     }
 }
 
-/// What is made of each pair of changes: a closure of key, values, time and diffs, which fills a builder.
+/// The function applied to each pair of changes: a closure of key, values, time, diffs and a
+/// builder for the results.
 pub trait Logic<S0: ScopedBatch, S1: ScopedBatch, B>:
     FnMut(
         Enc<'_, S0::Key>,
@@ -104,14 +106,14 @@ impl<S0: ScopedBatch, S1: ScopedBatch, B, L> Logic<S0, S1, B> for L where
 /// The changes of one key of a side.
 type ChangesOf<S> =
     Changes<<S as ScopedBatch>::Value, <S as ScopedBatch>::Time, <S as ScopedBatch>::Diff>;
-/// The same by time.
+/// The changes of one key of a side, ordered by time.
 type HistoryOf<S> = ValueHistory<ValueId, <S as ScopedBatch>::Time, <S as ScopedBatch>::Diff>;
 
-/// A join that is under way.
+/// A running join.
 struct Unit<S0: ScopedBatch, S1: ScopedBatch, L, B: ContainerBuilder> {
-    /// Cursors over both sides; nothing once all keys are done.
+    /// Cursors over both sides; `None` after the last key.
     cursors: Option<(Cursor<Code<S0>>, Cursor<Code<S1>>)>,
-    /// What times of each side may be moved up to.
+    /// The time to which lesser times of each side may be advanced.
     meets: (Option<S0::Time>, Option<S0::Time>),
     changes: (ChangesOf<S0>, ChangesOf<S1>),
     histories: (HistoryOf<S0>, HistoryOf<S1>),
@@ -158,7 +160,7 @@ where
     B: ContainerBuilder<Container: Default>,
     L: Logic<S0, S1, B>,
 {
-    /// Joins the key that both cursors stand at, and goes on to the next.
+    /// Joins the current key of both cursors and advances them.
     fn join_key(&mut self) {
         let Some((cursor0, cursor1)) = &mut self.cursors else { return };
         let (changes0, changes1) = &mut self.changes;
@@ -196,7 +198,7 @@ fn load<T: TimeCode, R: DiffCode>(
     history.load_iter(edits, None);
 }
 
-/// Each change of one side with each of the other.
+/// Pairs each change of one side with each change of the opposite side.
 fn cross<T: Lattice, R0, R1>(
     edits0: &[((ValueId, T), R0)],
     edits1: &[((ValueId, T), R1)],
@@ -209,8 +211,8 @@ fn cross<T: Lattice, R0, R1>(
     }
 }
 
-/// The same in the order of times: each change meets those of the other side that came before, which are put together
-/// where nothing that is still to come can tell them apart.
+/// Pairs changes as [`cross`] does, in time order: each change meets the earlier changes of the
+/// opposite side, consolidated as far as later times cannot distinguish them.
 fn replay<T: TimeCode, R0: DiffCode, R1: DiffCode>(
     history0: &mut ValueHistory<ValueId, T, R0>,
     history1: &mut ValueHistory<ValueId, T, R1>,

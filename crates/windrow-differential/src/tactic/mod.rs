@@ -1,10 +1,11 @@
-//! How keys are joined and reduced: page by page, through the engine's cursors.
+//! Tactics: joins and reductions of keys, page by page, through the engine's cursors.
 //!
 //! ```text
-//! batches of a trace --one chunk of each in memory--> cursor --the changes of one key--> Changes --> join, reduce
+//! batches --a chunk of each in memory--> cursor --changes of one key--> Changes --> join, reduce
 //! ```
-//! A cursor of differential lends what it reads for as long as the batches live, so what it has seen stays in memory. Here
-//! the values of one key are copied and the chunks are let go: traces of any size are joined and reduced in a few chunks.
+//! A cursor of differential lends its rows for as long as the batches live, so all visited rows
+//! stay in memory. The tactics copy the values of one key and release the chunks: joins and
+//! reductions of traces of any size take a few chunks of memory.
 
 mod changes;
 mod join;
@@ -20,28 +21,29 @@ use crate::batch::ScopedBatch;
 use crate::context::done;
 use crate::time::TimeCode;
 
-/// Times of the rows of a batch, as the engine has them.
+/// Times of the rows of a batch, as the engine encodes them.
 type Code<S> = <<S as ScopedBatch>::RowTime as TimeCode>::Code;
 
-/// The time in the scope of a batch of a row.
+/// Converts the time of a row to a time of the scope.
 #[inline(always)]
 fn scoped<S: ScopedBatch>(code: Code<S>) -> S::Time {
     S::scoped(S::RowTime::of_code(code))
 }
 
-/// A cursor over all of `batches`; nothing if there are none.
+/// Returns a cursor over all of `batches`, at the first key, or `None` without batches.
 fn cursor_over<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
     let batches = batches.iter().map(|batch| batch.rows().batch());
     (batches.len() > 0).then(|| done(Cursor::new(batches)))
 }
 
-/// A cursor over all of `batches` in which keys are looked up, at none of them; nothing if there are no batches.
+/// Returns a cursor for look-ups in all of `batches`, without a current key, or `None` without
+/// batches.
 fn look_up_in<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
     let layout = batches.first()?.rows().batch().layout();
     Some(done(Cursor::idle(layout, batches.iter().map(|batch| batch.rows().batch()))))
 }
 
-/// The key that a cursor stands at, if there is one.
+/// Returns the current key of a cursor, if any.
 fn key_at<T: Time>(cursor: &Option<Cursor<T>>) -> Option<&[u8]> {
     cursor.as_ref()?.key()
 }

@@ -1,4 +1,4 @@
-//! Reductions of the values of each key, a key after the other.
+//! Reductions of the values of each key, key by key.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -20,14 +20,14 @@ use crate::of::Of;
 use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 
-/// Reduces batches of rows by `logic`, which is given a key, the values it has and what it was reduced to so far, and adds
-/// by how much that is to change.
+/// Reduces batches of rows by `logic`. `logic` receives a key, its values and its present output,
+/// and appends the changes of the output.
 pub struct RowReduce<K, V, V2: RowCode, T, R, R2, L> {
     context: Context,
-    /// Of the rows that come out.
+    /// Layout of the output rows.
     layout: Layout,
     logic: L,
-    /// Times at which keys are due that are not complete yet.
+    /// Due times of keys that are not complete yet.
     later: BTreeMap<Vec<u8>, Vec<T>>,
     replay: Replay<V, V2, T, R, R2>,
     of: Of<K>,
@@ -43,7 +43,7 @@ where
     R2: DiffCode,
     L: FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &[(V2, R2)], &mut Vec<(V2, R2)>),
 {
-    /// Reduces by `logic`; what comes out is made in `context`.
+    /// Creates a reduction by `logic`; its output is in the memory of `context`.
     pub fn new(context: &Context, logic: L) -> Self {
         Self::of_layout(&Format::<K, V2, T, R2>::layout(), context, logic)
     }
@@ -59,7 +59,8 @@ where
     R2: DiffCode,
     L: FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &[(V2::Owned, R2)], &mut Vec<(V2::Owned, R2)>),
 {
-    /// Reduces by `logic`; what comes out are rows of `layout`, made in `context`.
+    /// Creates a reduction by `logic` to rows of `layout`; its output is in the memory of
+    /// `context`.
     pub(crate) fn of_layout(layout: &Layout, context: &Context, logic: L) -> Self {
         Self {
             context: context.clone(),
@@ -71,7 +72,8 @@ where
         }
     }
 
-    /// Reduces one key, whose new changes `fresh` stands at if it has any, at those of its times that are before `upper`.
+    /// Reduces one key at its due times before `upper`. Loads the key's new changes if `fresh` has
+    /// the key as its current key.
     fn reduce_key<S: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>>(
         &mut self,
         key: &[u8],
@@ -113,14 +115,14 @@ where
     }
 }
 
-/// Cursors over what is new, what was there before, and what was put out before.
+/// Cursors over new input, old input, and old output.
 type Cursors<'a, S> = (
     &'a mut Option<Cursor<Code<S>>>,
     &'a mut Option<Cursor<Code<S>>>,
     &'a mut Option<Cursor<<<S as ScopedBatch>::Time as TimeCode>::Code>>,
 );
 
-/// The cursor, if it has the key.
+/// Returns the cursor at `key`, if the cursor has the key.
 fn at<'a, T: Time>(cursor: &'a mut Option<Cursor<T>>, key: &[u8]) -> Option<&'a mut Cursor<T>> {
     let cursor = cursor.as_mut()?;
     done(cursor.find_key(key)).then_some(cursor)

@@ -1,4 +1,5 @@
-//! The history of one key, replayed: at which times its reduction may change, and what there is at each of them.
+//! Replay of the history of one key: the times at which its reduction may change, and its input and
+//! output at each of them.
 //!
 //! ```text
 //! times      due: of new changes, and those kept for later             known: of all changes
@@ -6,10 +7,11 @@
 //!              +-- input and output as of t --> logic --> changes at t     |
 //!              +-- join of t with every known time and every earlier one --+--> due, or later
 //! ```
-//! A reduction can change at a time at which nothing changed: that by which two changes, neither of which knows of the
-//! other, have both been made. Where any two times are comparable there is no such time.
+//! A reduction can change at a time without any change of input: at the join of two incomparable
+//! times of changes. Totally ordered times have no such joins.
 //!
-//! Invariant: due times are taken in an order that goes on with theirs, so what was produced before is final.
+//! Invariant: due times are taken in a linear extension of their partial order, so output produced
+//! earlier is final.
 
 use std::collections::BTreeSet;
 
@@ -24,12 +26,12 @@ use crate::enc::Enc;
 use crate::row::RowCode;
 use crate::time::TimeCode;
 
-/// Changes in buffers from which on it is worth while to put them together.
+/// Buffered changes from which on consolidation pays.
 const COLLAPSE_FROM: usize = 16;
 
-/// What is remembered of a key from one of its times to the next; used again for the next key.
+/// State of the replay of one key; reused for the next key.
 pub(super) struct Replay<V, V2: RowCode, T, R, R2> {
-    /// What was there before, what is new, and what was put out before.
+    /// Old input, new input, and old output.
     pub(super) source: Changes<V, T, R>,
     pub(super) fresh: Changes<V, T, R>,
     pub(super) output: Changes<V2, T, R2>,
@@ -41,7 +43,7 @@ pub(super) struct Replay<V, V2: RowCode, T, R, R2> {
     known: Vec<T>,
     earlier: Vec<T>,
     changes: Vec<(V2::Owned, R2)>,
-    /// Changes in buffers when they were last put together.
+    /// Number of buffered changes that triggers the next consolidation.
     collapsed: usize,
 }
 
@@ -63,23 +65,24 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
         }
     }
 
-    /// The times at which the reduction is due: those of what is new, and of `kept`.
+    /// Collects the due times: the times of new input, and `kept`.
     pub(super) fn begin(&mut self, kept: impl IntoIterator<Item = T>) {
         self.due.clear();
         self.due.extend(self.fresh.times().cloned());
         self.due.extend(kept);
     }
 
-    /// The greatest time that all due times are at or beyond.
+    /// Returns the meet of all due times.
     pub(super) fn meet(&self) -> Option<T> {
         let mut due = self.due.iter();
         let first = due.next()?.clone();
-        // The least one, where any two are comparable.
+        // In a total order, the meet is the least time.
         Some(if T::Code::TOTAL { first } else { due.fold(first, |meet, time| meet.meet(time)) })
     }
 
-    /// Goes through all due times before `upper`: has `logic` say what is to be there, and `put` told how that differs
-    /// from what is there, in values, times and diffs. Times that are not before `upper` come back in `later`.
+    /// Visits all due times before `upper`. `logic` computes the output at each time, and `put`
+    /// receives its difference to the present output as values, times and diffs. Due times not
+    /// before `upper` are appended to `later`.
     pub(super) fn run(
         &mut self,
         upper: &Antichain<T>,
@@ -137,7 +140,7 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
         }
     }
 
-    /// What there is at `time`.
+    /// Returns the input as of `time`.
     fn input_at(&self, time: &T) -> Vec<(Enc<'_, V>, R)> {
         let there = |((_, at), _): &&((ValueId, T), R)| at.less_equal(time);
         let source = self.source_history.buffer().iter().filter(there);
@@ -149,7 +152,7 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
         input
     }
 
-    /// What was put out as of `time`.
+    /// Returns the output as of `time`.
     fn output_at(&self, time: &T) -> Vec<(V2::Owned, R2)> {
         let before = self.output_history.buffer().iter().filter(|((_, at), _)| at.less_equal(time));
         let before =
@@ -161,7 +164,8 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
         output
     }
 
-    /// Moves all times up to those that are still to come, if there are many, and puts together what that makes equal.
+    /// If many changes are buffered, advances their times to the meet of `time` and all due times,
+    /// and consolidates them.
     fn collapse(&mut self, time: &T) {
         let held = |replay: &Self| {
             replay.source_history.buffer().len()
@@ -189,7 +193,7 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
         self.collapsed = COLLAPSE_FROM.max(2 * held(self));
     }
 
-    /// Notes the times at which what changed at `time` meets other changes.
+    /// Adds the joins of `time` with the times of all changes to the due times.
     fn spread(&mut self, time: T) {
         if T::Code::TOTAL {
             return;
@@ -203,7 +207,7 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
     }
 }
 
-/// Sorts times, each once.
+/// Sorts and deduplicates times.
 fn tidy<T: Ord>(times: &mut Vec<T>) {
     times.sort();
     times.dedup();

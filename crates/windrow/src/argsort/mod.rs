@@ -1,15 +1,15 @@
 //! Sorting without rows: computes the permutation that sorts a record batch.
 //!
 //! ```text
-//! rows in order already, or in reverse: done. Strings of other layouts as those with offsets of 32 bits, those of a
-//! dictionary, or few distinct ones, as their ranks
+//! rows sorted already, or in reverse: done
+//! strings: other layouts become 32-bit offsets; dictionaries and few distinct strings become ranks
 //! sort(group, keys from here on)
-//! 1. plan    of each key what tells the group's rows apart: numbers less their minimum, bytes behind
-//!            the common prefix; as many keys as fit beside the row's index in one word
-//! 2. pack    word = | key bits | index |, 64 bits; 32 of them if these tell most rows apart
-//! 3. sort    words: in order already, few runs (merged), or spread (radix)
-//!            few key bits: no words; rows are counted by them and put in their places
-//! 4. ties    groups of equal key bits, if keys are left: sort(group, the rest)
+//! 1. plan    bits of each key that distinguish the group's rows: numbers less their minimum, bytes
+//!            after the common prefix; as many keys as fit beside the row's index in one word
+//! 2. pack    word = | key bits | index |, 64 bits, or 32 bits if these distinguish most rows
+//! 3. sort    words: sorted already, few runs (merged), or mixed (radix)
+//!            few key bits: no words; rows are counted by them and moved to their positions
+//! 4. ties    groups of equal key bits, if keys are left: sort(group, remaining keys)
 //! ```
 //!
 //! Invariant: the sort is stable. A word's low bits are the row's index within its group, so that

@@ -1,9 +1,9 @@
 //! Plans: the bits of the keys in the words of one group of rows.
 //!
 //! ```text
-//! piece of a number   | null? 1 bit | number less the group's minimum: as many bits as the greatest |
-//!                     | null? 1 bit | 0 below a window, 1 to w within it, w + 1 above it            |
-//! piece of bytes      | null? 1 bit | up to eight letters behind the common prefix, zeros behind the end |
+//! piece of a number   | null? 1 bit | number less the group's minimum, in bits of the greatest |
+//!                     | null? 1 bit | 0 below a window, 1 to w within it, w + 1 above it       |
+//! piece of bytes      | null? 1 bit | up to eight letters after the common prefix, then zeros  |
 //! ```
 //!
 //! Invariant: if row `a` sorts before row `b` by the keys from the plan's start on, the bits of `a`

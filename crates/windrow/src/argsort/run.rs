@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! for each block of neighbours (a short one first: most inputs are no run, and show it soon)
-//!   first key    all in order?  which are equal?
-//!   other keys   of those that are equal so far: all in order?  which are still equal?
+//!   first key    all in order?  which rows are equal?
+//!   other keys   of the rows equal so far: all in order?  which are still equal?
 //! ```
 
 use std::cmp::Ordering;

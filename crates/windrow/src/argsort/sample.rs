@@ -1,9 +1,9 @@
 //! Samples: the distribution of a large record batch's numbers, estimated from a few rows.
 //!
 //! ```text
-//! spread    | .  . .   .  .    . . .   .  .  .|      all bits tell: no pass to find out how many
-//! window    |       ......:.:.....        .   |      most are here: a few bits tell these apart, and
-//!                   least       top                  the others are sorted by themselves
+//! spread    | .  . .   .  .    . . .   .  .  .|      all bits distinguish: no counting pass
+//! window    |       ......:.:.....        .   |      most values are here: a few bits distinguish
+//!                   least       top                  them, and the rest is sorted separately
 //! ```
 
 use super::key::Key;

@@ -4,7 +4,7 @@
 //! offsets of 64 bits   the same bytes, other offsets
 //! views, or bytes      | pear | fig | apple |    copied together
 //!   under nulls
-//! dictionary           the ranks of its values, by key: no strings any more
+//! dictionary           the ranks of its values, by key: no strings are left
 //! ```
 //!
 //! Few rows need later keys: a later key is converted only if the keys before it distinguish fewer

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! wide     | key bits          51 | index 13 |       what fits beside the index
-//! narrow   | bits 19 | index 13 |                    its first bits, if they tell most rows apart
+//! narrow   | bits 19 | index 13 |                    the first bits, if they distinguish most rows
 //! ```
 //!
 //! Narrow words touch half as many cache lines: the passes over 8,192 narrow words take 16 instead

@@ -1,8 +1,8 @@
 //! The chunks of a batch of one run, for readers with their own traversal.
 //!
 //! ```text
-//! batch   | chunk 0 | chunk 1 | chunk 2 |     last rows: in memory, wherever the chunks are
-//!                     ^ read: ChunkRows       held in memory for as long as somebody has it
+//! batch   | chunk 0 | chunk 1 | chunk 2 |     last rows: always in memory
+//!                     ^ read: ChunkRows       in memory while it is referenced
 //! row     key | value | time | diff
 //! ```
 //!

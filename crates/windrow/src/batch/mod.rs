@@ -1,7 +1,7 @@
 //! Batches: sorted rows, and the ways to read them.
 //!
 //! ```text
-//! runs --merged as it is read--> slabs (some thousand rows, wherever they lie) --decode--> RecordBatch
+//! runs --merged while reading--> slabs (references to some thousand rows) --decode--> RecordBatch
 //! ```
 //!
 //! The last merge writes nothing: its rows are decoded where they are. Block boundaries depend on

@@ -1,8 +1,8 @@
 //! Reduces runs to as many as can be merged at once within the budget.
 //!
 //! ```text
-//! merged at once   a window of one chunk for each run that is not in memory, and the merge's own chunks
-//! too many         the shortest are merged into one, just enough of them, until it fits
+//! fits       all runs are merged at once: a window of one chunk per spilled run, and own chunks
+//! too many   the shortest runs are merged into one, just as many as necessary
 //! ```
 //!
 //! A chunk of one long row is as large as the row, so window sizes are taken from the runs.

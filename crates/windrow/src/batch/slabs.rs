@@ -1,9 +1,9 @@
 //! Reads a batch: blocks of rows, and record batches decoded from them.
 //!
 //! ```text
-//! sources --brought down to what the budget merges at once--> merger --> slab, slab, ... --> RecordBatch
-//!                                                       \--> shares ---^
-//!                                            merged ahead by helpers, on threads of theirs
+//! sources --settled within the budget--> merger --> slab, slab, ... --> RecordBatch
+//!                                    \--> shares ---^
+//!                                         merged ahead by helper threads
 //! ```
 
 use std::collections::VecDeque;

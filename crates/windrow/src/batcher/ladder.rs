@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! rung 0   [c] [c] [c] [c] ...   chunks            \  RUNG of them make one run,
-//! rung 1   [ 64 chunks ] [ 64 chunks ] ...          > which goes to the rung of its own size
+//! rung 1   [ 64 chunks ] [ 64 chunks ] ...          > pushed to the rung of its size
 //! rung 2   [ 64 * 64 chunks ] ...                  /
 //! ```
 //!

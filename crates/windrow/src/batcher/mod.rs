@@ -1,18 +1,19 @@
-//! The batcher: record batches in, in any order; sorted batches out.
+//! The batcher: takes record batches in any order, returns sorted batches.
 //!
 //! ```text
-//! push --> pusher 0: chunker --> ladder of runs, in memory up to its share --full: merged, spilled--> run
-//!          pusher 1: ...                                                                               |
-//! finish, seal ----------------------------------------------------------------------------------------+
+//! push --> pusher 0: chunker --> ladder: runs in memory --share full: merged, spilled--> run
+//!          pusher 1: ...                                                                  |
+//! finish, seal ---------------------------------------------------------------------------+
 //!    finish   chunks and runs, few enough to be merged at once  -->  Batch
-//!    seal     all merged; changes before the frontier --> Batch, the others stay for the next seal
+//!    seal     all merged; changes before the frontier --> Batch, all others stay for the next seal
 //! ```
 //!
-//! A pusher belongs to one thread and shares nothing with the others but the budget, of which each
-//! has an equal part, those of other batchers of the budget too. Which pusher a row went through never
-//! shows: rows carry their place in the input.
+//! A pusher belongs to one thread and shares nothing but the budget with other pushers. The pushers
+//! of all batchers of a budget have equal parts of it. Results do not depend on which pusher a row
+//! went through: rows carry their position in the input.
 //!
-//! Invariant: all rows pushed are in a run of exactly one pusher, or in its chunker, or wait for more.
+//! Invariant: every pushed row is in exactly one place: a run, or the write buffers or pending
+//! record batches of one pusher.
 
 mod accounting;
 mod ladder;
@@ -38,20 +39,20 @@ use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 use accounting::{Held, Sink};
 
-/// Bytes of recycled buffers that a seal leaves to the next one: small batches are sealed without
-/// mapping memory, which costs more than to sort them.
+/// Bytes of recycled buffers that a seal leaves to the next seal, so that sealing a small batch
+/// maps no memory: mapping costs more than sorting the batch.
 const STASH: usize = 16 << 20;
 
-/// What the pushers of a batcher hand over.
+/// State that the pushers of a batcher share.
 #[derive(Default)]
 struct Shared {
     runs: Mutex<Vec<Held>>,
-    /// Sums that do not fit, so far.
+    /// Sums that overflowed their stored diffs so far.
     wraps: Wraps,
     sink: Sink,
-    /// Pushers with rows that are not in `runs` yet.
+    /// Number of pushers with rows that are not in `runs` yet.
     open: AtomicUsize,
-    /// Rows were lost to an error.
+    /// True if rows were lost to an error.
     lost: AtomicBool,
 }
 
@@ -60,7 +61,7 @@ impl Shared {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that rows are lost, if `result` is an error.
+    /// Returns `result`; an error marks the batcher's rows as lost.
     fn noting<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() {
             self.lost.store(true, Ordering::Release);
@@ -110,28 +111,28 @@ pub struct Batcher<T = u64> {
     shared: Arc<Shared>,
     own: Pusher,
     pushed: u64,
-    /// Threads that a seal merges on.
+    /// Number of threads that a seal merges on.
     threads: usize,
-    /// All before was sealed.
+    /// Frontier of the last seal: all earlier changes were sealed.
     lower: Antichain<T>,
-    /// The lower bounds of what was kept by the last seal.
+    /// Lower bounds of the times that the last seal kept.
     frontier: Antichain<T>,
 }
 
 impl Batcher {
-    /// A batcher for rows of `layout`, in the memory of `pool`. Times, if there are any, are `u64`.
+    /// Creates a batcher for rows of `layout`, in the memory of `pool`. Times, if any, are `u64`.
     pub fn new(layout: &Layout, pool: &Pool) -> Self {
         Self::timed(layout, pool)
     }
 }
 
 impl<T: Time> Batcher<T> {
-    /// A batcher for rows of `layout`, whose times are `T`, in the memory of `pool`.
+    /// Creates a batcher for rows of `layout` with times of type `T`, in the memory of `pool`.
     pub fn timed(layout: &Layout, pool: &Pool) -> Self {
         Self::with(layout, pool, None)
     }
 
-    /// The same, and `sink` hears of every change of what it holds.
+    /// Does the same as [`Batcher::timed`], and reports every change of the held memory to `sink`.
     pub fn accounted(
         layout: &Layout,
         pool: &Pool,
@@ -152,57 +153,59 @@ impl<T: Time> Batcher<T> {
         }
     }
 
-    /// Where its memory comes from.
+    /// Returns the pool that provides the batcher's memory.
     pub(crate) fn pool(&self) -> &Pool {
         self.own.pool()
     }
 
-    /// The same, and a seal merges on up to `threads` threads where memory has no limit: each takes a
-    /// range of the key. What is sealed is the same whatever their number.
+    /// Lets a seal merge on up to `threads` threads, each a range of the key, if memory has no
+    /// limit. The sealed rows do not depend on the number of threads.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Takes the rows of `batch` in, behind all those pushed before.
+    /// Adds the rows of `batch` after all rows pushed before.
     ///
     /// # Errors
-    /// What encoding and spilling report: [`crate::Error::SchemaMismatch`],
-    /// [`crate::Error::Value`], [`crate::Error::TempSpace`], ... A record batch that cannot be encoded
-    /// is refused as a whole; after any other error rows are missing, and the batcher does not finish.
+    /// Errors of encoding and spilling: [`crate::Error::SchemaMismatch`], [`crate::Error::Value`],
+    /// [`crate::Error::TempSpace`], ... A record batch that cannot be encoded is refused as a
+    /// whole. After any other error rows are missing, and the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.own.push(batch, self.pushed)?;
         self.pushed += batch.num_rows() as u64;
         Ok(())
     }
 
-    /// Takes rows in that are encoded already: as [`RowEncoder`](crate::RowEncoder) encodes them if no column may be
-    /// null, one behind the other in `bytes`. Where rows of the layout have no [stride](Layout::stride), `ends` says
-    /// where each of them ends. Costs a look at every row that varies, and a copy.
+    /// Adds encoded rows, one after another in `bytes`, as [`RowEncoder`](crate::RowEncoder)
+    /// encodes rows of columns without nulls. If rows of the layout have no
+    /// [stride](Layout::stride), `ends` holds the end of each row. Costs a copy, and a check of
+    /// each row of variable length.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if rows of the layout have a place in the input, as all have without a diff, or values
-    /// that are not part of its order; [`Error::Corrupt`] for bytes that are no such rows: all stays as it was. What
-    /// spilling reports; after that rows are missing, and the batcher does not finish.
+    /// [`Error::InvalidOrder`] if rows of the layout carry a position in the input (every layout
+    /// without a diff) or values that are not part of its order; [`Error::Corrupt`] if `bytes` are
+    /// not such rows. Neither changes the batcher. Errors of spilling: afterwards rows are missing,
+    /// and the batcher does not finish.
     pub fn push_rows(&mut self, bytes: &[u8], ends: &[u32]) -> Result<()> {
         self.own.push_rows(bytes, ends)
     }
 
-    /// `count` ways in for as many threads, which share the budget equally. Each is to be flushed
-    /// before [`Batcher::finish`] and [`Batcher::seal`]. The rows of a pusher that is dropped without
-    /// [`Pusher::flush`] are lost, so that the batcher does not finish.
+    /// Creates `count` pushers for as many threads, which share the budget equally. Flush each
+    /// pusher before [`Batcher::finish`] and [`Batcher::seal`]. A pusher dropped without
+    /// [`Pusher::flush`] loses its rows, and the batcher does not finish.
     pub fn pushers(&self, count: usize) -> Vec<Pusher> {
         (0..count)
             .map(|_| Pusher::new(self.own.layout(), self.own.pool(), &self.shared, count))
             .collect()
     }
 
-    /// Everything that was pushed and not sealed, sorted and compacted. The last merge happens as it
-    /// is read.
+    /// Returns all rows that were pushed and not sealed, sorted and compacted. The last merge
+    /// happens during reading.
     ///
     /// # Errors
-    /// What merging and spilling report; [`Error::Unflushed`] and [`Error::Lost`] if rows would be
+    /// Errors of merging and spilling; [`Error::Unflushed`] and [`Error::Lost`] if rows would be
     /// missing.
     pub fn finish(mut self) -> Result<Batch<T>> {
         let runs = self.collected()?;
@@ -212,15 +215,16 @@ impl<T: Time> Batcher<T> {
         Ok(batch.between(&self.lower, &Antichain::new()))
     }
 
-    /// The changes whose times are not at or beyond `upper`, merged into one run; the others stay.
-    /// By this the caller promises to push none before `upper` any more. Costs a merge of all that
-    /// is held.
+    /// Seals the changes whose times are not at or beyond `upper`, merged into one run, and keeps
+    /// all other changes. The caller promises to push no further changes before `upper`. Costs a
+    /// merge of all held rows.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if `upper` goes back or the layout has no times, and
-    /// [`Error::UnsupportedColumn`] if it has others than `T`; [`Error::Unflushed`]: all stays as it was.
-    /// What merging and spilling report; [`Error::Value`] for a change that came too late;
-    /// [`Error::DiffOverflow`]: rows are lost, and any later call is [`Error::Lost`].
+    /// [`Error::InvalidOrder`] if `upper` goes back or the layout has no times,
+    /// [`Error::UnsupportedColumn`] if the times are not of type `T`, and [`Error::Unflushed`]
+    /// leave the batcher as it was. After errors of merging and spilling, [`Error::Value`] for a
+    /// change that came too late, and [`Error::DiffOverflow`], rows are lost, and any later call is
+    /// [`Error::Lost`].
     pub fn seal(&mut self, upper: &Antichain<T>) -> Result<Batch<T>> {
         if !self.lower.before(upper) {
             let (lower, upper) = (self.lower.elements(), upper.elements());
@@ -235,12 +239,12 @@ impl<T: Time> Batcher<T> {
         self.shared.noting(sealed)
     }
 
-    /// What of `runs` is before `upper`, or all of it; the rest is kept.
+    /// Splits `runs`: returns the changes before `upper`, or all of them, and keeps the rest.
     fn cut(&mut self, runs: Vec<Run>, upper: &Antichain<T>, all: bool) -> Result<Batch<T>> {
         let (layout, pool, wraps) = (self.own.layout(), self.own.pool(), &self.shared.wraps);
         let runs = settle(layout, pool, wraps, runs)?;
         let (ship, keep, mut frontier) = match <[Run; 1]>::try_from(runs) {
-            // Nothing is merged, and nothing is cut.
+            // Nothing to merge or to split.
             Ok([run]) if all => (run, Run::default(), Antichain::new()),
             runs => {
                 let mut extract = Extract::new(layout, pool, (&self.lower, upper));
@@ -267,7 +271,7 @@ impl<T: Time> Batcher<T> {
         Ok(batch)
     }
 
-    /// Merges `runs` and has them cut.
+    /// Merges `runs` and passes the rows to `extract`.
     fn merge_into(&self, extract: &mut Extract<'_, T>, mut runs: Vec<Run>) -> Result<()> {
         let (layout, pool, wraps) = (self.own.layout(), self.own.pool(), &self.shared.wraps);
         if self.threads > 1 && runs.len() > 1 && !pool.budget().is_limited() {
@@ -284,12 +288,13 @@ impl<T: Time> Batcher<T> {
         Ok(())
     }
 
-    /// The lower bounds of the times that the last seal kept: no change that is held is before them.
+    /// Returns the lower bounds of the times that the last seal kept: no held change is before
+    /// them.
     pub fn frontier(&self) -> &Antichain<T> {
         &self.frontier
     }
 
-    /// All runs that the pushers handed over.
+    /// Takes all runs from the pushers.
     fn collected(&mut self) -> Result<Vec<Run>> {
         self.own.flush()?;
         if self.shared.lost.load(Ordering::Acquire) {
@@ -304,8 +309,9 @@ impl<T: Time> Batcher<T> {
     }
 }
 
-/// A run that waits for a later seal: under a limit its chunks may leave memory for rows that are pushed. Their least and
-/// greatest times are found first, so that a seal before all of them reads none back.
+/// Prepares a run for a later seal: with a limit, its chunks may be evicted in favour of pushed
+/// rows. The least and greatest time of each chunk are computed first, so that a seal before all of
+/// them reads nothing back.
 fn rested_until_sealed<T: Time>(layout: &Layout, pool: &Pool, run: Run) -> Run {
     if T::TOTAL && pool.budget().is_limited() {
         run.find_times(layout, T::WIDTH);

@@ -1,7 +1,8 @@
-//! What a pusher has in memory: runs, merged as they become many, and spilled as one when its share is full.
+//! The runs of a pusher in memory: merged as they become many, spilled as one when the share is
+//! full.
 //!
 //! ```text
-//! take --> ladder --more than the share--> thinned out, if much cancels; or one run out of memory
+//! take --> ladder --share full--> merged in memory, if much cancels; or merged into a run on disk
 //!            |
 //! hand_over--+--> runs of the batcher
 //! ```
@@ -19,17 +20,17 @@ use crate::merge::{Merger, Run};
 use crate::order::{Layout, Rule};
 use crate::pool::{Pool, Share};
 
-/// The part of a pusher's memory, one of so many, that is left to what waits to be compressed.
+/// One part in `WAITING` of a pusher's memory is reserved for pages that wait for compression.
 const WAITING: usize = 4;
 
 /// Runs of one pusher, in memory up to its share.
 pub(super) struct Pile {
     shared: Arc<Shared>,
-    /// While the pusher holds rows it counts as open, and has a part of the budget.
+    /// The pusher's part of the budget, while the pusher holds rows and counts as open.
     open: Option<Share>,
     ladder: Ladder,
-    /// Bytes that were left when all in memory was last merged in memory; the greatest number if that
-    /// is not worth trying.
+    /// Bytes left by the last merge of all resident runs in memory; `usize::MAX` if such a merge is
+    /// not worth trying.
     live: usize,
     /// Bytes of memory of the largest chunk so far.
     longest: usize,
@@ -45,7 +46,7 @@ impl Runs for Pile {
     }
 
     fn take(&mut self, layout: &Layout, pool: &Pool, chunks: Vec<Arc<Chunk>>) -> Result<()> {
-        // One row that is longer than a chunk is staged while another one leaves.
+        // A row longer than a chunk is in a write buffer while another such row is written out.
         for chunk in &chunks {
             self.longest = self.longest.max(chunk.leased_bytes());
         }
@@ -61,7 +62,7 @@ impl Runs for Pile {
     }
 }
 
-/// The rows that were not handed over are nowhere else.
+/// Marks the batcher's rows as lost if runs were not handed over.
 impl Drop for Pile {
     fn drop(&mut self) {
         if self.open.is_some() {
@@ -77,7 +78,7 @@ impl Pile {
             shared: Arc::clone(shared),
             open: None,
             ladder: Ladder::default(),
-            // Under `keep` nothing ever cancels.
+            // Under `keep`, rows never cancel.
             live: if layout.rule() == Rule::Keep { usize::MAX } else { 0 },
             longest: 0,
             pushers,
@@ -88,7 +89,7 @@ impl Pile {
         &self.shared
     }
 
-    /// True if the pusher holds rows.
+    /// Returns true if the pusher holds rows.
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -106,7 +107,7 @@ impl Pile {
         self.ladder.push(Means { layout, pool, wraps, sink }, run, room)
     }
 
-    /// Bytes of memory that runs may take.
+    /// Returns the bytes of memory that runs may take.
     fn room(&self, pool: &Pool) -> usize {
         let share = pool.budget().share(self.pushers);
         if !pool.budget().is_limited() {
@@ -116,18 +117,18 @@ impl Pile {
         let usual = held_by_chunk(pool);
         let own = own_bytes(pool) + 2 * self.longest.saturating_sub(usual);
         let room = share.saturating_sub(own);
-        // What waits to be compressed is, beside the rows that come next.
+        // Pages that wait for compression are in memory together with the next rows.
         if pool.compresses() { room - room / WAITING } else { room }
     }
 
-    /// True if others have taken more of the budget than was theirs before this one came.
+    /// Returns true if earlier users of the budget still hold more than their share.
     fn is_crowded(&self, pool: &Pool) -> bool {
         let budget = pool.budget();
         budget.sharing() > self.pushers && budget.used() > budget.limit()
     }
 
-    /// Merges all that is in memory, in memory, to see whether much of it cancels: what dies young is
-    /// never written. If not much does, that is left until a merge finds otherwise.
+    /// Merges all resident runs in memory, to see whether many rows cancel: short-lived rows are
+    /// then never written. If few cancel, this is not tried again until a merge removes more.
     fn thin_out(&mut self, layout: &Layout, pool: &Pool, room: usize) -> Result<()> {
         let before = self.ladder.resident_bytes();
         let out = self.merged(layout, pool, Run::merged)?;
@@ -136,7 +137,7 @@ impl Pile {
         self.push(layout, pool, out, room)
     }
 
-    /// Merges all that is in memory into one run out of memory.
+    /// Merges all resident runs into one run on disk.
     fn spill(&mut self, layout: &Layout, pool: &Pool) -> Result<()> {
         let before = self.ladder.resident_bytes();
         let out = self.merged(layout, pool, Run::spilled)?;
@@ -145,7 +146,7 @@ impl Pile {
         Ok(())
     }
 
-    /// One run of all that is in memory.
+    /// Merges all resident runs into one by `into`.
     fn merged(
         &mut self,
         layout: &Layout,
@@ -158,7 +159,7 @@ impl Pile {
     }
 }
 
-/// True if a merge was worth its while: at the least a quarter of the bytes is gone.
+/// Returns true if a merge was worthwhile: it removed at least a quarter of the bytes.
 fn is_thinner(layout: &Layout, before: usize, after: usize) -> bool {
     layout.rule() != Rule::Keep && after <= before / 4 * 3
 }

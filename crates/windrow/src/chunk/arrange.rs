@@ -3,7 +3,7 @@
 //! ```text
 //! 1. pack   the bits that vary, above the row's index, in one word      (kernel::prefix)
 //! 2. sort   the words                                                   (kernel::radix)
-//! 3. mend   runs of equal prefixes, by comparing what follows them; note which rows are equal
+//! 3. mend   runs of equal prefixes, by comparing the remaining bytes; record which rows are equal
 //! ```
 //!
 //! The sort is stable: rows that are equal without their tails keep their order.

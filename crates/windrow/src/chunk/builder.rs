@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! keep         every row is appended
-//! first, last  a row is appended if its key differs from that of the row before it (the winner
-//!              comes first: the layout complements what `last` orders by)
-//! last_known   a row is appended if it knows a column that no row of its key before it does; what is
-//!              read has one row of each key, filled from them    (known)
-//! sum          equal rows become one with the sum of their diffs, appended unless that is zero
+//! first, last  a row is appended if its key differs from the previous row's (the winning row comes
+//!              first: the layout complements the columns that `last` orders by)
+//! last_known   a row is appended if it has a column that is null in all earlier rows of its key; a
+//!              reader fills one row per key from these rows    (known)
+//! sum          equal rows become one with the sum of their diffs, appended unless the sum is zero
 //! ```
 //!
 //! Rows of successive calls ascend. Under the sum rule, rows that are equal arrive in one call: the

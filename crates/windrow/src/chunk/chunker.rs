@@ -3,7 +3,7 @@
 //! ```text
 //! push --prepared--> staged  | row | row | row |  --full, in order already--> run of one chunk
 //!        ^                   | row | row | row |  --enough: order, rule-----> run of some chunks
-//!      pending: small ones wait
+//!      pending: small record batches wait
 //! ```
 //! With a memory limit, one full buffer is enough for a run.
 

@@ -1,12 +1,12 @@
 //! Pages of fixed-length rows without the byte positions in which no two rows differ.
 //!
 //! ```text
-//! rows    00 00 07 | 00 01 | 00 09 | 01       row 0      of 3 (u64, u64) at one time: 32 bytes, of which
-//!         00 00 08 | 00 01 | 00 09 | 01       row 1      some two or three of the key differ, as many of the
-//!         00 00 09 | 00 02 | 00 09 | 01       row 2      value, and none of the time and the diff
+//! rows    00 00 07 | 00 01 | 00 09 | 01       row 0     (u64, u64) at one time, 32 bytes a row:
+//!         00 00 08 | 00 01 | 00 09 | 01       row 1     some two or three bytes of key and of
+//!         00 00 09 | 00 02 | 00 09 | 01       row 2     value differ, none of time and diff
 //!
 //! image   07 01 | 08 01 | 09 02 | 00 00 00 00 00 00 00 09 01 | 24 00
-//!         what differs, row by row      row 0, zeros there      a bit a byte, set if it differs, from the lowest on
+//!         differing bytes        row 0, zeros there           a bit per byte, low first: differs
 //! ```
 //! Repeated keys, a time and a diff common to the page, and leading bytes of small numbers take no
 //! space. Images exist only in a store or on the way to it. In memory, rows have their whole key

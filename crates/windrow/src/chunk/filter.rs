@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hash of the key   | block, by its upper half | 8 bits, by its lower half |
-//! filter            | 8 words | 8 words | 8 words | ...       a bit of each word of one block, half a cache line
+//! filter            | 8 words | 8 words | ...   one bit in each word of a block, half a cache line
 //! ```
 //! A split block Bloom filter with the block layout and factors of the Parquet format, ten bits per
 //! key. Of a hundred absent keys, about one passes.

@@ -1,8 +1,8 @@
 //! Chunks as batches keep them: times and diffs are stored once if they are the same in all rows.
 //!
 //! ```text
-//! whole    | a 1 | t +1 | a 2 | t +1 | b 1 | t +1 |       what is merged and decoded
-//! short    | a 1 | a 2 | b 1 |     t +1                   read by cursors as it is, and made whole for all others
+//! whole    | a 1 | t +1 | a 2 | t +1 | b 1 | t +1 |       merged and decoded
+//! short    | a 1 | a 2 | b 1 |     t +1                   read by cursors, expanded for all others
 //! ```
 //! Most of an index is old: compaction advanced the times of its rows to one time, and each diff is
 //! one. For rows of two numbers, this saves half.

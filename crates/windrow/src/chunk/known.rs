@@ -1,11 +1,11 @@
 //! Rows of one key under `last_known`: the needed rows, and the folded row.
 //!
 //! ```text
-//! newest first    a  b  c  d            kept: a row that knows a column which none before it does
+//! newest first    a  b  c  d            kept: a row with a column that is null in all rows before
 //!   7             -  x  -  -            kept
 //!   5             -  y  z  -            kept, for c
-//!   4             -  -  w  -            knows nothing new
-//!   3  deleted                          kept, and nothing behind it
+//!   4             -  -  w  -            adds nothing
+//!   3  deleted                          kept, and nothing after it
 //!   2             v  -  -  -
 //! read            -  x  z  -
 //! ```

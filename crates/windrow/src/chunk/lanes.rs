@@ -1,8 +1,8 @@
 //! Diffs that no kernel adds up: several lanes, and folded diffs.
 //!
 //! ```text
-//! rows in order   | a | 1 | 2 |  | a | 3 | -2 |  | b | 1 | 0 |  | b | -1 | 0 |       -->   | a | 4 | 0 |
-//!                      lanes                                        b is gone
+//! rows in order   | a | 1 | 2 |  | a | 3 | -2 |  | b | 1 | 0 |  | b | -1 | 0 |  -->  | a | 4 | 0 |
+//!                      lanes                                                          b is gone
 //! ```
 
 use super::arrange::Place;

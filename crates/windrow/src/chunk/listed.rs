@@ -1,7 +1,7 @@
 //! Row starts of a chunk of variable-length rows, in memory freed with the chunk.
 //!
 //! ```text
-//! few, or no limit   | 0 | o1 | ... | used |              the allocator's, which has it at hand
+//! few, or no limit   | 0 | o1 | ... | used |              from the allocator
 //! many               | 0 | o1 | ... | used | to a page |  a mapping of its own
 //! ```
 //! With short rows, the starts are a tenth of a chunk. Chunks are freed in any order and have

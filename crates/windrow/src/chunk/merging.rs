@@ -1,7 +1,7 @@
 //! Sorted runs, merged into chunks by the kernels.
 //!
 //! ```text
-//! push_merged    two views      --> as many rows as a chunk takes, or one of them has
+//! push_merged    two views      --> rows until the chunk is full or one view is used up
 //! push_several   some views     --> all of them, chunk by chunk
 //! ```
 

@@ -3,7 +3,7 @@
 //! ```text
 //! record batches --> chunker --staged, ordered--> builder --> output --> chunks     (resident)
 //! rows in order  ---------------------------------^  rule       cut        |
-//!                                                                        pages: wherever they are
+//!                                                               pages: in memory or stored
 //! ```
 //!
 //! Invariants: a chunk has at least one row. Its rows ascend strictly under the layout, tails

@@ -1,4 +1,4 @@
-//! Pages: chunks that are in memory, or in a store, or on the way.
+//! Pages: chunks in memory, in a store, or in transit.
 //!
 //! ```text
 //!            leave                 written
@@ -6,11 +6,11 @@
 //!     ^             in memory                ^                               |
 //!     |  take: the chunk itself              |  take: reads it               |  leave: at once
 //! ```
-//! How many rows there are, their bytes, the first and the last of them stay in memory. Of a page that is out, and of an
-//! index, parts can be read.
+//! The number of rows, their bytes, and the first and last row always stay in memory. A page that
+//! is out and belongs to an index can be read in parts.
 //!
-//! Invariant: a page has its rows at any time, in one place at the least; a write that ends after its
-//! page was taken, or died, leaves nothing in the store.
+//! Invariant: at any time, the rows of a page are in at least one place. A write that ends after
+//! its page was taken or dropped leaves nothing in the store.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,14 +27,14 @@ use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::{Buffer, Codec, Decision, Extent, Lease, Leave, Paged, Pool, SpillTo};
 
-/// A row longer than this is not kept in memory as the end of a page.
+/// Longest row kept in memory as an end of a page.
 const LONGEST_END: usize = 1 << 10;
 
-/// Bytes that a page takes beside itself and its ends: its place in the store, in four runs that share it, among those
-/// that may leave, and what the allocator adds to each.
+/// Bytes of a page beyond itself and its ends: its entries in the store, in four runs that share
+/// it, and in the list of evictable pages, and the allocator's overhead for each.
 const BESIDE: usize = 384;
 
-/// A chunk, wherever it is.
+/// A chunk in memory, in a store, or in transit.
 #[derive(Debug)]
 pub(crate) struct Page {
     pool: Pool,
@@ -42,56 +42,56 @@ pub(crate) struct Page {
     used: usize,
     stride: Option<usize>,
     times: Option<TimeCodes>,
-    /// The first row and the last, unless they are long.
+    /// The first and last row, unless one is long.
     ends: Option<[Vec<u8>; 2]>,
-    /// Which keys there are, once somebody had it made.
+    /// Filter of the keys, if built.
     filter: OnceLock<Arc<Filter>>,
-    /// How many merges the rows went through.
+    /// Number of merges that the rows went through.
     generation: u8,
-    /// Used since it was last asked to leave.
+    /// True if the page was used since the last eviction request.
     touched: AtomicBool,
-    /// Bytes of parts that were read since all was.
+    /// Bytes of parts read since the last read of the whole page.
     parted: AtomicUsize,
     place: Mutex<Place>,
-    /// Told when reading ends.
+    /// Notified when a read ends.
     read: Condvar,
-    /// For the page itself and its ends: there may be many, and they stay.
+    /// Lease of the page's metadata and ends, which stay in memory: there may be many pages.
     lease: Lease,
 }
 
 #[derive(Debug)]
 enum Place {
-    /// In memory; in the store too, if it was read from there.
+    /// In memory; also in the store, if read from there.
     Memory(Kept, Option<Arc<Stored>>),
-    /// In memory, to be written in this way.
+    /// In memory, waiting to be written to this target with this codec.
     Leaving(Kept, (SpillTo, Codec)),
-    /// As before, and the write has begun.
+    /// In memory, being written.
     Writing(Kept),
     Store(Arc<Stored>),
-    /// On the way from the store.
+    /// Being read from the store.
     Reading(Arc<Stored>),
 }
 
-/// An image in a store, and its parts if it can be read in such.
+/// An image in a store, with its parts if it can be read in parts.
 #[derive(Debug)]
 struct Stored {
     extent: Extent,
     parts: Option<Parts>,
 }
 
-/// What is found of a key in a page.
+/// Result of a key look-up in a page.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// It is not there.
+    /// The key is absent.
     Nowhere,
-    /// If it is there, its first row is among these.
+    /// If the key is present, its first row is among these rows.
     Within(PartRows),
-    /// Nothing: the page is to be read as a whole.
+    /// Unknown: the whole page must be read.
     Unread,
 }
 
 impl Page {
-    /// A page of a chunk in memory, whose rows went through `generation` merges.
+    /// Creates a page of a chunk in memory, whose rows went through `generation` merges.
     pub(crate) fn new(pool: &Pool, mut chunk: Kept, generation: u8) -> Self {
         chunk.write_starts();
         let ends = chunk.ends();
@@ -115,7 +115,8 @@ impl Page {
         }
     }
 
-    /// Has the chunk written out in the way of `how`; its memory is free when that is done.
+    /// Writes the chunk out to the target and with the codec of `how`, and frees its memory
+    /// afterwards.
     pub(crate) fn spill(self: &Arc<Self>, how: (SpillTo, Codec)) -> Result<()> {
         let mut place = self.place();
         if let Place::Memory(chunk, None) = &*place {
@@ -125,12 +126,12 @@ impl Page {
         self.pool.page_out(Arc::<Self>::clone(self))
     }
 
-    /// The chunk, whole: the one in memory, or read from the store.
+    /// Returns the whole chunk, from memory or read from the store.
     pub(crate) fn take(self: Arc<Self>) -> Result<Arc<Chunk>> {
         self.kept()?.whole()
     }
 
-    /// The chunk as it is kept, or read from the store.
+    /// Returns the chunk as kept, shortened or whole, from memory or read from the store.
     fn kept(self: Arc<Self>) -> Result<Kept> {
         let mut place = self.place();
         while let Place::Reading(_) = &*place {
@@ -155,9 +156,10 @@ impl Page {
         }
     }
 
-    /// Looks for the first row with `key`, and reads a part of the page for it, if the page is in a store; `near` is the part
-    /// that was read for the key before, which is less. Nothing is read of pages in memory, where many keys that follow each
-    /// other are looked for, and where parts would have come to more than the whole.
+    /// Looks for the first row with `key` in a page in a store, reading only a part of the page.
+    /// `near` is the part read for the previous, lesser key. Returns [`Found::Unread`] for pages in
+    /// memory, for a key in the part `near` or in the next part, and once the parts read exceed the
+    /// whole page.
     pub(crate) fn find(&self, key: &[u8], near: Option<usize>) -> Result<Found> {
         let stored = match &*self.place() {
             Place::Store(stored) => Arc::clone(stored),
@@ -178,7 +180,8 @@ impl Page {
         parts.read(&self.pool, &stored.extent, number).map(Found::Within)
     }
 
-    /// A part of the page is about to be read for `key`: starts that, if the page is in a store.
+    /// Starts reading the part of the page that a look-up of `key` needs, if the page is in a
+    /// store.
     pub(crate) fn prefetch_part(&self, key: &[u8]) {
         let stored = match &*self.place() {
             Place::Store(stored) => Arc::clone(stored),
@@ -192,14 +195,14 @@ impl Page {
         }
     }
 
-    /// The chunk as it is kept; what is read from the store stays in memory for the next one who asks, if the budget has
-    /// room for it.
+    /// Returns the chunk as kept, shortened or whole. A chunk read from the store stays in memory
+    /// for later readers, if it fits into the budget.
     pub(crate) fn read(self: &Arc<Self>) -> Result<Kept> {
         Arc::clone(self).read_in();
         Arc::clone(self).kept()
     }
 
-    /// The chunk is asked for soon: reads it ahead, if the budget has room for it.
+    /// Reads the chunk ahead, if it fits into the budget: it is needed soon.
     pub(crate) fn prefetch(self: &Arc<Self>) {
         self.touched.store(true, Ordering::Relaxed);
         if let Place::Store(stored) = &*self.place() {
@@ -210,7 +213,7 @@ impl Page {
         self.pool.read_ahead(Arc::<Self>::clone(self));
     }
 
-    /// The chunk that `buffer` has the image of.
+    /// Returns the chunk whose image is in `buffer`.
     fn restored(&self, extent: &Extent, mut buffer: Buffer) -> Result<Chunk> {
         let chunk = if let Some(stride) = self.stride {
             let len = extent.len();
@@ -231,8 +234,8 @@ impl Page {
         Ok(chunk.with_times(self.times).with_filter(self.filter.get()))
     }
 
-    /// Has a filter made of the keys, unless there is one or the rows are few. With `reading` they are read if they are
-    /// not in memory; else there is none then.
+    /// Builds the filter of the keys, unless it exists or the rows are few. Rows in the store are
+    /// read if `reading` is true; otherwise the page stays without a filter.
     pub(crate) fn make_filter(self: &Arc<Self>, layout: &Layout, reading: bool) -> Result<()> {
         if self.filter.get().is_some() {
             return Ok(());
@@ -255,22 +258,23 @@ impl Page {
         Ok(())
     }
 
-    /// The filter, if it was made.
+    /// Returns the filter, if built.
     pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
         self.filter.get()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows
     }
 
-    /// Bytes that the rows take.
+    /// Returns the bytes of the rows.
     pub(crate) fn bytes(&self) -> usize {
         self.used
     }
 
-    /// Bytes of memory that the page holds and is not about to give up.
+    /// Returns the bytes of memory of the page, or 0 if its rows are in the store or on the way to
+    /// it.
     pub(crate) fn resident_bytes(&self) -> usize {
         match &*self.place() {
             Place::Memory(chunk, None) => chunk.leased_bytes(),
@@ -278,12 +282,12 @@ impl Page {
         }
     }
 
-    /// The first row and the last, unless they are long.
+    /// Returns the first and last row, unless one is long.
     pub(crate) fn ends(&self) -> Option<[&[u8]; 2]> {
         self.ends.as_ref().map(|[first, last]| [&first[..], &last[..]])
     }
 
-    /// The least and the greatest time code, if they are known without reading the rows.
+    /// Returns the least and greatest time code, if known without reading the rows.
     pub(crate) fn times(&self, layout: &Layout, width: usize) -> Option<TimeCodes> {
         match &*self.place() {
             Place::Memory(chunk, _) => Some(chunk.times(layout, width)),
@@ -309,7 +313,7 @@ impl Paged for Page {
             *place = Place::Writing(chunk.clone());
             (chunk, how)
         };
-        // An index stays where it is for long, and its pages are read one by one.
+        // Index pages are stored for long and read one by one.
         let shorter = if self.pool.is_for_index() { chunk.elided() } else { None };
         let image = shorter.map_or_else(|| chunk.image(), Cow::Owned);
         let written = self.pool.store(&image, how).map(|extent| {
@@ -324,14 +328,14 @@ impl Paged for Page {
             Err(error) => {
                 *place = Place::Memory(chunk, None);
                 drop(place);
-                // Once the disk has space again, the page can leave.
+                // Makes the page evictable, for when the disk has space again.
                 let generation = self.generation;
                 self.pool.clone().at_rest(self, generation);
                 return Err(error);
             }
         };
         if Arc::strong_count(&self) == 1 {
-            // Nobody is left to read it.
+            // No reader is left.
             self.spared(true);
         } else {
             *place = Place::Store(Arc::new(stored));
@@ -348,7 +352,7 @@ impl Paged for Page {
             stored
         };
         let loaded = self.pool.load_ahead(&stored.extent, self.used);
-        // Whoever takes the page meets an error again, and reports it.
+        // A caller that takes the page meets the same error and reports it.
         let chunk = loaded.and_then(|buffer| self.restored(&stored.extent, buffer.ok()?).ok());
         *self.place() = match chunk {
             Some(chunk) => Place::Memory(Arc::new(chunk).into(), Some(stored)),

@@ -1,9 +1,9 @@
 //! Parts of a page in a store: some KiB of its rows, read without the rest.
 //!
 //! ```text
-//! image   | rows of part 0 | rows of part 1 | ... | what all rows have, or where they end |
-//! words     fig              ham                    in which the first rows of parts differ, in memory
-//! read    | rows of part 0 | h |                    with the first row of the next one, which ends the last key
+//! image   | rows of part 0 | rows of part 1 | ... | bytes common to all rows, or row ends |
+//! words     fig              ham                    where first rows of parts differ; in memory
+//! read    | rows of part 0 | h |                    with the next first row, to end the last key
 //! ```
 //! A look-up of one key reads one part: 4 KiB of a page of 64 KiB. All parts but the last have the
 //! same number of rows.

@@ -1,10 +1,10 @@
 //! A chunk: sorted rows in memory.
 //!
 //! ```text
-//! buffer   | row 0 | row 1 | ... | row n-1 |       room for the starts, used when it is spilled
+//! buffer   | row 0 | row 1 | ... | row n-1 |       capacity for the starts, used when spilled
 //! starts   0       o1                      used    none if all rows have one length
 //!
-//! buffer   | gone  | row 0 | ... | row n-1 |       rows of one length, of which the first were let go
+//! buffer   | gone  | row 0 | ... | row n-1 |       rows of one length, the first of them released
 //! ```
 
 use std::borrow::Cow;

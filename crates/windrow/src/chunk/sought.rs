@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! shared by all rows   | word: 8 bytes   | the rest
-//! row                  | http://e        | xample.org/pear ...          the words decide, mostly
-//! key                  | http://e        | xample.org/plum              where they are equal, all bytes do
+//! row                  | http://e        | xample.org/pear ...      mostly, the words decide;
+//! key                  | http://e        | xample.org/plum          of equal words, all bytes
 //! ```
 //! A word is a big-endian number, so it compares as its bytes do; shorter rows are padded with
 //! zeros. A search interpolates the word's position, then moves in doubling steps (galloping).

@@ -1,8 +1,8 @@
 //! A write buffer: encoded rows in the order of arrival.
 //!
 //! ```text
-//! buffer   | row | row | row | row | row |      room |
-//!            ordered, looked at ^       ^ used
+//! buffer   | row | row | row | row | row |      free |
+//!     checked for order to: ^           ^ used
 //! ```
 
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Times of rows.
 //!
 //! ```text
-//! row   | key | ... | time | diffs |       the time stands before the tail; its code has the order of times
+//! row   | key | ... | time | diffs |       the time precedes the tail; its codes sort like times
 //! ```
 
 use crate::order::Layout;

@@ -5,7 +5,7 @@
 //! row how many times 2^64 are missing:
 //!
 //! ```text
-//! all diffs of the row  =  the diff that is stored (0 if there is none)  +  2^64 * noted
+//! sum of the row's diffs  =  the stored diff (0 if there is none)  +  2^64 * noted
 //! ```
 //!
 //! After the last merge, the sum of a row with a note does not fit. Most inputs cause no notes at

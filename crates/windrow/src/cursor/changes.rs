@@ -1,8 +1,8 @@
 //! All changes of a key, batch by batch.
 //!
 //! ```text
-//! batch  | a 1 | a 2 | c 1 |        changes of a    1, 2 of this batch,
-//! batch  | a 2 | c 1 | d 5 |                        then 2 of that one
+//! batch  | a 1 | a 2 | c 1 |        changes of a    1, 2 of the first batch,
+//! batch  | a 2 | c 1 | d 5 |                        then 2 of the second
 //! ```
 //! Moving from value to value consults all batches at each step. `map_changes` passes over the rows
 //! of a key once.

@@ -1,8 +1,8 @@
 //! A binary heap of readers, the least row on top.
 //!
 //! ```text
-//!        a 1            no reader stands before the one above it, so those with the least key
-//!      /     \          are a tree at the top
+//!        a 1            no reader is before its parent, so the readers with the least key
+//!      /     \          form a tree at the top
 //!    a 2     c 1
 //!   /  \
 //! d 5  (end)

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! batch  | a 1 | a 2 | c 1 |             key   a        c     d
-//! batch  | a 2 | c 1 | d 5 |             value 1  2     1     5      each once, though several batches have it
-//!                                        times of (a, 2): those of both batches
+//! batch  | a 2 | c 1 | d 5 |             value 1  2     1     5      each once, even if in both
+//!                                        times of (a, 2): from both batches
 //! row = key | value | time | diff
 //! ```
 //! Keys and values are bytes that compare as the columns do. A cursor holds one chunk of each batch

@@ -1,10 +1,10 @@
 //! Batched look-ups: a block of keys in one reader, then in the next.
 //!
 //! ```text
-//! keys      k0 k1 k2 k3 ...               1. the chunk of each, by the fences; its filter is asked for
-//! reader 0  at -- -- near                 2. the filter; a guess at the row, which is asked for
-//! reader 1  -- at -- --                      or, where the keys are close together, the rows one after the other
-//! reader 2  -- -- -- near                 3. a key after the other: the readers that may have it, and what they show
+//! keys      k0 k1 k2 k3 ...               1. chunk of each key, by fences; prefetch its filter
+//! reader 0  at -- -- near                 2. filter; guess the row and prefetch it
+//! reader 1  -- at -- --                      or, for close keys, the rows one after another
+//! reader 2  -- -- -- near                 3. key by key: the readers with the key, and their rows
 //! ```
 //! Prefetches overlap the cache misses of many keys. If nearly all rows of a run are requested, one
 //! pass finds all keys.

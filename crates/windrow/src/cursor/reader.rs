@@ -1,9 +1,9 @@
 //! A position in one run.
 //!
 //! ```text
-//! run   | chunk | chunk | chunk | ...      their first and last rows stay in memory, wherever they are
-//!                   ^ chunk, row           the chunk that is looked at is held, no other
-//!                  |-|                     or, where a key was looked up in a store, a part of it
+//! run   | chunk | chunk | chunk | ...      first and last rows are always in memory
+//!                   ^ chunk, row           only the current chunk is pinned,
+//!                  |-|                     or, after a look-up in a store, a part of it
 //! ```
 //!
 //! Invariant: there is a row at the position, and its chunk or a part with the row is held; or the

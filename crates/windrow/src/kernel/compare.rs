@@ -1,9 +1,9 @@
 //! Comparison of byte strings that mostly differ early.
 //!
 //! ```text
-//! a      https://example.org/pear | ...          32 bytes of both at once, whatever lies behind their ends
+//! a      https://example.org/pear | ...          32 bytes of both at once, even past their ends
 //! b      https://example.org/plum | ...
-//! alike  111111111111111111111010 ...            the first that differs decides, if it lies within both
+//! alike  111111111111111111111010 ...            the first difference decides, if within both
 //! ```
 
 use std::cmp::Ordering;

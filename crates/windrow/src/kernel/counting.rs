@@ -4,7 +4,7 @@
 //! ```text
 //! codes    2 0 2 1 2 0 ...
 //! counted  code 0: 2 | 1: 1 | 2: 3          begin at 0, 2, 3; end at 2, 3, 6
-//! order    1 5 | 3 | 0 2 4                  each row goes to the next place of its code
+//! order    1 5 | 3 | 0 2 4                  each row goes to the next position of its code
 //! ```
 //!
 //! The sort reads two bytes a row and writes four; a pass over words moves sixteen. The sort is

@@ -3,7 +3,7 @@
 //! ```text
 //! words    pear 0 | pear 5 | plum 1 | quin 2 | quin 3 | quin 7
 //! places   0        5        1        2        3        7
-//! same     1        0        0        1        1        0        a bit each: like the next one?
+//! same     1        0        0        1        1        0        a bit each: equal to the next?
 //! ```
 
 use std::ops::Range;

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! offsets ascend, and end within the bytes
-//! all bytes are ASCII    known since they were put together, or looked at: each string is UTF-8,
-//!                        wherever it begins: an array
-//! some are not           what Arrow's own check says
+//! all bytes are ASCII    known from building, or checked: each string is UTF-8, wherever it
+//!                        begins: an array
+//! some are not           Arrow's own check decides
 //! ```
 
 use arrow_array::{GenericStringArray, OffsetSizeTrait};

@@ -1,7 +1,7 @@
 //! Growable buffers of a column's values, aligned to cache lines.
 //!
 //! ```text
-//! | 64 bytes | 64 bytes | ...      a register of values is a line: one store, and nothing of it is read first
+//! | 64 bytes | 64 bytes | ...      a register of values is a cache line: one store, no read first
 //! ```
 
 use std::marker::PhantomData;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! view   | length | up to 12 bytes, the string itself |
-//! view   | length | its first 4 | buffer | offset     |     of a longer one
+//! view   | length | its first 4 | buffer | offset     |     of a longer string
 //! ```
 
 use std::hint::select_unpredictable;

@@ -1,10 +1,10 @@
 //! View arrays made of strings that kernels just read.
 //!
 //! ```text
-//! view     | 5  | h e l l o . . . . . . . |           up to 12 bytes: the string, and zeros behind it
-//!          | 40 | t h e _ | buffer | offset |         longer: its first four bytes, and where it is
-//! data     | t h e _ o t h e r s . . . | . . .        the longer ones, one behind the other, in buffers that an
-//!                                                     offset of 31 bits reaches into
+//! view     | 5  | h e l l o . . . . . . . |           up to 12 bytes: the string, then zeros
+//!          | 40 | t h e _ | buffer | offset |         longer: its first four bytes, its position
+//! data     | t h e _ o t h e r s . . . | . . .        the longer strings, one after another, in
+//!                                                     buffers that an offset of 31 bits reaches
 //! ```
 //!
 //! No buffer holds inline strings, and each text is checked when it is added: making the array

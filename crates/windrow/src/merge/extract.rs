@@ -1,9 +1,9 @@
 //! Splits a run by time.
 //!
 //! ```text
-//! run --> ship: times not at or beyond the frontier      keep: the others
-//!         a chunk all of whose times lie on one side goes there as it is, unread;
-//!         else its rows go in stretches, as many as stand together
+//! run --> ship: times not at or beyond the frontier      keep: all other times
+//!         a chunk with all times on one side moves as a whole, unread;
+//!         otherwise its rows move in stretches of neighbours
 //! ```
 
 use std::ops::Range;

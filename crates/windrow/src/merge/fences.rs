@@ -1,10 +1,10 @@
 //! Fence pointers: a compact index of a run that finds the chunk of a key.
 //!
 //! ```text
-//! run      | ann ... eve | fay ... kim | lea ... zoe |        a chunk each, wherever they are
-//! firsts     ann           fay           lea                  words in which rows differ first
+//! run      | ann ... eve | fay ... kim | lea ... zoe |        a chunk each, in memory or stored
+//! firsts     ann           fay           lea                  words from the first difference on
 //! lasts              eve           kim           zoe
-//! filters    ask me        ask me        -
+//! filters    yes           yes           -
 //! ```
 //! Built for the first cursor on a run. A look-up searches `lasts` and checks one filter. It reads
 //! no chunk, and no scattered heap memory, unless the key may be present.

@@ -4,10 +4,10 @@
 //! windows      one chunk of each run, read from `at` on
 //! 1. bound     = least over the runs of the row `step` ahead
 //! 2. block     = in every window, the rows at or below the bound     (closed under equality)
-//! 3. one run   only one window has any: copy all its rows below the other heads
-//! 4. several   a tree of losers, each row copied as it wins    (kernel::merge::several)
+//! 3. one run   rows of one window only: copy all its rows below the other heads
+//! 4. several   a loser tree, each winner is copied             (kernel::merge::several)
 //! 5. many      order the block by packed prefixes in cache, apply the rule, gather once; meanwhile
-//!              have the rows fetched that the next block will probably have
+//!              prefetch the probable rows of the next block
 //! ```
 //!
 //! Sorting a block costs the same for 80 runs as for 300; a loser tree makes log k comparisons per

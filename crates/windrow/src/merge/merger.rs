@@ -1,9 +1,9 @@
 //! The merge of runs, step by step.
 //!
 //! ```text
-//! step   1 window left               its rows as they are, the chunk itself where that can be
-//!        2 windows, most rules        one wholly before the other: as it is; else a two-way kernel
-//!        more                         a block of them, in `many`: as they win, or ordered
+//! step   1 window left               its rows unchanged, as whole chunks if possible
+//!        2 windows, most rules        one before the other: unchanged; else a two-way kernel
+//!        more                         a block of rows in `many`: by a loser tree, or ordered
 //! ```
 //!
 //! A step consumes at most a chunk or a block of rows, or yields at most a chunk. The merge can

@@ -9,14 +9,14 @@
 //! The first matching strategy merges the runs:
 //!
 //! ```text
-//! none overlaps another                 chained: their chunks one behind the other, nothing is read     Run::chain
-//! two of one chunk, one together        merged by the kernel of two, without a merger                   small
-//! one is left                           its chunks as they are                                          merger::pass
-//! two, one chunk before the other       as it is                                                        merger::pass
-//! two, a chunk between rows of the other the rows in front are copied, then it is as it is                merger::two
-//! two, most rules                       kernel::merge::merge, a chunk at a time                         merger::two
-//! up to 64, most rules                  kernel::merge::Several, a block of them                         many
-//! more, or rules that pick a row        a block is ordered as a chunk is, and gathered                  many
+//! no overlap                              chained: chunks in sequence, none is read  Run::chain
+//! two of one chunk, one together          the two-way kernel, without a merger       small
+//! one left                                its chunks, unchanged                      merger::pass
+//! two, one chunk before the other         unchanged                                  merger::pass
+//! two, a chunk between rows of the other  earlier rows copied, the chunk unchanged   merger::two
+//! two, most rules                         kernel::merge::merge, chunk by chunk       merger::two
+//! up to 64, most rules                    kernel::merge::Several, block by block     many
+//! more, or rules that pick a row          block sorted like a chunk, then gathered   many
 //! ```
 //!
 //! Several threads merge share by share (`shares`), each share as above.

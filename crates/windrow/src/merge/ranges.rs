@@ -1,7 +1,7 @@
 //! Parallel merge of runs in memory: one key range per thread.
 //!
 //! ```text
-//! run 0   [chunk] [chu|nk] [chunk]      a chunk that a splitter falls into is copied, in two parts
+//! run 0   [chunk] [chu|nk] [chunk]      a chunk with a splitter inside is copied, in two parts
 //! run 1   [chunk] [chunk] | [chunk]
 //!         range 0         | range 1
 //!         thread 0          thread 1    -->  one run: the chunks of range 0, then those of range 1

@@ -1,11 +1,11 @@
 //! A parallel merge in shares, whose chunks come out in order.
 //!
 //! ```text
-//! run 0    [ piece  | piece    | piece ]      in memory, though a piece may leave it while others are merged
+//! run 0    [ piece  | piece    | piece ]      in memory; a piece may be evicted meanwhile
 //! run 1    [ piece      |  piece       ]
-//! cuts            ^     ^    ^                a share begins at one and ends before the next: about as many bytes each
-//! share       0      1    2     3             merged by whoever comes; a piece that a cut goes through is in both
-//! taken       0      1 ...                    by one reader, in turn; what it comes to first it merges itself
+//! cuts            ^     ^    ^                bound shares of about as many bytes each
+//! share       0      1    2     3             merged by any helper; a cut piece is in both shares
+//! taken       0      1 ...                    read in order; the reader merges missing shares
 //! ```
 //! A cut is a key, or a row without its tail, so all rows that a rule relates fall into one share.
 //! Finding a cut only reads the ends of pieces.

@@ -1,8 +1,8 @@
 //! Inputs of a merge.
 //!
 //! ```text
-//! run      [chunk][chunk][chunk]       all there
-//! stream   [chunk] ...                 made as they are asked for, by a merge or from record batches
+//! run      [chunk][chunk][chunk]       all present
+//! stream   [chunk] ...                 made on demand, by a merge or from record batches
 //! ```
 
 use std::sync::Arc;

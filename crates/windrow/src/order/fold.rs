@@ -1,8 +1,8 @@
 //! How the diffs of equal rows are combined: by sums, or by a caller's fold.
 //!
 //! ```text
-//! row   | key | ... | time | lane 0 | lane 1 |     sums    lane by lane, modulo 2^64; zero if all lanes are
-//!                            i64      i64          fold    all lanes at once; zero if the fold says so
+//! row   | key | ... | time | lane 0 | lane 1 |   sums   each lane modulo 2^64; zero if all are
+//!                            i64      i64        fold   all lanes at once; zero by the fold's rule
 //! ```
 //! Invariant: the result does not depend on the sequence in which the diffs of a row are combined.
 

@@ -1,9 +1,9 @@
 //! Layouts: an order bound to a schema, and the resulting shape of rows.
 //!
 //! ```text
-//! keep, first, last:  | key | then | sequence | payload                    | tombstone 0 or 1 |
-//! sum:                | key | every other column that has an order | payload | time 0 to 32 | diffs 8 each |
-//!                       \______ ordered code ______/            \_ equality code _/   \_ tail _/
+//! keep, first, last:  | key | then | sequence | payload                | tombstone 0 or 1 |
+//! sum:                | key | other orderable columns | payload | time 0 to 32 | diffs 8 each |
+//!                      \_____ ordered code ______/     \_ equality code _/   \_ tail _/
 //! ```
 //!
 //! Invariant: without their tail, rows compare as bytes like rows under the order, with ties in

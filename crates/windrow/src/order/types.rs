@@ -1,7 +1,7 @@
 //! Arrow's types, classified once: the layout of their arrays, and the types of their children.
 //!
 //! ```text
-//! Int32, Date32, Decimal32, Float32 ..   Number(4, kind)       one buffer of that many bytes a value
+//! Int32, Date32, Decimal32, Float32 ..   Number(4, kind)       one buffer of 4 bytes a value
 //! Utf8, LargeBinary, Utf8View ..         Bytes(layout, text)   strings
 //! List, LargeListView, Map ..            List(layout, field)   lists of any length
 //! Dictionary, RunEndEncoded              values stored once for many rows

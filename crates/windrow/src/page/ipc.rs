@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  | schema message | dictionaries | record batch message | FFFFFFFF 0 |     an Arrow IPC stream
-//!  | "WCRC" | crc32c of the stream |                                         with a checksum, behind it
+//!  | "WCRC" | crc32c of the stream |                                         then a checksum
 //! ```
 //!
 //! A page stands alone: any reader of Arrow streams reads the page, and stops before the checksum.

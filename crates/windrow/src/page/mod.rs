@@ -1,9 +1,9 @@
 //! Pages: record batches as bytes on a wire.
 //!
 //! ```text
-//!  Partitioned --partition(p)--> RecordBatch --write--> | page | page | ...   --read--> RecordBatch
+//!  Partitioned --partition(p)--> RecordBatch --write--> | page | page | ...  --read--> RecordBatch
 //!                                             |
-//!                                      bytes: never fewer than the page will have
+//!                                      bytes: at least the size of the page
 //! ```
 //!
 //! Each format is a feature of the crate: `presto`, the format of Presto and Velox exchanges, and

@@ -1,7 +1,7 @@
 //! Builders: gather many record batches into chunks of each partition, within a budget.
 //!
 //! ```text
-//!                 staged: as they came, until they are worth a split
+//!                 staged record batches, until a split pays
 //!  push(batch) --> | batch | batch | batch | --split--> partition 0 | block | block |
 //!                                                       partition 1 | block | block | block |
 //!                                                       ...    largest first, when memory is short

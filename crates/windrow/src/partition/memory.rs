@@ -1,8 +1,8 @@
 //! Memory of split columns: buffers that are reused once their last array is dropped.
 //!
 //! ```text
-//! shelf of a length   | slot | slot | slot |     a slot is kept here whoever has it, so that nothing
-//!                        |             ^         is done when an array drops
+//! shelf of a length   | slot | slot | slot |     the shelf references all slots, so that dropping
+//!                        |             ^         an array costs nothing
 //!                       take           |
 //!                        v             |
 //!                      Piece --freeze--+--> Buffer (arrays, slices, other threads)

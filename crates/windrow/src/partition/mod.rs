@@ -3,7 +3,7 @@
 //! ```text
 //!            Partitioner                        Splitter
 //!  batch --> hash | range | round robin --> ids --> plan --> columns --> Partitioned
-//!                                      given ids /                        one permuted record batch
+//!                                      given ids /                        a permuted record batch
 //!                                                                         and offsets into it
 //!
 //!  rows 0 1 2 3 4 5    ids 1 0 1 2 0 1    permuted | 1 4 | 0 2 5 | 3 |    offsets 0 2 5 6

@@ -1,10 +1,10 @@
 //! Selection of rows of any array, for types without a kernel.
 //!
 //! ```text
-//! runs             neighbours of one run are one run again: 7 7 7 9 | rows 0 1 3 --> 7 7 9
+//! runs             neighbours of one run stay one run: 7 7 7 9 | rows 0 1 3 --> 7 7 9
 //! fixed lists      the elements of each row, taken from the values
 //! structs, unions  the rows of each child
-//! lists, maps      Arrow's `take`, once it is known that offsets can count the elements
+//! lists, maps      Arrow's `take`, after a check that offsets can count the elements
 //! all else         Arrow's `take`
 //! ```
 //!

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  first rows                                             last rows
-//!  | extent | extent | ... | sealed | sealed | ... | growing |        blocks of `flat`, in all of them
+//! | | extent | extent | ... | sealed | sealed | ... | growing |        all hold blocks of `flat`
 //!    in the pool's store     in memory, about the target    in memory
 //! ```
 //!

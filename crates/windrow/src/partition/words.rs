@@ -6,7 +6,7 @@
 //! bytes, text              16 bytes at a time, folded
 //! wider than 8 bytes       8 bytes at a time, folded
 //! null                     a constant
-//! nested                   what `nested_words` makes of the words of the parts
+//! nested                   the words of the parts, combined by `nested_words`
 //! ```
 //!
 //! Invariant: a word depends on the value alone, and not on its encoding, the width of its type or

@@ -3,8 +3,8 @@
 //! ```text
 //! Budget   a number of bytes; leases take from it and give back on drop
 //! Buffer   memory with its lease, recycled through the pool
-//! Kept     working memory that nobody works with, where there is no limit
-//! Store    a few unlinked files, or memory outside of the process; extents of them, checksummed
+//! Kept     unused working memory, if there is no limit
+//! Store    a few unlinked files, or memory outside the process; extents of them, checksummed
 //! Spiller  threads that write pages out and read them ahead
 //! ```
 //! If the budget is exhausted, a caller gets memory in this order: a recycled buffer, the memory of

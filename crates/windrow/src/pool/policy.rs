@@ -1,8 +1,8 @@
 //! Whether a chunk leaves memory, where it goes and how it is compressed.
 //!
 //! ```text
-//! chunk done  --Offer-->  policy  --> Keep                       it stays, and may be evicted later
-//!                                 --> Spill { to, codec }        written out, by a spill thread
+//! chunk done  --Offer-->  policy  --> Keep                       stays; may be evicted later
+//!                                 --> Spill { to, codec }        is written out by a spill thread
 //! ```
 
 use std::any::Any;

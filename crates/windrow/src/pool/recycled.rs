@@ -1,7 +1,7 @@
 //! Unused buffers, kept for reuse by size.
 //!
 //! ```text
-//! newest last   | 341 KiB | 64 KiB | 64 KiB | 341 KiB |      chunks are of one size, or of two if there are indexes
+//! newest last   | 341 KiB | 64 KiB | 64 KiB | 341 KiB |      one chunk size, or two with indexes
 //! ```
 
 use super::Buffer;

@@ -1,7 +1,7 @@
 //! Pages at rest in memory, evicted under memory pressure, the coldest first.
 //!
 //! ```text
-//! generation 2 and up   | page | page |   asked first: merged often, so seldom needed
+//! generation 2 and up   | page | page |   evicted first: merged often, so seldom needed
 //! generation 1          | page |
 //! generation 0          | page | page |   fresh: its first merge is soon
 //! ```

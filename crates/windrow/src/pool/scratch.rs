@@ -1,7 +1,7 @@
 //! Reusable workspaces, kept in the pool between uses.
 //!
 //! ```text
-//! pool   | desk | desk |   | starts | starts | ...      nobody's, for the next one who asks
+//! pool   | desk | desk |   | starts | starts | ...      unused, for the next caller
 //! ```
 //!
 //! Sorting a few hundred rows takes less time than allocating the workspace: the first request of

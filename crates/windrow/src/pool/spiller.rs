@@ -1,15 +1,15 @@
-//! Spill threads: pages are written out and read ahead beside the workers.
+//! Spill threads: write pages out and read pages ahead, concurrently with the workers.
 //!
 //! ```text
-//! workers --write--> | page | page |  --> spill thread: compress, write, give the memory back
-//!         --read---> | page |         --> spill thread, first: read and decompress what is merged next
+//! workers --write--> | page | page |  --> spill thread: compress, write, free the memory
+//!         --read---> | page |         --> spill thread: read and decompress; before any write
 //! ```
-//! Queues hold pages weakly: one that dies in the queue costs nothing. A worker that finds no memory, or
-//! the queue full, writes the page that waits longest itself: nobody sleeps while there is something to
-//! write. Threads start when there is something to do, and end with their pool.
+//! Queues hold weak references: a page dropped while queued costs nothing. A worker that finds no
+//! memory, or a full queue, writes the oldest queued page itself, so no worker sleeps while pages
+//! wait to be written. Threads start on demand and end with their pool.
 //!
-//! Invariant: a page is in memory until it is in the store; what fails to be written stays, and the
-//! failure is reported to the next worker that spills or waits.
+//! Invariant: a page is in memory until it is in the store. A page whose write fails stays in
+//! memory, and the error is reported to the next worker that spills or waits.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -17,32 +17,32 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::error::{Error, Result};
 
-/// Pages that wait to be written, for each thread: a third of what a budget is divided into. Who runs out
-/// of memory before that writes the first of them.
+/// Queued writes per thread: a third of the pages that a budget is divided into. A worker that runs
+/// out of memory earlier writes the oldest of them.
 const QUEUED: usize = 32;
 
-/// Rows that are in memory or in a store.
+/// Rows in memory or in a store.
 pub(crate) trait Paged: Debug + Send + Sync {
-    /// Writes it out, if it still has to; its memory is then free.
+    /// Writes the page out, unless it is in the store already, and frees its memory.
     fn write_out(self: Arc<Self>) -> Result<()>;
 
-    /// Reads it, if that is still of use and the budget has room.
+    /// Reads the page, if it is still needed and fits into the budget.
     fn read_in(self: Arc<Self>);
 
-    /// Asks it to leave memory.
+    /// Requests the eviction of the page.
     fn leave(&self) -> Leave;
 }
 
-/// What a page says when it is asked to leave.
+/// Response of a page to an eviction request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
-    /// It has no memory, or leaves already.
+    /// The page has no memory, or is being evicted already.
     Cannot,
-    /// Somebody works with it, or did since it was last asked: another one should go.
+    /// The page is in use, or was used since the last request: evict another page.
     Later,
-    /// It was in the store already, and has left.
+    /// The page was in the store already, and has freed its memory.
     Left,
-    /// It is to be written.
+    /// The page must be written.
     Write,
 }
 
@@ -64,7 +64,7 @@ struct Shared {
 struct State {
     writes: VecDeque<Weak<dyn Paged>>,
     reads: VecDeque<Weak<dyn Paged>>,
-    /// Pages that are being written, and read.
+    /// Number of pages being written, and being read.
     writing: usize,
     reading: usize,
     threads: usize,
@@ -79,17 +79,19 @@ enum Job {
 }
 
 impl Spiller {
-    /// Up to `most` threads; with none, workers write for themselves and nothing is read ahead.
+    /// Starts up to `most` threads, on demand. With none, workers write pages themselves, and
+    /// nothing is read ahead.
     pub(super) fn new(most: usize) -> Self {
         Self { shared: Arc::default(), most }
     }
 
-    /// Threads at the most.
+    /// Returns the maximum number of threads.
     pub(super) fn threads(&self) -> usize {
         self.most
     }
 
-    /// Has `page` written out. Writes one itself while many others are to be written first.
+    /// Queues `page` for writing. If the queue is full or no thread runs, writes the oldest queued
+    /// page. Reports an earlier failure.
     pub(super) fn write(&self, page: Arc<dyn Paged>) -> Result<()> {
         let mut state = self.shared.state();
         state.writes.push_back(Arc::downgrade(&page));
@@ -102,7 +104,7 @@ impl Spiller {
         self.help(state).map(|_| ())
     }
 
-    /// Has `page` read ahead, unless the threads are busy reading.
+    /// Queues `page` for reading ahead, unless the threads are busy reading.
     pub(super) fn read(&self, page: &Arc<dyn Paged>) {
         let mut state = self.shared.state();
         if state.reads.len() >= self.most {
@@ -114,8 +116,8 @@ impl Spiller {
         }
     }
 
-    /// Writes what waits longest, or waits until a write ends; false if there is neither. Reports what
-    /// failed so far.
+    /// Writes the oldest queued page, or waits until a write ends; false if there are no writes.
+    /// Reports an earlier failure.
     pub(super) fn wait_for_one(&self) -> Result<bool> {
         let mut state = self.shared.state();
         if state.writes.is_empty() && state.writing > 0 && state.failed.is_none() {
@@ -128,7 +130,7 @@ impl Spiller {
         }
     }
 
-    /// Writes what waits longest, here and now; false if nothing waits.
+    /// Writes the oldest queued page on this thread; false if the queue is empty.
     fn help(&self, mut state: MutexGuard<'_, State>) -> Result<bool> {
         let Some(page) = state.writes.pop_front() else { return Ok(false) };
         state.writing += 1;
@@ -137,7 +139,7 @@ impl Spiller {
         page.upgrade().map_or(Ok(()), Paged::write_out).map(|()| true)
     }
 
-    /// Waits until nothing is being written or read.
+    /// Waits until all reads and writes have ended.
     pub(super) fn wait_for_all(&self) {
         let mut state = self.shared.state();
         while state.is_busy() {
@@ -145,18 +147,18 @@ impl Spiller {
         }
     }
 
-    /// What failed and was not reported yet.
+    /// Takes the unreported failure, if any.
     pub(super) fn failure(&self) -> Option<Error> {
         self.shared.state().failed.take()
     }
 
-    /// Makes sure that somebody takes what was just queued; false if there are no threads.
+    /// Wakes or starts a thread for newly queued pages; false if there are no threads.
     fn has_thread(&self, state: &mut State) -> bool {
         let queued = state.writes.len() + state.reads.len();
         if queued > state.idle && state.threads < self.most {
             let shared = Arc::clone(&self.shared);
             let thread = std::thread::Builder::new().name("windrow-spill".to_owned());
-            // Without another thread those that are there do it, or the worker itself.
+            // On failure, the running threads or the worker itself do the work.
             if thread.spawn(move || shared.serve()).is_ok() {
                 state.threads += 1;
             }
@@ -168,7 +170,7 @@ impl Spiller {
 
 impl Drop for Spiller {
     fn drop(&mut self) {
-        // Not joined: the last page of a pool, and so the pool, may go on one of the threads.
+        // Not joined: a spill thread may drop the last page of a pool, and with it the pool.
         self.shared.state().closed = true;
         self.shared.work.notify_all();
     }
@@ -195,7 +197,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does until the pool is gone.
+    /// Works on queued pages until the pool is gone.
     fn serve(&self) {
         let mut state = self.state();
         loop {
@@ -227,7 +229,7 @@ impl Shared {
     }
 }
 
-/// Notes that a page is done with, also when that panics: nobody is to wait for ever.
+/// Records the end of a read or write, also on panic, so that no worker waits for ever.
 struct Ended<'a> {
     shared: &'a Shared,
     reads: bool,
@@ -255,7 +257,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// A page that is written when it is told to, and fails if it is told so.
+    /// A page whose write waits for a message: true to succeed, false to fail.
     #[derive(Debug)]
     struct Slow {
         go: Mutex<Receiver<bool>>,

@@ -1,8 +1,8 @@
 //! Encoding of prepared record batches into rows.
 //!
 //! ```text
-//! for each tile of rows:                           (a tile of output stays in the first-level cache)
-//!   for each run of slots, payload run, tail:      for each row of the tile: write at its cursor
+//! for each tile of rows:                        (a tile of output stays in the first-level cache)
+//!   for each run of slots, payload run, tail:   for each row of the tile: write at its cursor
 //! ```
 //!
 //! A field of fixed width adds to the distance from the cursors. A field of varying length moves

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! RecordBatch --RowEncoder::encode--> Rows | row | row | row | --RowEncoder::decode--> RecordBatch
-//!                                          stride, or where each row ends
+//!                                          stride, or row ends
 //! ```
 //!
 //! Invariant: all rows of a collection have one layout. `ends` ascend, and the last end is the

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! all rows of one length    nothing to add up
-//! rows that vary            what is fixed, the sequence, each slot and each payload that varies
+//! rows that vary            fixed bytes, sequence, each varying slot and payload
 //! ```
 
 use arrow_array::cast::AsArray;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! data     | o n e | t w o | f o u r |
-//! offsets  0       3       6         10       of 32 bits, or 64 for the large types; views are made at once
+//! offsets  0       3       6         10       32 bits, 64 for large types; views are built at once
 //! ```
 //!
 //! The bytes of all text are checked to be UTF-8 at once, when the array is built, unless they are

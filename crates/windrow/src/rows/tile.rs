@@ -3,7 +3,7 @@
 //! ```text
 //! row         | fixed fields | varying | fixed | varying | fixed |
 //!             ^ cursor       ^ a distance from it
-//!                                      ^ cursor, behind the first that varies
+//!                                      ^ cursor, after the first varying field
 //! ```
 //!
 //! Fields of fixed width have a distance from a cursor. Each field that varies moves the cursors

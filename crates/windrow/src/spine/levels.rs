@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! oldest                newest
-//!   4    2    2    1   1   1   1   0       four of level 1 side by side: they become one of level 2
+//!   4    2    2    1   1   1   1   0       four neighbours of level 1 become one batch of level 2
 //!                  \___________/
-//!   4    2    1    0   3                   a newer one is larger: all of the smaller before it go with it
+//!   4    2    1    0   3                   a larger newer batch absorbs all smaller ones before it
 //!        \_____________/
-//!   4   (1    1    1    1)  0   3          but not before a merge has ended that is as small and stands before them
+//!   4   (1    1    1    1)  0   3          but waits for a running merge of such small ones before
 //! ```
 //! So levels descend from the oldest batch to the newest, apart from running merges.
 //!

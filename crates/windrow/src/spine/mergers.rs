@@ -1,9 +1,9 @@
 //! Threads that merge for spines in the background.
 //!
 //! ```text
-//! spine --merge--\                      thread: a slice of the smallest, put back, the next slice ...
+//! spine --merge--\                      thread: a slice of the smallest, put back, the next slice
 //! spine --merge---> | merge | merge |   thread
-//!        <--------- (the spine collects what has ended when it is called)
+//!        <--------- (a call of the spine collects the ended merges)
 //! ```
 //! The queue holds weak references, so merges of a dropped spine stop. Spines themselves complete
 //! the merges left over when the threads end.

@@ -1,20 +1,23 @@
-//! A spine: batches that follow each other in time, read while they are merged.
+//! The spine: an index of batches that are consecutive in time, readable while they are merged.
 //!
 //! ```text
-//! times   0 ............... 40 ........ 52 .... 58 .. 60 61     insert: behind the others
+//! times   0 ............... 40 ........ 52 .... 58 .. 60 61     insert: after the others
 //! batches |     level 3      | level 2   | 2 -> merging |  0 |
-//!                                        \______ read until the merge is done
+//!                                        \______ readable until the merge ends
 //! ```
-//! Every batch has a level, by its bytes, each [four times](levels::FAN_IN) as large as the one below. Four neighbours of a
-//! level are merged into one of the next, so a change is merged about once a level, and there are at most three batches a
-//! level but for what waits. A merge is done piece by piece, by whoever inserts and whoever calls [`Spine::work`], or by
-//! threads ([`Mergers`]); its inputs are read until it ends, and what is done of it in place of what it was made of.
+//! The level of a batch follows from its bytes; each level is [four times](levels::FAN_IN) as large
+//! as the level below. Four neighbours of a level are merged into one batch of the next level, so a
+//! change is merged about once per level, and each level has at most three batches that do not wait
+//! for a merge. Merges proceed in slices, done by [`Spine::insert`] and [`Spine::work`] or by
+//! threads ([`Mergers`]). Cursors read the inputs of a running merge, and the finished part of its
+//! output in place of the inputs merged into it.
 //!
-//! Invariant: the batches follow each other, the upper frontier of each is the lower of the next; the changes in them
-//! are those that were inserted, as seen from [`Spine::since`]; a merge that fails leaves its inputs as they were.
+//! Invariant: batches are consecutive: the upper frontier of each is the lower frontier of the
+//! next. Their changes equal the inserted changes, as seen from [`Spine::since`]. A failed merge
+//! leaves its inputs as they were.
 //!
-//! What a spine has is gone when the process ends: it is an index, not a log. With the feature `ipc` it can be saved, whole,
-//! and opened again.
+//! A spine is an index, not a log: its contents are gone when the process ends. With the feature
+//! `ipc`, a spine can be saved as a whole and opened again.
 
 mod levels;
 mod merge;
@@ -23,7 +26,8 @@ mod mergers;
 mod saved;
 mod slot;
 
-/// What slots are synchronised by; `tests/merges_under_every_interleaving.rs` puts loom's here.
+/// The synchronization primitives of slots. `tests/merges_under_every_interleaving.rs` replaces
+/// them by loom's.
 mod sync {
     pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
 }
@@ -44,31 +48,33 @@ use merge::{Job, Merge, Merged};
 pub use mergers::Mergers;
 use mergers::Queue;
 
-/// Batches beyond which an insert finishes merges before it returns, whatever its fuel.
+/// With more batches, an insert finishes merges before it returns, whatever its fuel.
 const MOST_BATCHES: usize = 64;
 
-/// Bytes that may come behind a merge while it goes on, if that is more than goes into it: below this a merge takes less
-/// time than to wait for one.
+/// An insert waits for a running merge only if more bytes than this were inserted after it: a
+/// smaller merge takes less time than the wait.
 const LEAST_BEHIND: u64 = 1 << 20;
 
-/// One part of so many of a limit, and at most these bytes, are for what merges and look-ups take beside chunks, and what the
-/// allocator keeps: some 3 MiB of 32 were resident and not leased.
+/// One part in `BESIDE_PART` of a limit, at most `MOST_BESIDE` bytes, is reserved for memory of
+/// merges and look-ups outside chunks, and for free memory that the allocator retains: some 3 MiB
+/// of 32 were resident and not leased.
 const BESIDE_PART: usize = 6;
 const MOST_BESIDE: usize = 6 << 20;
 
-/// Bytes that are merged, in limits, between two looks for blocks that the allocator keeps. A merge frees what is kept of
-/// each chunk of its inputs, some 2 % of their bytes, between blocks that stay: without a look the heap of a table of 5M
-/// rows had 20 MiB of holes at a limit of 64 MiB.
+/// Merged bytes, in multiples of the limit, between two searches for free memory that the allocator
+/// retains. A merge frees the metadata of each input chunk, some 2 % of the chunk's bytes, between
+/// live blocks: without the search, the heap of a table of 5M rows had 20 MiB of holes at a limit
+/// of 64 MiB.
 const MERGED_TO_GIVE_BACK: u64 = 2;
 
-/// Units of fuel that an insert has for each of its rows and each level: what the merges of one level cost, and as much
-/// again to catch up.
+/// Fuel of an insert per row and level: the cost of the merges of one level, and the same again to
+/// catch up.
 const FUEL_A_LEVEL: i64 = 2;
 
-/// Levels of batches of less than 16 KiB.
+/// Number of levels of batches of less than 16 KiB.
 const SMALL_LEVELS: i64 = 4;
 
-/// An index of changes that lives: it takes batches in, merges them bit by bit, and is read in between.
+/// An index of changes: accepts batches, merges them in slices, and can be read at any time.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -110,32 +116,32 @@ pub struct Spine<T = u64> {
     since: Antichain<T>,
     distinguish: Antichain<T>,
     work: SpineWork,
-    /// The threads that merge, if there are any.
+    /// Queue of the merging threads, if any.
     queue: Option<Arc<Queue>>,
-    /// For what merges and look-ups take beside chunks, and the allocator keeps.
+    /// Reserve for memory of merges and look-ups outside chunks, and for the allocator.
     _beside: Option<Lease>,
     merged_since_given_back: u64,
 }
 
-/// What a spine has done so far.
+/// Counters of a spine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpineWork {
-    /// Rows of the batches that were inserted.
+    /// Number of rows in inserted batches.
     pub inserted: u64,
-    /// Units of fuel that merges took, one a row that went in.
+    /// Fuel consumed by merges, one unit per input row.
     pub merged: u64,
-    /// Merges that were finished.
+    /// Number of finished merges.
     pub merges: u64,
 }
 
-/// A batch, or several that are being merged.
+/// A batch, or the inputs of a running merge.
 enum Entry<T> {
     Batch { batch: Batch<T>, bytes: u64 },
     Merging { inputs: Vec<Batch<T>>, bytes: u64, merge: Arc<Merge<T>> },
 }
 
 impl<T: Time> Entry<T> {
-    /// Costs a look at every chunk; what there is afterwards is known.
+    /// Visits every chunk to count the bytes; the entry keeps the count.
     fn of(batch: Batch<T>) -> Self {
         Self::Batch { bytes: batch.bytes().unwrap_or(0), batch }
     }
@@ -162,11 +168,11 @@ impl<T: Time> Entry<T> {
 }
 
 impl<T: Time> Spine<T> {
-    /// A spine of changes of `layout`, whose merges take memory from `pool`.
+    /// Creates a spine for changes of `layout`, whose merges take memory from `pool`.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if the layout has no times or no diffs, [`Error::UnsupportedColumn`] if its times are
-    /// not `T`.
+    /// [`Error::InvalidOrder`] if the layout has no times or no diffs, [`Error::UnsupportedColumn`]
+    /// if its times are not `T`.
     pub fn new(layout: &Layout, pool: &Pool) -> Result<Self> {
         if layout.rule() != Rule::Sum {
             return Err(Error::InvalidOrder("a spine needs an order with diffs".into()));
@@ -186,40 +192,43 @@ impl<T: Time> Spine<T> {
         })
     }
 
-    /// The layout of the rows.
+    /// Returns the layout of the rows.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The changes inserted so far are those before this frontier.
+    /// Returns the upper frontier: all changes inserted so far are before it.
     pub fn upper(&self) -> &Antichain<T> {
         &self.upper
     }
 
-    /// The changes add up to what was inserted at any time at or beyond this frontier.
+    /// Returns the frontier from which on times are exact: at any time at or beyond it, the sums of
+    /// changes equal the sums of the inserted changes.
     pub fn since(&self) -> &Antichain<T> {
         &self.since
     }
 
-    /// What the spine has done so far.
+    /// Returns the counters of the spine.
     pub fn work_done(&self) -> SpineWork {
         self.work
     }
 
-    /// The batches, oldest first; what is being merged counts as what it is merged from.
+    /// Returns the batches, oldest first, with the inputs of running merges in place of their
+    /// outputs.
     pub fn batches(&self) -> impl Iterator<Item = &Batch<T>> {
         self.entries.iter().flat_map(|entry| entry.batches())
     }
 
-    /// Takes in the changes from [`Spine::upper`] on, and does as much merging as so many rows pay for: a bounded number
-    /// of rows a row, and unbounded only where more than 64 batches wait, or more bytes have come behind a merge than go
-    /// into it, and more than 1 MiB. If there are [threads](Spine::merge_on) for it they do it, and a call waits for
-    /// them, or helps, only then.
+    /// Inserts a batch of changes from [`Spine::upper`] on, and merges a bounded number of rows per
+    /// inserted row. Merging is unbounded only if more than 64 batches are present, or if the bytes
+    /// inserted after a running merge exceed both its input and 1 MiB. With
+    /// [threads](Spine::merge_on), the threads merge, and a call waits for them or helps only in
+    /// these two cases.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if the batch does not begin where the others end, or is read in part,
-    /// [`Error::SchemaMismatch`] if it is of another layout: the spine is as it was. What merging reports: the batch
-    /// is in, and merges are tried again by the next call.
+    /// [`Error::InvalidOrder`] if the batch does not begin at the upper frontier or was read in
+    /// part, [`Error::SchemaMismatch`] if the batch has another layout: the spine is unchanged.
+    /// Errors of merging: the batch is inserted, and the next call retries the merges.
     pub fn insert(&mut self, batch: Batch<T>) -> Result<()> {
         self.layout.check_same(batch.layout())?;
         if batch.lower() != &self.upper {
@@ -227,7 +236,7 @@ impl<T: Time> Spine<T> {
             return Err(Error::InvalidOrder(format!("a batch from {got:?} on behind {upper:?}")));
         }
         let batch = batch.settle()?;
-        // Those that are on disk get theirs when they are merged.
+        // Batches on disk get their filters from a merge.
         batch.make_filters(false)?;
         let rows = batch.rows().unwrap_or(0);
         let level = i64::from(level_of(batch.bytes().unwrap_or(0)));
@@ -238,7 +247,7 @@ impl<T: Time> Spine<T> {
             Some(_) => 0,
             None => {
                 let rows = i64::try_from(rows).unwrap_or(i64::MAX);
-                // A larger batch is in no merge of these.
+                // The batch takes no part in the merges of levels below its own.
                 let levels = self.levels() - level.min(SMALL_LEVELS);
                 rows.saturating_mul(FUEL_A_LEVEL * levels)
             }
@@ -246,7 +255,7 @@ impl<T: Time> Spine<T> {
         self.work(&mut fuel)?;
         while let Some(merge) = self.overdue() {
             if !merge.work(&mut i64::MAX.clone()) {
-                // A thread is at it.
+                // A thread works on the merge.
                 merge.wait();
             }
             self.work(&mut 0)?;
@@ -255,9 +264,9 @@ impl<T: Time> Spine<T> {
             let before = self.work;
             let done = self.work(&mut i64::MAX.clone())?;
             match self.merges().next() {
-                // A thread is at it.
+                // A thread works on the merge.
                 Some(merge) if !done => merge.wait(),
-                // Readers want to tell all of them apart.
+                // Readers need to distinguish all of the batches.
                 _ if self.work == before => break,
                 _ => {}
             }
@@ -265,7 +274,7 @@ impl<T: Time> Spine<T> {
         Ok(())
     }
 
-    /// A merge that more has come behind of than goes into it.
+    /// Returns a running merge after which more bytes were inserted than it has as input.
     fn overdue(&self) -> Option<Arc<Merge<T>>> {
         let mut behind = 0;
         self.entries.iter().rev().find_map(|entry| {
@@ -280,7 +289,7 @@ impl<T: Time> Spine<T> {
         })
     }
 
-    /// The merges under way, the newest first, which is the smallest.
+    /// Returns the running merges, the newest and smallest first.
     fn merges(&self) -> impl Iterator<Item = &Arc<Merge<T>>> {
         self.entries.iter().rev().filter_map(|entry| match entry {
             Entry::Batch { .. } => None,
@@ -288,8 +297,8 @@ impl<T: Time> Spine<T> {
         })
     }
 
-    /// Has merges done by the threads of `mergers` from now on, those under way too; by the calls of the spine again when
-    /// the threads are gone.
+    /// Moves merging, including running merges, to the threads of `mergers`. When the threads have
+    /// ended, calls of the spine merge again.
     pub fn merge_on(&mut self, mergers: &Mergers) {
         for merge in self.merges() {
             mergers.queue().push(weak(merge));
@@ -297,12 +306,13 @@ impl<T: Time> Spine<T> {
         self.queue = Some(Arc::clone(mergers.queue()));
     }
 
-    /// The threads, if there are any.
+    /// Returns the queue of the merging threads, if there are any.
     fn threads(&self) -> Option<&Arc<Queue>> {
         self.queue.as_ref().filter(|queue| !queue.is_closed())
     }
 
-    /// Puts a batch behind the others; one without changes into the one before it, if nobody wants to tell them apart.
+    /// Appends a batch. An empty batch extends the last batch instead, unless readers need to
+    /// distinguish the two.
     fn push(&mut self, batch: Batch<T>) {
         if let Some(Entry::Batch { batch: last, .. }) = self.entries.last_mut()
             && batch.rows() == Some(0)
@@ -314,17 +324,17 @@ impl<T: Time> Spine<T> {
         self.entries.push(Entry::of(batch));
     }
 
-    /// Levels of what is there.
+    /// Returns the number of levels of the present bytes.
     pub(crate) fn levels(&self) -> i64 {
         let bytes: u64 = self.entries.iter().map(Entry::bytes).sum();
         i64::from(level_of(bytes)) + 1
     }
 
-    /// Merges until the fuel is used up, one unit a row that goes in, and takes over what threads have merged; true if there
-    /// is nothing left to merge.
+    /// Merges until the fuel is used up, one unit per input row, and installs the outputs of
+    /// threads. Returns true if no merge is left.
     ///
     /// # Errors
-    /// What merging reports; what was being merged is as it was before.
+    /// Errors of merging; the inputs of a failed merge are as they were.
     pub fn work(&mut self, fuel: &mut i64) -> Result<bool> {
         loop {
             self.begin()?;
@@ -340,13 +350,13 @@ impl<T: Time> Spine<T> {
         }
     }
 
-    /// Puts the outcome of each merge that has ended in place of its inputs; true if there was one.
+    /// Replaces the inputs of each ended merge by its output. Returns true if a merge had ended.
     fn collect(&mut self) -> Result<bool> {
         let mut any = false;
         for at in 0..self.entries.len() {
             let Entry::Merging { merge, inputs, .. } = &mut self.entries[at] else { continue };
             let Some(Merged { batch, fuel }) = merge.outcome() else {
-                // Where a chunk cannot be read that is cut, all stay as they are.
+                // If the chunk at the boundary cannot be read, all inputs stay.
                 if let Some(part) = merge.done()
                     && let Ok(Some(left)) = Batch::let_go(inputs, &part)
                 {
@@ -371,7 +381,8 @@ impl<T: Time> Spine<T> {
         Ok(any)
     }
 
-    /// Gives back what the allocator keeps of the inputs of merges, once `merged` bytes more make it worth a look.
+    /// Returns free memory of the allocator to the system, once merges have freed enough. `merged`
+    /// is the number of bytes merged since the last call.
     fn give_back(&mut self, merged: u64) {
         let budget = self.pool.budget();
         self.merged_since_given_back += merged;
@@ -383,7 +394,7 @@ impl<T: Time> Spine<T> {
         }
     }
 
-    /// Puts the inputs of the merge at `at` in its place.
+    /// Replaces the failed merge at `at` by its inputs.
     fn give_up(&mut self, at: usize) {
         let inputs = self.entries.remove(at).into_batches();
         self.entries.splice(at..at, inputs.into_iter().map(Entry::of));
@@ -406,7 +417,7 @@ impl<T: Time> Spine<T> {
                 .flat_map(Entry::batches)
                 .map(Batch::try_clone)
                 .collect();
-            // All of them are settled.
+            // Always `Some`: inserted batches are settled.
             let Some(inputs) = all else { return Ok(()) };
             let merging = Merging::new(&self.layout, &self.pool, inputs).filtered();
             let merging = match self.since == Antichain::least() {
@@ -428,21 +439,23 @@ impl<T: Time> Spine<T> {
         }
     }
 
-    /// By this the caller promises not to ask for times that are not at or beyond `since` any more: merges that begin
-    /// from now on move times up to it, and add up what that makes equal.
+    /// Advances the `since` frontier. The caller promises to read only at times at or beyond
+    /// `since`. Merges that begin afterwards advance earlier times to `since`, and consolidate
+    /// changes that become equal.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if it goes back.
+    /// [`Error::InvalidOrder`] if the frontier goes back.
     pub fn set_since(&mut self, since: &Antichain<T>) -> Result<()> {
         go_on(&mut self.since, since)
     }
 
-    /// Keeps batches apart whose upper frontier is not before `distinguish`, so that [`Spine::cursor_through`] can end
-    /// at each of them. Without a call all may be merged. The first frontier is named before anything is inserted, and
-    /// may be any; those behind it go on.
+    /// Keeps batches separate whose upper frontier is not before `distinguish`, so that
+    /// [`Spine::cursor_through`] can end at each of them. Without a call, all batches may be
+    /// merged. The first call must precede the first insert and may name any frontier; later
+    /// frontiers must not go back.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if it goes back.
+    /// [`Error::InvalidOrder`] if the frontier goes back.
     pub fn set_distinguish(&mut self, distinguish: &Antichain<T>) -> Result<()> {
         if self.distinguish.is_empty() && self.entries.is_empty() {
             self.distinguish = distinguish.clone();
@@ -451,26 +464,29 @@ impl<T: Time> Spine<T> {
         go_on(&mut self.distinguish, distinguish)
     }
 
-    /// A cursor over all changes. It keeps what it reads alive, and does not see what comes later.
+    /// Returns a cursor over all changes. The cursor keeps its batches alive and does not see later
+    /// inserts.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn cursor(&self) -> Result<Cursor<T>> {
         Cursor::of(&self.layout, self.batches())
     }
 
-    /// As [`Spine::cursor`], at no key, having read nothing: for [`Cursor::find_key`] and [`Cursor::probe`].
+    /// Returns a cursor as [`Spine::cursor`] does, without a current key: it has read nothing. For
+    /// [`Cursor::find_key`] and [`Cursor::probe`].
     ///
     /// # Errors
-    /// As [`Spine::cursor`].
+    /// Errors as of [`Spine::cursor`].
     pub fn idle_cursor(&self) -> Result<Cursor<T>> {
         Cursor::idle(&self.layout, self.batches())
     }
 
-    /// A cursor over the changes before `upper`; none if a batch has changes on both sides of it.
+    /// Returns a cursor over the changes before `upper`, or `None` if a batch has changes on both
+    /// sides of `upper`.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// Errors of reading a chunk.
     pub fn cursor_through(&self, upper: &Antichain<T>) -> Result<Option<Cursor<T>>> {
         let within = |batch: &&Batch<T>| batch.upper().before(upper);
         if self.batches().any(|batch| !within(&batch) && !upper.before(batch.lower())) {
@@ -480,20 +496,20 @@ impl<T: Time> Spine<T> {
     }
 }
 
-/// Memory of a limit for what is not counted piece by piece.
+/// Leases the reserve for memory that is not accounted for, if there is a limit.
 fn beside(pool: &Pool) -> Option<Lease> {
     let budget = pool.budget();
     let bytes = (budget.limit() / BESIDE_PART).min(MOST_BESIDE);
     if budget.is_limited() { budget.try_lease(bytes) } else { None }
 }
 
-/// The merge as threads take it.
+/// Converts a merge to a job of the threads.
 fn weak<T: Time>(merge: &Arc<Merge<T>>) -> Weak<dyn Job> {
     let job: Arc<dyn Job> = Arc::<Merge<T>>::clone(merge);
     Arc::downgrade(&job)
 }
 
-/// Sets `frontier` to `to`, unless that goes back.
+/// Sets `frontier` to `to`, unless that would go back.
 fn go_on<T: Time>(frontier: &mut Antichain<T>, to: &Antichain<T>) -> Result<()> {
     if !frontier.before(to) {
         let (from, to) = (frontier.elements(), to.elements());

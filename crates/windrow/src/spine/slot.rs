@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            take            put
-//! waiting --------> working -----> waiting        whoever takes it does some of it
+//! waiting --------> working -----> waiting        the taker does some of the work
 //!                           -----> ended --outcome--> empty
 //!                            end
 //! ```

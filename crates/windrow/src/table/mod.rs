@@ -1,13 +1,14 @@
-//! A table with a key, kept up to date: what a change stream comes to, read at any time that is not forgotten.
+//! Tables with a key: the current rows of a change stream, readable at every time not yet
+//! forgotten.
 //!
 //! ```text
-//! upsert, delete --old rows looked up--> changes (row, time, +1 or -1) --> batcher --sealed--> spine
-//!                      ^                                                                        |
-//! get, scan, at a time +------------------------------- cursor <--------------------------------+
+//! upsert, delete --look up old rows--> changes (row, time, +1 or -1) --> batcher --seal--> spine
+//!                      ^                                                                     |
+//! get, scan, at a time +------------------------------ cursor <------------------------------+
 //! ```
-//! Every call that changes rows has a time of its own, one more than that of the call before it.
+//! Each call that changes rows has its own time, one more than the time of the previous call.
 //!
-//! Invariant: at every time there is at most one row of a key; a row that is there has diffs that sum up to one.
+//! Invariant: at any time, a key has at most one row; the diffs of a present row sum to one.
 
 mod scan;
 #[cfg(test)]
@@ -31,11 +32,11 @@ use crate::spine::{Mergers, Spine};
 use crate::time::Antichain;
 pub use scan::{Scan, Scanned};
 
-/// Columns of a table beside those of the caller: a time and a diff.
+/// Number of columns of a table beyond the caller's: a time and a diff.
 #[cfg(feature = "ipc")]
 const OWN: usize = 2;
 
-/// Rows with a key, in the memory of a pool and on disk beyond it.
+/// Rows with a key, in the memory of a pool and beyond it on disk.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -61,24 +62,26 @@ const OWN: usize = 2;
 /// # Ok::<(), windrow::Error>(())
 /// ```
 pub struct Table {
-    /// The columns of the caller.
+    /// The caller's columns.
     schema: SchemaRef,
-    /// Those, a time and a diff.
+    /// The caller's columns, a time and a diff.
     layout: Layout,
-    /// The columns of the key, in its order.
+    /// The columns of the key, in key order.
     key: Vec<usize>,
     keys: RowEncoder,
     batcher: Batcher,
     spine: Spine,
-    /// Times of changes are less than this.
+    /// The next time: all changes have lesser times.
     next: u64,
 }
 
 impl Table {
-    /// An empty table of rows with these columns, of which those of `key` tell them apart and order them.
+    /// Creates an empty table of rows of `schema`. The columns of `key` identify and order the
+    /// rows.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`] and [`Error::UnsupportedColumn`] of the key, [`Error::InvalidOrder`] if it has no columns.
+    /// [`Error::MissingColumn`] and [`Error::UnsupportedColumn`] for columns of the key,
+    /// [`Error::InvalidOrder`] if the key has no columns.
     pub fn new(schema: &SchemaRef, key: impl IntoColumns, pool: &Pool) -> Result<Self> {
         let key = key.into_columns();
         if key.is_empty() {
@@ -107,19 +110,20 @@ impl Table {
         })
     }
 
-    /// Writes the table to `directory`, with all that is not forgotten: see [`Spine::save`].
+    /// Writes the table to `directory`, with its history as far as it is not forgotten: see
+    /// [`Spine::save`].
     ///
     /// # Errors
-    /// As [`Spine::save`].
+    /// Errors as of [`Spine::save`].
     #[cfg(feature = "ipc")]
     pub fn save(&self, directory: impl AsRef<std::path::Path>) -> Result<()> {
         self.spine.save(directory)
     }
 
-    /// The table that was saved to `directory`, in the memory of `pool`: see [`Spine::open`].
+    /// Opens the table that was saved to `directory`, in the memory of `pool`: see [`Spine::open`].
     ///
     /// # Errors
-    /// As [`Spine::open`]; [`Error::SchemaMismatch`] if what was saved there is not a table.
+    /// Errors as of [`Spine::open`]; [`Error::SchemaMismatch`] if `directory` holds no table.
     #[cfg(feature = "ipc")]
     pub fn open(directory: impl AsRef<std::path::Path>, pool: &Pool) -> Result<Self> {
         let spine = Spine::open(directory, pool)?;
@@ -139,25 +143,25 @@ impl Table {
         Ok(table)
     }
 
-    /// The columns of its rows.
+    /// Returns the columns of the rows.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The changes beneath it.
+    /// Returns the spine of the table's changes.
     pub fn spine(&self) -> &Spine {
         &self.spine
     }
 
-    /// Puts rows in, in place of those with their keys; of several with one key the last counts. The time from which
-    /// on they are there.
+    /// Inserts rows and replaces present rows with the same keys. Of several rows with one key, the
+    /// last counts. Returns the time from which on the rows are present.
     ///
-    /// Merges that are due are a part of the call. A merge that fails, of a full disk for instance, loses nothing and does
-    /// not fail the call: the next call tries again, and [`Table::work`] reports the error.
+    /// The call includes due merges. A failed merge, of a full disk for instance, loses nothing and
+    /// does not fail the call: the next call retries, and [`Table::work`] reports the error.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the rows have other columns, and what reading, encoding and spilling report. After an
-    /// error the table is as it was before the call, and goes on.
+    /// [`Error::SchemaMismatch`] if the rows have other columns; errors of reading, encoding and
+    /// spilling. After an error the table is as before the call and remains usable.
     pub fn upsert(&mut self, rows: &RecordBatch) -> Result<u64> {
         check_fields(&self.schema, rows.schema_ref())?;
         let keys = rows.project(&self.key)?;
@@ -169,28 +173,29 @@ impl Table {
         self.change(old, Some(new))
     }
 
-    /// Takes rows out by their keys, which are record batches of the columns of the key alone, in its order; keys that
-    /// are not there are passed over. The time from which on they are gone.
+    /// Deletes rows by key. `keys` has the columns of the key alone, in key order; absent keys are
+    /// ignored. Returns the time from which on the rows are absent.
     ///
     /// # Errors
-    /// As [`Table::upsert`].
+    /// Errors as of [`Table::upsert`].
     pub fn delete(&mut self, keys: &RecordBatch) -> Result<u64> {
         let (old, _) = self.replaced(keys)?;
         self.change(old, None)
     }
 
-    /// The rows with these keys, those that there are, in the order of the keys.
+    /// Returns the rows with these keys, as far as present, in the order of the keys.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if these are not the columns of the key; what reading a chunk reports.
+    /// [`Error::SchemaMismatch`] if `keys` does not have the columns of the key; errors of reading
+    /// a chunk.
     pub fn get(&self, keys: &RecordBatch) -> Result<RecordBatch> {
         self.get_at(keys, self.now())
     }
 
-    /// As [`Table::get`], as the table was at `time`.
+    /// Returns rows as [`Table::get`] does, from the table as of `time`.
     ///
     /// # Errors
-    /// As [`Table::get`]; [`Error::InvalidOrder`] if that time is forgotten.
+    /// Errors as of [`Table::get`]; [`Error::InvalidOrder`] if `time` is forgotten.
     pub fn get_at(&self, keys: &RecordBatch, time: u64) -> Result<RecordBatch> {
         self.check_time(time)?;
         let mut found = TakenRows::new();
@@ -199,43 +204,44 @@ impl Table {
         found.decode(&mut self.decoder()?)
     }
 
-    /// All rows, or those of a range of keys, in the order of the key.
+    /// Returns a scan of all rows, or of a range of keys, in key order.
     pub fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    /// The time of the last change; 0 if there was none.
+    /// Returns the time of the last change, or 0 without any change.
     pub fn now(&self) -> u64 {
         self.next.saturating_sub(1)
     }
 
-    /// Forgets what was there before `time`: memory and files of it are free as merges go on.
+    /// Forgets the history before `time`. Later merges free its memory and files.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if that has been forgotten before.
+    /// [`Error::InvalidOrder`] if a later time was forgotten before.
     pub fn forget_before(&mut self, time: u64) -> Result<()> {
         self.spine.set_since(&Antichain::at(time.min(self.now())))
     }
 
-    /// Has merges done by the threads of `mergers`; see [`Spine::merge_on`].
+    /// Moves merging to the threads of `mergers`; see [`Spine::merge_on`].
     pub fn merge_on(&mut self, mergers: &Mergers) {
         self.spine.merge_on(mergers);
     }
 
-    /// Merges until the fuel is used up; see [`Spine::work`]. For idle moments: each change does its share by itself.
+    /// Merges until the fuel is used up; see [`Spine::work`]. Useful when idle: changes do their
+    /// share of merging by themselves.
     ///
     /// # Errors
-    /// What merging reports; the rows are as they were.
+    /// Errors of merging; the rows are unchanged.
     pub fn work(&mut self, fuel: &mut i64) -> Result<bool> {
         self.spine.work(fuel)
     }
 
-    /// At no key.
+    /// Returns a cursor without a current key.
     fn cursor(&self) -> Result<Cursor> {
         self.spine.idle_cursor()
     }
 
-    /// A decoder of rows to the columns of the caller.
+    /// Returns a decoder of rows to the caller's columns.
     fn decoder(&self) -> Result<Decoder> {
         let columns: Vec<usize> = (0..self.schema.fields().len()).collect();
         Decoder::new(&self.layout, &columns)
@@ -248,7 +254,8 @@ impl Table {
         Err(Error::InvalidOrder(format!("what was there at time {time} is forgotten")))
     }
 
-    /// The rows that there are with these keys, and the ordinals of the last of each key if some come more than once.
+    /// Returns the present rows with these keys, and, if keys repeat, the ordinal of the last row
+    /// of each key.
     fn replaced(&self, keys: &RecordBatch) -> Result<(TakenRows, Option<Vec<u32>>)> {
         let keys = self.keys.encode(keys)?;
         let mut last = last_of_each(&keys);
@@ -262,21 +269,21 @@ impl Table {
         Ok((found, kept))
     }
 
-    /// Has `old` rows go and `new` ones come, at the next time.
+    /// Removes the rows `old` and inserts the rows `new`, at the next time.
     fn change(&mut self, old: TakenRows, new: Option<RecordBatch>) -> Result<u64> {
         let time = self.next;
         let changed = self.sealed(old, new, time).and_then(|batch| self.spine.insert(batch));
         if self.spine.upper().less_equal(time) {
-            // Some of the changes may be in the batcher.
+            // The batcher may hold some of the changes.
             self.go_on()?;
             return changed.map(|()| time);
         }
-        // An error is that of a merge, which the next call tries again.
+        // A possible error is of a merge; the next call retries.
         self.next = time + 1;
         Ok(time)
     }
 
-    /// Takes up changes where those of the spine end.
+    /// Continues at the upper frontier of the spine, with an empty batcher.
     fn go_on(&mut self) -> Result<()> {
         let upper = self.spine.upper();
         self.batcher = Batcher::new(&self.layout, self.batcher.pool());
@@ -285,7 +292,7 @@ impl Table {
         Ok(())
     }
 
-    /// The changes of one time.
+    /// Returns the batch of changes of one time.
     fn sealed(&mut self, mut old: TakenRows, new: Option<RecordBatch>, time: u64) -> Result<Batch> {
         old.retract(&self.layout, time);
         for (bytes, ends) in old.pieces() {
@@ -303,7 +310,7 @@ impl Table {
     }
 }
 
-/// The ordinals of the last row of each key, by their keys.
+/// Returns the ordinal of the last row of each key, in key order.
 fn last_of_each(keys: &Rows) -> Vec<u32> {
     let words = keys.iter().map(|key| word_at(key, 0));
     let mut all: Vec<(u64, u32)> = words.zip(0..).collect();
@@ -311,7 +318,7 @@ fn last_of_each(keys: &Rows) -> Vec<u32> {
     all.sort_unstable_by(|&(a, row), &(b, other)| {
         a.cmp(&b).then_with(|| key(row).cmp(key(other))).then(row.cmp(&other))
     });
-    // The later of two equal ones stays.
+    // Of two equal keys, the later row stays.
     all.dedup_by(|next, kept| {
         let same = next.0 == kept.0 && key(next.1) == key(kept.1);
         if same {

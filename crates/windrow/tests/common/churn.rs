@@ -1,5 +1,5 @@
-//! A table of four times the memory that it may take, under random inserts and reads: of tests, and of a program of
-//! windrow-testdata, which is optimized.
+//! A table of four times the memory limit under random inserts and reads. Used by tests and by a
+//! program of windrow-testdata, compiled with optimization.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use windrow::arrow_array::types::UInt64Type;
 use windrow::arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt64Array};
 use windrow::{Budget, Mergers, Pool, Table};
 
-/// Bytes that all of it may take.
+/// Memory limit in bytes.
 const LIMIT: usize = 32 << 20;
-/// Bytes that may be leased beyond: of each batch that is merged or read a chunk is held, and they meet.
+/// Bytes that leases may exceed the limit by: one chunk of each batch being merged or read.
 const HELD: usize = 1 << 20;
-/// Bytes that the process may take beyond: its code, and what is not leased.
+/// Bytes that the process may take beyond the limit: its code, and memory that is not leased.
 const BESIDE: usize = 8 << 20;
-/// Bytes of these that are not mapped from files.
+/// Bytes of `BESIDE` that are not mapped from files.
 const ANONYMOUS: usize = 2 << 20;
-/// Bytes of a value. A row has a key of 8 bytes and as many of a time and of a diff beside.
+/// Bytes of a value. A row has a key, a time and a diff of 8 bytes each in addition.
 const VALUE: usize = 200;
 const KEYS: u64 = (4 * LIMIT / (VALUE + 24)) as u64;
 /// Rows of a call.
 const ROWS: u64 = 500;
 
-/// A figure of the process in bytes, where the system tells.
+/// Returns a figure of the process in bytes, if the system reports it.
 fn status(name: &str) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -35,7 +35,7 @@ fn mixed(number: u64) -> u64 {
     (number ^ (number >> 27)).wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
-/// The value that a key has since this round.
+/// Returns the value of a key written in a round.
 fn value(key: u64, round: u32) -> Vec<u8> {
     let seed = mixed(key << 20 | u64::from(round));
     (0..VALUE as u64 / 8).flat_map(|at| mixed(seed + at).to_le_bytes()).collect()
@@ -52,7 +52,7 @@ fn rows(of: &[u64], round: u32) -> RecordBatch {
     RecordBatch::try_from_iter([("key", keys), ("value", Arc::new(values) as ArrayRef)]).unwrap()
 }
 
-/// Keys in any order, each at most once.
+/// Returns distinct keys in random order.
 fn drawn(round: u32, count: u64) -> Vec<u64> {
     let mut keys: Vec<u64> =
         (0..count).map(|at| mixed(u64::from(round) << 32 | at) % KEYS).collect();
@@ -62,7 +62,7 @@ fn drawn(round: u32, count: u64) -> Vec<u64> {
     keys
 }
 
-/// Inserts and reads at random, on the table's own time or with threads that merge.
+/// Inserts and reads at random; the calls merge, or threads do.
 pub(crate) fn churn(mergers: Option<&Mergers>) {
     assert_ne!(KEYS % 7919, 0);
     let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(LIMIT)).unwrap();
@@ -70,9 +70,9 @@ pub(crate) fn churn(mergers: Option<&Mergers>) {
     if let Some(mergers) = mergers {
         table.merge_on(mergers);
     }
-    // The round since which a key has its value; the first is that of all keys which are not here.
+    // The round of each key's last write; absent keys were written in the first round.
     let mut changed: HashMap<u64, u32> = HashMap::new();
-    // 7919 is prime, and no divisor of the number of keys.
+    // 7919 is prime and does not divide the number of keys.
     for from in (0..KEYS).step_by(ROWS as usize) {
         let some: Vec<u64> = (from..KEYS.min(from + ROWS)).map(|key| key * 7919 % KEYS).collect();
         table.upsert(&rows(&some, 0)).unwrap();
@@ -98,7 +98,7 @@ pub(crate) fn churn(mergers: Option<&Mergers>) {
     assert!(stats.peak_leased <= LIMIT + HELD, "{stats:?}");
     if let Some(peak) = status("VmHWM:") {
         println!("{peak} bytes resident at the peak, {} leased, {stats:?}", stats.peak_leased);
-        // Code that is not optimized is longer, and how much of it is mapped depends on what the system has of the file.
+        // Code without optimization is larger, and the kernel decides how much of it is mapped.
         let mapped = status("RssFile:").unwrap();
         assert!(peak - mapped <= LIMIT + ANONYMOUS, "{peak} resident, {mapped} mapped, {stats:?}");
         assert!(cfg!(debug_assertions) || peak <= LIMIT + BESIDE, "{peak} resident, {stats:?}");

@@ -1,4 +1,5 @@
-//! The ways through the engine: how much memory, how many ways in, how it is cut. None may show.
+//! Ways through the engine: budget, number of pushers, size of input record batches. Results must
+//! not depend on the way.
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -10,7 +11,8 @@ use super::arrays::Rng;
 use super::model::By;
 use super::tables;
 
-/// `count` cases, or `PROPTEST_CASES`. Failures are kept beside the test, to be run first for ever.
+/// Configures `count` cases, or `PROPTEST_CASES`. Failing cases are saved beside the test and run
+/// first from then on.
 pub(crate) fn cases(count: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
     let persistence = FileFailurePersistence::WithSource("regressions");
@@ -25,13 +27,13 @@ pub(crate) fn cases(count: u32) -> ProptestConfig {
 pub(crate) struct Way {
     pub(crate) budget: usize,
     pub(crate) codec: Codec,
-    /// Rows of an input record batch at the most.
+    /// Most rows of an input record batch.
     pub(crate) rows: usize,
-    /// Pushers in any interleaving; 0 for the batcher's own way in.
+    /// Number of pushers, interleaved at random; 0 pushes to the batcher itself.
     pub(crate) pushers: usize,
-    /// Whether chunks are written out though there is room for them.
+    /// Writes out all chunks, although they fit in memory.
     pub(crate) force: bool,
-    /// Threads that spill beside the pushers.
+    /// Number of spill threads.
     pub(crate) spill_threads: usize,
 }
 
@@ -46,7 +48,7 @@ impl Way {
         spill_threads: 1,
     };
 
-    /// In turn: memory for all, for some chunks, for none.
+    /// Returns a random way: memory for all rows, for some chunks, or for none.
     pub(crate) fn any(rng: &mut Rng) -> Self {
         Self {
             budget: [usize::MAX, 1 << 20, 400_000, 1][rng.below(4)],
@@ -64,7 +66,7 @@ impl Way {
         Pool::new(Budget::bytes(self.budget), options).unwrap()
     }
 
-    /// `input`, arranged this way.
+    /// Arranges `input` this way.
     pub(crate) fn arrange(
         self,
         rng: &mut Rng,
@@ -81,7 +83,7 @@ impl Way {
             return batcher.finish();
         }
         let mut pushers = batcher.pushers(self.pushers);
-        // Also the order of the pieces is any: their sequences say where they belong.
+        // The pieces arrive in any order: sequence numbers give their positions.
         let mut next = 0;
         let mut numbered = Vec::new();
         for piece in pieces {
@@ -99,7 +101,7 @@ impl Way {
     }
 }
 
-/// The first `count` columns in random directions, for the engine and for the model.
+/// Returns random directions for the columns `names`, for the engine and for the model.
 pub(crate) fn order(
     rng: &mut Rng,
     names: &[&str],

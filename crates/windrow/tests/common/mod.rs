@@ -1,4 +1,4 @@
-//! What the tests of the whole engine share: data, the specification, and the ways through the engine.
+//! Shared code of the whole-engine tests: data, the specification, and ways through the engine.
 
 #![allow(dead_code, reason = "each test uses its part")]
 

@@ -1,4 +1,4 @@
-//! The specification: what the engine does, in slow lines that are obviously right.
+//! The specification: the engine's results, computed by slow and obviously correct code.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,20 +12,20 @@ use arrow_schema::{DataType, IntervalUnit};
 
 pub(crate) type Row = Vec<Value>;
 
-/// A value without its layout, in the order that Arrow documents for its type.
+/// A value independent of its array layout, in the order that Arrow documents for its type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Value {
     Null,
     Bool(bool),
     Number(i256),
-    /// The bits, negative ones turned around: totalOrder.
+    /// The bits, with negative numbers complemented: totalOrder.
     Float(i64),
     Bytes(Vec<u8>),
     Parts(Vec<Value>),
     Choice(i8, Box<Value>),
 }
 
-/// A column of an order.
+/// A sort column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct By {
     pub(crate) column: usize,
@@ -44,7 +44,8 @@ pub(crate) fn compare(by: &[By], a: &Row, b: &Row) -> Ordering {
     by.iter().map(column).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// Nulls at every level stand where the column's do; lists compare element by element.
+/// Compares two values. Nulls at every level sort as the column's nulls; lists compare element by
+/// element.
 fn order(by: &By, a: &Value, b: &Value) -> Ordering {
     let turned = |order: Ordering| if by.descending { order.reverse() } else { order };
     match (a, b) {
@@ -79,14 +80,14 @@ pub(crate) fn sort(by: &[By], mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// The first row of each key in the order of `key` and `then`; of equals, the earliest.
+/// Returns the first row of each key in the order of `key` and `then`; of equal rows, the earliest.
 pub(crate) fn first(key: &[By], then: &[By], rows: Vec<Row>) -> Vec<Row> {
     let mut rows = sort(&[key, then].concat(), rows);
     rows.dedup_by(|next, first| compare(key, first, next).is_eq());
     rows
 }
 
-/// The last row of each key in the order of `key` and `then`; of equals, the latest.
+/// Returns the last row of each key in the order of `key` and `then`; of equal rows, the latest.
 pub(crate) fn last(key: &[By], then: &[By], rows: Vec<Row>) -> Vec<Row> {
     let mut rows = sort(&[key, then].concat(), rows);
     rows.reverse();
@@ -95,8 +96,8 @@ pub(crate) fn last(key: &[By], then: &[By], rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// The last row of each key in the order of `key` and `then`, with the last value of each other column that is not null,
-/// behind the last row of the key for which the column `deleted` is true.
+/// Returns the last row of each key in the order of `key` and `then`. Each null is replaced by the
+/// column's last non-null value after the key's last row with `deleted` true.
 pub(crate) fn last_known(
     key: &[By],
     then: &[By],
@@ -123,7 +124,7 @@ pub(crate) fn last_known(
     out
 }
 
-/// A null, or a union of one.
+/// Returns true for a null, and for a union of a null.
 fn is_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -132,7 +133,7 @@ fn is_null(value: &Value) -> bool {
     }
 }
 
-/// The rows with the sum of their diffs, where it is not zero.
+/// Returns the rows with nonzero sums of diffs.
 pub(crate) fn consolidate(diff: usize, rows: Vec<Row>) -> Vec<Row> {
     let mut sums: BTreeMap<Row, i256> = BTreeMap::new();
     for mut row in rows {
@@ -154,7 +155,7 @@ pub(crate) fn rows<'a>(batches: impl IntoIterator<Item = &'a RecordBatch>) -> Ve
     batches.flat_map(|batch| (0..batch.num_rows()).map(|at| row(batch, at))).collect()
 }
 
-/// Fails with the first difference.
+/// Panics at the first difference.
 #[track_caller]
 pub(crate) fn assert_same(got: &[Row], expected: &[Row], what: &dyn std::fmt::Debug) {
     let differ = got.iter().zip(expected).position(|(got, expected)| got != expected);
@@ -171,7 +172,8 @@ fn row(batch: &RecordBatch, at: usize) -> Row {
 pub(crate) fn value(array: &dyn Array, row: usize) -> Value {
     use Value::{Bool, Bytes, Choice, Float, Null, Parts};
     let all = |values: &dyn Array| Parts((0..values.len()).map(|at| value(values, at)).collect());
-    // The physical bit: a union or a run-end array has none, and is looked into.
+    // Checks the validity bit; unions and run-end arrays have none, and their values are checked
+    // below.
     if array.is_null(row) {
         return Null;
     }
@@ -227,7 +229,7 @@ pub(crate) fn value(array: &dyn Array, row: usize) -> Value {
     }
 }
 
-/// A little-endian number; of intervals their parts, as Arrow orders them.
+/// Decodes a little-endian number; intervals become their parts, in Arrow's order.
 fn number(data_type: &DataType, bytes: &[u8]) -> Value {
     let part = |range: std::ops::Range<usize>| whole(true, &bytes[range]);
     match data_type {

@@ -1,4 +1,4 @@
-//! Random tables: columns of every type that can be ordered, payload of any type at all.
+//! Random tables: columns of every orderable type, payload of any type.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use arrow_select::take::take;
 
 use super::arrays::{self, Rng};
 
-/// Common start of long strings: longer than any prefix that a kernel looks at in one go.
+/// Common prefix of long strings: longer than any prefix that a kernel compares at once.
 const COMMON: &str = "https://example.org/a/common/start/of/more/than/forty/bytes/";
 
-/// A table with ordered columns `k0`, `k1`, ... and then payload columns `p0`, `p1`, ... of `rows`
-/// rows. Each column has about `distinct` different values.
+/// Returns a table of `rows` rows with orderable columns `k0`, `k1`, ... followed by payload
+/// columns `p0`, `p1`, ... Each column has about `distinct` different values.
 pub(crate) fn table(
     rng: &mut Rng,
     keys: usize,
@@ -31,9 +31,9 @@ pub(crate) fn table(
         let (name, data_type, nullable, array);
         if index < keys {
             data_type = key_type(rng);
-            // Dictionaries and runs of nulls: their field says that it may be null.
+            // The fields of dictionaries and runs of nulls are nullable.
             name = format!("k{index}");
-            // Nulls may be anywhere in a nested value, and its field then says so.
+            // Nested values may hold nulls at any level, so their fields are nullable.
             let nested = data_type.is_nested() && !plain_key(&data_type);
             if nested {
                 let values = arrays::array_of(rng, &data_type, true, len);
@@ -57,7 +57,7 @@ pub(crate) fn table(
     RecordBatch::try_new_with_options(schema, columns, &options).unwrap().slice(front, rows)
 }
 
-/// `batch` in slices of up to `most` rows, some of them empty.
+/// Slices `batch` into pieces of up to `most` rows, some of them empty.
 pub(crate) fn cut(rng: &mut Rng, batch: &RecordBatch, most: usize) -> Vec<RecordBatch> {
     let mut at = 0;
     let mut out = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn cut(rng: &mut Rng, batch: &RecordBatch, most: usize) -> Vec<Record
     out
 }
 
-/// True for types that [`key_array`] makes arrays of.
+/// Returns true for types that [`key_array`] supports.
 fn plain_key(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => !values.is_nested(),
@@ -86,7 +86,7 @@ fn is_null(data_type: &DataType) -> bool {
     }
 }
 
-/// A type whose values have an order.
+/// Returns a random orderable type.
 pub(crate) fn key_type(rng: &mut Rng) -> DataType {
     let plain = plain_types()[rng.below(plain_types().len())].clone();
     match rng.below(12) {
@@ -105,7 +105,7 @@ pub(crate) fn key_type(rng: &mut Rng) -> DataType {
     }
 }
 
-/// Every type that has an order, encodings aside.
+/// Returns every orderable type, encodings aside.
 pub(crate) fn plain_types() -> Vec<DataType> {
     use DataType::*;
     use TimeUnit::*;
@@ -153,7 +153,7 @@ pub(crate) fn plain_types() -> Vec<DataType> {
     ]
 }
 
-/// An array of `len` values, about `distinct` different ones.
+/// Returns an array of `len` values, about `distinct` different ones.
 pub(crate) fn key_array(
     rng: &mut Rng,
     data_type: &DataType,
@@ -178,7 +178,7 @@ pub(crate) fn key_array(
                 .child_data(vec![Int32Array::from(ends).to_data(), values.to_data()]);
             make_array(data.build().unwrap())
         }
-        // Arrow's `take` forgets how many values of no width there are.
+        // Arrow's `take` loses the number of values of width zero.
         DataType::FixedSizeBinary(0) => plain_array(rng, data_type, nullable, len),
         plain => {
             let values = plain_array(rng, plain, nullable, distinct);
@@ -236,7 +236,7 @@ fn plain_array(rng: &mut Rng, data_type: &DataType, nullable: bool, len: usize) 
     }
 }
 
-/// A number in native bytes: small, extreme or any; of floats also those that are not numbers.
+/// Returns the native bytes of a number: small, extreme or random; floats include NaN.
 fn number(rng: &mut Rng, data_type: &DataType, width: usize) -> Vec<u8> {
     let random: Vec<u8> = (0..width).map(|_| rng.next() as u8).collect();
     let float = |exponent: u64, bits: u32, rng: &mut Rng| {
@@ -245,7 +245,7 @@ fn number(rng: &mut Rng, data_type: &DataType, width: usize) -> Vec<u8> {
         Some((special | sign).to_le_bytes()[..width].to_vec())
     };
     let special = match data_type {
-        // Zero, infinity, both kinds of NaN, sub-normals; each with either sign.
+        // Zero, infinity, both kinds of NaN, subnormals; each with either sign.
         DataType::Float16 => float(0x7c00, 16, rng),
         DataType::Float32 => float(0x7f80_0000, 32, rng),
         DataType::Float64 => float(0x7ff0_0000_0000_0000, 64, rng),
@@ -255,7 +255,7 @@ fn number(rng: &mut Rng, data_type: &DataType, width: usize) -> Vec<u8> {
         (0 | 1, Some(special)) => special,
         (0, None) => random,
         (1, None) => {
-            // The least, the greatest, -1 and 0 of signed and of unsigned types.
+            // The least, the greatest, -1 and 0 of signed and unsigned types.
             let fill = [0, 0xff][rng.below(2)];
             let mut bytes = vec![fill; width];
             bytes[width - 1] ^= [0, 0x80][rng.below(2)];

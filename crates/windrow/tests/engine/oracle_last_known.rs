@@ -133,8 +133,8 @@ fn merged(rng: &mut Rng, layout: &Layout, pair: [Batch; 2]) -> Batch {
     }
 }
 
-/// For each key in turn: its rows have all values, one or none; they are deletes; they come in
-/// another order.
+/// Every combination of kinds of rows (all values, one value, none, delete) and of orders of
+/// arrival.
 #[test]
 fn every_small_world() {
     const ROWS: u32 = 4;
@@ -149,7 +149,7 @@ fn every_small_world() {
         let text = kinds.iter().map(|&kind| ["", "b", "cc"].get(kind as usize).copied());
         let deletes = kinds.iter().map(|&kind| Some(kind == 4)).collect::<BooleanArray>();
         for turns in 0..8 {
-            // The rows of the other key, and their order within it.
+            // Keys of the rows, and ranks within a key.
             let keys = (0..ROWS as i64).map(|row| Some((row + turns) / 2 % 2));
             let ranks = (0..ROWS as i64).map(|row| Some((row * [1, 3][turns as usize % 2]) % 4));
             let input = RecordBatch::try_from_iter_with_nullable([

@@ -1,8 +1,8 @@
 //! Tests whether rows are sorted.
 //!
 //! ```text
-//! row i      | 16 bytes | the rest of the body | diff |       compared as one number, then the rest
-//! row i + 1  | 16 bytes | the rest of the body | diff |
+//! row i      | 16 bytes | rest of the body | diff |       compared as one number, then the rest
+//! row i + 1  | 16 bytes | rest of the body | diff |
 //! ```
 //!
 //! The loop loads each row once, and compares the bytes after the first 16 only where those 16

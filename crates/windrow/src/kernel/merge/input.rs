@@ -3,7 +3,7 @@
 //! ```text
 //! Strided   | row | row | row |         row i starts at i * stride
 //! Varying   | row | row    | row |      row i starts at starts[i], the last entry is the end
-//! Target    | rows that are there | room | spare |
+//! Target    | rows written already | free | spare |
 //! ```
 //!
 //! The first bytes of a row are its body, which is compared. The `tail` after the body is a diff, a

@@ -2,11 +2,11 @@
 //! sorted rows.
 //!
 //! ```text
-//! input     what is merged and where it goes: slices
-//! rows      the same by cursors: one loop for rows of one length and of any
-//! level     what loops are compiled for
+//! input     sources and target: slices
+//! rows      sources by cursors: one loop for rows of one length and of any length
+//! level     CPU features that loops are compiled for
 //! two       a | | | | |  and  b | | | |  -->  out | | | | | | | | |       a loop for each pattern
-//! several   up to 64 runs, by a tree of losers
+//! several   up to 64 runs, by a loser tree
 //! bytes     how bytes are compared and copied
 //! ascends   whether rows are in order already
 //! ```

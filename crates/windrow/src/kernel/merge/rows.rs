@@ -1,9 +1,9 @@
 //! Rows as loops read them, through a cursor.
 //!
 //! ```text
-//! Fixed    | row | row | row |          the cursor is where a row stands
+//! Fixed    | row | row | row |          the cursor points to a row
 //!            ^
-//! Vary     | s0 | s1 | s2 | end |       the cursor is where its start stands; the next start is its end
+//! Vary     | s0 | s1 | s2 | end |       the cursor points to a row's start; the next start ends it
 //!                 ^
 //!          | row    | row | row  |
 //! ```

@@ -6,9 +6,9 @@
 //! cursors   0 2 5  ->  0 3 5  ->  1 3 5  ->  1 4 5 ..     pass 2: target = cursor[id]++
 //! targets   2 0 3 5 1 4
 //!
-//! segment   0        1        2        3         of several segments: a cursor for each partition and segment
+//! segment   0        1        2        3         with segments: a cursor per partition and segment
 //! rows    | . . . . | . . . . | . . . . | . . . .
-//!           ^         ^         ^         ^      one row of each a step
+//!           ^         ^         ^         ^      one row of each per step
 //! ```
 //!
 //! Stores bound both passes, one a row each.

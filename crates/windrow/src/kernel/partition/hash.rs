@@ -4,7 +4,7 @@
 //! state <- addend
 //! for each two columns: state <- fold(state ^ word, multiplier ^ next word)
 //! for one left over:    state <- fold(state ^ word, multiplier)
-//! id <- (upper half of finish(state)) * partitions, upper half of that
+//! id <- upper half of ((upper half of finish(state)) * partitions)
 //! ```
 //!
 //! A row's state stays in a register while its columns are absorbed, so two columns cost one wide

@@ -4,8 +4,8 @@
 //! ```text
 //! ids       7 7 2 7 7 7 0 7
 //! mask      1 1 0 1 1 1 0 1      rows of 7
-//! others        2       6        all other rows: these are counted, and dealt out by cursors
-//! targets   2 3 1 4 5 6 0 7      where 7 starts, and the rows of it so far
+//! others        2       6        all other rows: counted, and moved by cursors
+//! targets   2 3 1 4 5 6 0 7      the start of 7, plus its rows so far
 //! ```
 //!
 //! Benefit: the cursor of such a partition waits for the store of the row before; masks make no row

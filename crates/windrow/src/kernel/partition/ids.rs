@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ids 0 0 0 1 1 2    ascend: nothing is moved, offsets 0 3 5 6
-//! ids 7 7 2 7 7 7    most are one partition's
+//! ids 7 7 2 7 7 7    most belong to one partition
 //! ```
 //!
 //! Loops over all ids have no branch on an id, so that the compiler vectorises them, with AVX2 if

@@ -1,8 +1,8 @@
 //! Appends runs to partitions a line at a time, past the cache.
 //!
 //! ```text
-//! run of p, chunk 0  | a a a a a a |     held of p | . . a a |         out  .. | a a a a | ..
-//! run of p, chunk 1  | b b b |           held of p | b . . . |         out  .. | a a b b | ..
+//! run of p, chunk 0  | a a a a a a |     line of p | . . a a |         out  .. | a a a a | ..
+//! run of p, chunk 1  | b b b |           line of p | b . . . |         out  .. | a a b b | ..
 //! ```
 //!
 //! A store to a line outside the cache reads the line first, unless the store covers the whole line

@@ -2,9 +2,9 @@
 //! from them.
 //!
 //! ```text
-//! ids         1 0 1 2 0 1        mask 0  0 1 0 0 1 0      places: rows compressed   1 4 | 0 2 5 | 3
-//!                                mask 1  1 0 1 0 0 1      targets: numbers expanded
-//!                                mask 2  0 0 0 1 0 0               2 0 3 5 1 4
+//! ids         1 0 1 2 0 1        mask 0  0 1 0 0 1 0    places: rows compressed   1 4 | 0 2 5 | 3
+//!                                mask 1  1 0 1 0 0 1    targets: numbers expanded
+//!                                mask 2  0 0 0 1 0 0             2 0 3 5 1 4
 //! ```
 //!
 //! A row's target is the next place of its partition at this word of masks, plus the number of

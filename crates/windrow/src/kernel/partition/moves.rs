@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! compress   values --masks--> side by side                      few partitions
-//! deal       values --cursors--> where they belong               the only column
-//! scatter    values in order --targets--> where they belong      wide values, few partitions
+//! deal       values --cursors--> their positions                 the only column
+//! scatter    values in order --targets--> their positions        wide values, few partitions
 //! gather     out in order <--places-- values from anywhere       all else
 //!
 //! chunk of a column --deal, scatter--> | p0 | p1 | p2 |          in cache

@@ -1,8 +1,8 @@
 //! The order of a record batch by partition: targets of rows, and rows of places.
 //!
 //! ```text
-//! rows     0 1 2 3 4 5      places    1 4 0 2 5 3     the row that comes k-th
-//! ids      1 0 1 2 0 1      targets   2 0 3 5 1 4     the place where a row goes
+//! rows     0 1 2 3 4 5      places    1 4 0 2 5 3     the row at each position
+//! ids      1 0 1 2 0 1      targets   2 0 3 5 1 4     the position of each row
 //!
 //! chunk 0         chunk 1                 runs of both, appended partition by partition
 //! | p0 | p1 | p2 | p0 | p1 | p2 |  --->   | p0 p0 | p1 p1 | p2 p2 |

@@ -1,9 +1,9 @@
 //! Chooses the way of a record batch: the only place with such decisions and their thresholds.
 //!
 //! ```text
-//! level, load, ids --plan--> Way     how rows are counted, in chunks of how many rows
+//! level, load, ids --plan--> Way     how rows are counted, and the rows of a chunk
 //! Way, width ------movement--> Move  how the values of one column are moved
-//! level, ids ------counting--> Count how the rows of one chunk are counted by cursors
+//! level, ids ------counting--> Count how cursors count the rows of one chunk
 //! ```
 //!
 //! In pseudo code:
@@ -15,7 +15,7 @@
 //! else                                      one permutation of all rows
 //!
 //! masks and a narrow value?                 compress
-//! only column?                              deal: from its cursor straight to its place
+//! only column?                              deal: from the cursor straight to the position
 //! wide values, or few partitions?           scatter to targets
 //! else                                      gather from places
 //! ```

@@ -7,7 +7,6 @@
 //! ```
 //!
 //! A slot is an Arrow buffer and the address of its bytes, as returned by the allocator or the
-//! A slot is an Arrow buffer and the address of its bytes, as returned by the allocator or the
 //! system. While no one shares the buffer, its bytes are written through the address, never through
 //! the buffer. Reusing memory therefore costs no allocation, one increment and one decrement: 35 ns
 //! less a column than a new buffer, which takes two counts and two locks of a slot.

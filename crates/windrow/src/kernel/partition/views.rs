@@ -37,7 +37,6 @@ pub(super) fn outside_bytes(views: &[u128]) -> usize {
 ///
 /// # Panics
 /// If `out` is too short.
-/// If `out` is too short.
 pub(super) fn copy_out(views: &mut [u128], buffers: &[impl Deref<Target = [u8]>], out: &mut [u8]) {
     let mut end = 0;
     for view in views {

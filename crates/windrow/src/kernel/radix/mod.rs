@@ -1,12 +1,12 @@
 //! Sorting of unique words: key bits above a row index.
 //!
 //! ```text
-//! 1. runs     a few at the most, up or down: a merge sort that finds runs
-//! 2. split    more words than a cache holds: by their top bits, into parts of about 4,096
-//! 3. radix    least significant digit first, over as many of the top bits that vary as tell most words
-//!             apart; both digits counted in one sweep
-//! 4. groups   that agree in those bits: by insertion, if few words have to move far; else
-//!             small ones by comparison, large ones by 2. and 3. over the rest
+//! 1. runs     few, ascending or descending: a merge sort that finds runs
+//! 2. split    more words than a cache holds: by the top bits, into parts of about 4,096
+//! 3. radix    least significant digit first, over the varying top bits that distinguish most
+//!             words; both digits counted in one sweep
+//! 4. groups   equal in those bits: by insertion, if few words have to move far; otherwise
+//!             small groups by comparison, large groups by 2. and 3. over the remaining bits
 //! ```
 //!
 //! With generated words ([`sort_made`]), the sort generates words as it puts them into parts, and

@@ -1,9 +1,9 @@
 //! Splits more words than a cache holds by their top bits, into parts that fit into a cache.
 //!
 //! ```text
-//! words    made a block at a time in the first-level cache, twice: to be counted, and to be put in their part
-//! parts    | 00.. | 01.. | 10.. | 11.. |     one after the other is sorted, with the same scratch:
-//!           \_ sorted _/ \_ not yet __/      what is done can be read while it is in the cache
+//! words    generated twice, a block at a time in the first-level cache: to be counted, then moved
+//! parts    | 00.. | 01.. | 10.. | 11.. |     sorted one after another, with the same workspace:
+//!           \_ sorted _/ \_ not yet __/      sorted parts can be read while they are in the cache
 //! ```
 //!
 //! A word generated twice is written and read once less than a word that lies in memory before the

@@ -2,9 +2,9 @@
 //! columns at once.
 //!
 //! ```text
-//! | .. | v v v | .. |      the bytes of a value, wherever they are, to a number that the caller makes of them
+//! | .. | v v v | .. |      the bytes of a value, at any position: converted by the caller
 //! | .. | v v v | .. |      ([`take_each`], [`take_some`]), or copied ([`take_raw`])
-//! | n  | .......... |      a bit of a byte for each row, to 64 rows a word ([`take_flags`])
+//! | n  | .......... |      one bit of a byte per row, 64 rows per word ([`take_flags`])
 //! ```
 //!
 //! Bounds are checked once for all rows: a check for each value would cost as much as the work on

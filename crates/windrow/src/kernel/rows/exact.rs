@@ -2,10 +2,10 @@
 //! have been written before.
 //!
 //! ```text
-//! string        | s h o r t |n e x t           a mask leaves what is its own, and its end
+//! string        | s h o r t |n e x t           a mask keeps the string's own bytes and its end
 //! mask            1 1 1 1 1   0 0 0
-//! row      | a |  u j q t v 01| b |            ordered, with what is to be escaped spread; or as it is, behind
-//!                                              its length
+//! row      | a |  u j q t v 01| b |            ordered, with escapes spread; or plain, after its
+//!                                              length
 //! ```
 //!
 //! Lengths and nulls are unpredictable: a null counts as a string of no bytes. All code except the

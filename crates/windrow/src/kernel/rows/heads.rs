@@ -1,9 +1,9 @@
 //! Heads of a column's strings, as words to sort: the first bytes after their common prefix.
 //!
 //! ```text
-//! bytes   p e a r l y p l u m ...         eight are read from each string, whatever its length
-//! head    70 65 61 72 6c 79 00 00         most significant first; zeros behind the end
-//! letters 10 05 01 12 0c 19 00 00         less 0x60, of five bits each: if all heads are of 0x61 to 0x7a
+//! bytes   p e a r l y p l u m ...         eight bytes are read of each string, whatever its length
+//! head    70 65 61 72 6c 79 00 00         most significant first; zeros after the end
+//! letters 10 05 01 12 0c 19 00 00         less 0x60, five bits each: if all are 0x61 to 0x7a
 //! code    10000 00101 00001 10010 01100 11001 00000 00000 | zeros
 //! word  = | bits of other columns | code without its lowest bits | place |
 //! ```

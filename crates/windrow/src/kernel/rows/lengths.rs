@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offsets   0     3     6    10
-//! lengths     3     3     4          and the byte of an end, or what blocks take; of a null what stands for it
+//! lengths     3     3     4          plus the end byte, or sizes of blocks; nulls: their own code
 //! ```
 
 use std::hint::select_unpredictable;

@@ -1,11 +1,11 @@
 //! Kernels of rows: columns into rows and back.
 //!
 //! ```text
-//! lanes      numbers of 4, 8 and 16 bytes: turned in registers, any width of these; or each behind its marker
+//! lanes      numbers of 4, 8 and 16 bytes: transposed in registers in any mix, or with markers
 //! bytes      one byte of each row: Booleans, markers, bytes of small numbers
-//! each, raw  values of any width, one column after the other
-//! text ..    strings, of any layout of Arrow's, in any form of rows
-//! heads ..   what a sort looks at
+//! each, raw  values of any width, column by column
+//! text ..    strings of any Arrow layout, in any form of rows
+//! heads ..   bytes for sorting
 //! ```
 //!
 //! Each kernel has a portable path, and a path for an instruction set where it pays; a test runs

@@ -2,8 +2,8 @@
 //! numbers into small codes, if few of them need to be distinguished.
 //!
 //! ```text
-//! word = | bits of other columns | bit of a value or null | (code - least) without its lowest bits | place |
-//! small code = code - below: 0 if that is less, top if it is more
+//! word = | bits of other columns | null bit | (code - least) without its lowest bits | place |
+//! small code = code - below: 0 if code is less, top if it is more
 //! ```
 
 use super::lanes::Bits;

@@ -2,9 +2,9 @@
 //! a byte.
 //!
 //! ```text
-//! row      | 2 | s h o r t e s t | FF | o n e 0 0 0 0 0 | 3 |       what follows the last block is the length of that
-//! data     | s h o r t e s t o n e |. . .                           whole blocks are written; the next string
-//! ends                             ^                                overwrites what is behind the end
+//! row      | 2 | s h o r t e s t | FF | o n e 0 0 0 0 0 | 3 |    the last mark is a length
+//! data     | s h o r t e s t o n e |. . .                        whole blocks are written; the
+//! ends                             ^                             next string overwrites the excess
 //! ```
 //!
 //! Padding of the last block is not checked.

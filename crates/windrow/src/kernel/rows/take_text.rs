@@ -2,11 +2,11 @@
 //! escaped byte strings, and the blocks of arrow-row.
 //!
 //! ```text
-//! row      | a | 1 | u j q t v 01 | b |        the marker, the text, its end; then what the cursor moves to
+//! row      | a | 1 | u j q t v 01 | b |      marker, text, end; then the next part
 //!            cursor ^               ^
-//! data     | s h o r t|. . . . . .             as many bytes as are read are written; the next text overwrites
-//! ends               ^                         what is behind the end
-//! views    | 5, short |                        of a view that holds it the next one takes its place
+//! data     | s h o r t|. . . . . .           all bytes read are written; the next text
+//! ends               ^                       overwrites the bytes after the end
+//! views    | 5, short |                      a text inside its view is overwritten as a whole
 //! ```
 //!
 //! Strings appended to `StringData` are known to be UTF-8 if all of them were seen to be ASCII.

@@ -3,8 +3,8 @@
 //! ```text
 //! "WRWL" | version 2 | floats 1 | rule 1 | key | then | time | diffs | tombstone | fold | schema
 //! columns    count 4, then each: name, flags 1 (1 descending, 2 nulls first)
-//! name       length 4, UTF-8; time, diffs and tombstone are a number of names, of one byte, and the names
-//! fold       its name, if the rule is that: the layout is compared, and not read back
+//! name       length 4, UTF-8; time, diffs and tombstone: number of names (1 byte), the names
+//! fold       its name, if the rule is a fold: such a layout is compared, and not read back
 //! schema     fields and metadata, as drawn in `types`
 //! ```
 //! Numbers are little-endian.

@@ -3,8 +3,8 @@
 //! ```text
 //!  0       4     5              9      13           21              25
 //!  | rows  |codec| uncompressed | size |  checksum  | columns block block ... |
-//!                                                    \________ size _________/   compressed as one,
-//!                                                                                if that is smaller
+//!                                                    \________ size _________/  compressed as one,
+//!                                                                               if that is smaller
 //!  codec: bit 0 compressed, 1 encrypted, 2 checksummed      all numbers little-endian
 //! ```
 //!

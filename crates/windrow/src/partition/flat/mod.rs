@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  | rows, bytes of shape, bytes of body | shape: lengths of arrays and buffers | body: buffers |
-//!    three u64                             numbers of varying length, padded        each padded to 8
+//!    three u64                             varying-length numbers, padded         each padded to 8
 //! ```
 //!
 //! The bytes do not contain the schema: the reader must have it. Arrays come in the order of

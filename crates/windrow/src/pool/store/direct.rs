@@ -1,8 +1,8 @@
 //! Reads and writes past the page cache (`O_DIRECT`).
 //!
 //! ```text
-//! bytes    |  whole blocks, from where they stand  | tail |
-//! file     | block | block | block | block | block | tail, zeros |   through a block of its own
+//! bytes    |  whole blocks, written in place    | tail |
+//! file     | block | block | block | block | block | tail, zeros |   copied to a separate block
 //! ```
 //! The system transfers blocks of [`BLOCK`] bytes; addresses and offsets must be multiples of it.
 //! Extents start at such offsets and extend to the end of their last block.

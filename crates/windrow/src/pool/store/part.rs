@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! extent   | block | block | block | block |
-//! read             | block | block |                  at an address that is a multiple of a block's bytes
-//! part                 ^^^^^^^^                       where the file is read past the page cache it can be so
+//! read             | block | block |                at an address that is a multiple of the block
+//! part                 ^^^^^^^^                     size, as reads past the page cache require
 //! ```
 
 use std::ops::{Deref, Range};

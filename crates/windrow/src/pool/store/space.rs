@@ -1,7 +1,7 @@
 //! Free space of one file: best-fit allocation, with freed ranges merged into their neighbours.
 //!
 //! ```text
-//! | taken | free | taken | free      | taken |              end: the file has never been longer
+//! | taken | free | taken | free      | taken |              end: the greatest length so far
 //! give back the third:   | free |
 //! | taken | free                     | taken |
 //! ```

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rows     | code of fig | code of pear | code of fig |
-//! keys       0             1              0               the number of a code among those that differ
+//! keys       0             1              0               ordinals of the distinct codes
 //! values   | code of fig | code of pear |                 rows of their own
 //! ```
 

@@ -2,8 +2,8 @@
 //! rows.
 //!
 //! ```text
-//! row      | .. | 02 01 a a a a .. 05 | 02 01 b b b b .. 05 | 01 | ..       a list
-//! inner    | 01 a a a a | 01 b b b b |                                      its elements, read once there are a tile's
+//! row      | .. | 02 01 a a a a .. 05 | 02 01 b b b b .. 05 | 01 | ..   a list
+//! inner    | 01 a a a a | 01 b b b b |                                  elements, read by tiles
 //! ```
 
 use arrow_array::ArrayRef;

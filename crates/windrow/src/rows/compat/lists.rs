@@ -1,8 +1,8 @@
 //! Lists, maps and lists of one size: the elements are rows of their own.
 //!
 //! ```text
-//! list       null | blocks of an element .. 01         a map's elements are its entries, without a marker
-//! of a size  null | 01 element element ..              elements as they are
+//! list       null | blocks of an element .. 01       a map's elements are its entries, unmarked
+//! of a size  null | 01 element element ..            elements without blocks
 //! ```
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! fixed width     01 code | null and zeros               FixedSizeList   01 values | null
-//! Null            02 03                                  Struct          01 fields | null and null fields
+//! Null            02 03                                  Struct          01 fields | nulls
 //! List, Map       null | 01 | (blocks of a value)* 01    Union           type id, value
 //! run ends        blocks of the value                    Dictionary      the value
 //! ```

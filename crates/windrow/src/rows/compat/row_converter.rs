@@ -1,7 +1,8 @@
 //! The converter of arrow-row under its own names, based on [`super::Converter`].
 //!
 //! ```text
-//! use arrow_row::{RowConverter, SortField};    becomes    use windrow::compat::{RowConverter, SortField};
+//! before   use arrow_row::{RowConverter, SortField};
+//! after    use windrow::compat::{RowConverter, SortField};
 //! ```
 //!
 //! As in arrow-row, dictionaries are decoded as their values: [`super::Converter`] keeps

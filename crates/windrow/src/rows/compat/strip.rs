@@ -1,8 +1,8 @@
 //! Strips: adjacent columns of fixed width that are written together.
 //!
 //! ```text
-//! | 01 code | 01 code | 01 code | 01 code |     columns of 4 or 8 bytes next to each other: one strip,
-//!                                             four of them at a time by the kernels
+//! | 01 code | 01 code | 01 code | 01 code |     adjacent columns of 4 or 8 bytes: one strip, read
+//!                                             by kernels four columns at a time
 //! ```
 
 use std::hint::select_unpredictable;

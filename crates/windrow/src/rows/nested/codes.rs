@@ -1,8 +1,8 @@
 //! Precomputed codes: elements of lists, values of runs and of dictionaries.
 //!
 //! ```text
-//! elements   | 01 code 0 | 01 code 1 | 01 code 2 | 01 code 3 |     framed as their lists have them
-//! list 0..3  \___________________________________/                 is one copy, and so is a value
+//! elements   | 01 code 0 | 01 code 1 | 01 code 2 | 01 code 3 |     framed as in their lists
+//! list 0..3  \___________________________________/                 one copy, like one value
 //! ```
 
 use super::framing::{Frame, Framing};

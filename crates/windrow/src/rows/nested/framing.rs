@@ -1,7 +1,7 @@
 //! Framing: the differences between the two formats of nested values, ordered codes and arrow-row.
 //!
 //! ```text
-//! [1, 2]   ordered     01 | 01 01 code | 01 01 code | 00       a byte in front of each element, an end
+//! [1, 2]   ordered     01 | 01 01 code | 01 01 code | 00       a byte before each element, an end
 //!          arrow-row   block of 01 code | block of 01 code | 01     elements in blocks, an end
 //! ```
 

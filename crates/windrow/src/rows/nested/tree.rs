@@ -1,12 +1,12 @@
 //! Encoding of arrays of any type into the bytes of a format, column by column.
 //!
 //! ```text
-//! lengths  how many bytes each pick takes, part by part
-//! put      a cursor for each pick; each part writes its bytes at the cursors, and moves them on
+//! lengths  the bytes of each pick, part by part
+//! put      a cursor for each pick; each part writes its bytes at the cursors and advances them
 //!
 //! List<Struct<Int64, Utf8>>    spans | 0..2 | 2..2 | 2..5 |
 //!                              codes | struct | struct | struct | struct | struct |
-//!                                      made once, of the trees of the fields
+//!                                      made once, from the trees of the fields
 //! ```
 //!
 //! Picks select the values to write: positions in an array, any number of times and in any order.

@@ -1,9 +1,9 @@
 //! Readers of rows at any place, one tile after the other.
 //!
 //! ```text
-//! rows one behind the other     read where they are
-//! rows anywhere                 | row | row | row |    copied together, unless they are long: kernels read
-//!                                                      places of one slice
+//! rows one after another        read in place
+//! rows anywhere                 | row | row | row |    copied together, unless long: kernels read
+//!                                                      positions of one slice
 //! ```
 
 use super::{Reader, Tile};

@@ -2,7 +2,7 @@
 //! numbers of one or two bytes, with or without a marker.
 //!
 //! ```text
-//! row      | 01 v v v v v v v v | 01 b | 00 0 0 0 0 |     adjacent ones of any widths are read together
+//! row      | 01 v v v v v v v v | 01 b | 00 0 0 0 0 |     adjacent, of any widths: read together
 //! ```
 
 use std::sync::Arc;

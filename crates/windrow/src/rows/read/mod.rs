@@ -1,8 +1,8 @@
 //! Decoding of rows into columns, part by part: a tile of rows is read part after part.
 //!
 //! ```text
-//! parts    | numbers | marker | text      | Booleans | ...        from a layout and what is wanted of it, or from the
-//!                                                                 fields of `compat`
+//! parts    | numbers | marker | text      | Booleans | ...      from a layout and wanted columns,
+//!                                                               or from the fields of `compat`
 //! row      | a  b  c | 01     | t e x t 01| d  e     |
 //! cursor   ^ and a distance            then the next cursor, and a distance
 //! ```

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! slots        | a | b | marker | c | text .. | d |      a and b, numbers of one width: one part
-//! wanted       | * | * |        |   | *       | * |      c and its marker, not wanted: one part; wanted, they may
-//!                                                        be one with others behind markers
+//! wanted       | * | * |        |   | *       | * |      c and its marker: unwanted, one part;
+//!                                                        wanted, they may join other marked ones
 //! ```
 
 use super::built::Built;

@@ -1,7 +1,7 @@
 //! Distinct byte strings, numbered in the order of arrival.
 //!
 //! ```text
-//! slots    | - | 2 | - | 0 | 1 | - | - | - |     from the hash on, the first that is free or equal
+//! slots    | - | 2 | - | 0 | 1 | - | - | - |     probed from the hash on: the first free or equal
 //! entries  | words, end | words, end | ...       by number; words: the first 16 bytes
 //! bytes    | value 0 | value 1 | value 2 |
 //! ```

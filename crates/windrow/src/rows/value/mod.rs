@@ -2,7 +2,7 @@
 //! once.
 //!
 //! ```text
-//! codes    | 01 code | 00 | 01 code |   --read_codes-->   reader   --finish-->   array of the same type
+//! codes    | 01 code | 00 | 01 code |  --read_codes-->  reader  --finish-->  array of its type
 //! ```
 //!
 //! Keys are read this way, and so are columns that take no part in the order: their codes are the

@@ -3,11 +3,11 @@
 //! ```text
 //! windrow spine 1
 //! generation 7
-//! layout 5752574c...                                     Layout::to_bytes, hexadecimal
-//! since 1:0000000000000005                               number of times, and their codes one behind the other
+//! layout 5752574c...                                 Layout::to_bytes, hexadecimal
+//! since 1:0000000000000005                           number of times, then their codes
 //! upper 1:0000000000000009
-//! batch 1:00.. 1:04.. 1:00.. 4711 123456 89abcdef        lower, upper, since, rows, bytes, CRC-32C of the file
-//! crc32c 01234567                                        of all lines before
+//! batch 1:00.. 1:04.. 1:00.. 4711 123456 89abcdef    lower, upper, since, rows, bytes, CRC-32C
+//! crc32c 01234567                                    of all lines before
 //! ```
 
 use std::fmt::Write;

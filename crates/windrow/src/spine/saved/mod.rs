@@ -1,9 +1,10 @@
 //! Saves spines to a directory and opens saved spines, so a program restarts without its input.
 //!
 //! ```text
-//! directory   batch-G-0.arrows   batch-G-1.arrows   ...       Arrow IPC streams, rows in their order
-//!             MANIFEST           G, the layout, frontiers; of each batch its frontiers, bytes and checksum
-//! save        write the batches, sync -> write the manifest, sync, rename it over the last -> remove what it does not name
+//! directory   batch-G-0.arrows   batch-G-1.arrows   ...    Arrow IPC streams, rows in their order
+//!             MANIFEST           G, the layout, frontiers; each batch's frontiers, bytes, checksum
+//! save        write and sync the batches -> write and sync the manifest -> rename it over the last
+//!             manifest -> remove all files that it does not name
 //! ```
 //! Invariant: the directory holds the complete state of one save; an interrupted save leaves the
 //! previous state. Opening returns the saved state, or an error.

@@ -1,8 +1,8 @@
 //! The tree of losers, which finds the next row of all runs.
 //!
 //! ```text
-//!              winner            a word goes up from its leaf: the less of two goes on, the greater
-//!             /      \           stays
+//!              winner            a word goes up from its leaf: the lesser of two moves on,
+//!             /      \           the greater stays
 //!         loser      loser
 //!         /   \      /   \
 //!      run 0  run 1  run 2  run 3

@@ -1,11 +1,11 @@
 //! The merge of several runs at once, of rows of one length or of any.
 //!
 //! ```text
-//! words    bits of a row that tell it from the others, and its run
+//! words    bits that distinguish a row from the others, and its run
 //! stream   a run's rows, one by one
-//! game     the tree of losers over words
+//! game     the loser tree over words
 //! play     the loop: the winner's row goes to the output
-//! rounds   so many rows at a time, again if words do not decide
+//! rounds   blocks of rows, repeated if words do not decide
 //! ```
 //!
 //! The merge reads rows sequentially and copies each once, whatever the number of runs. It is

@@ -1,9 +1,9 @@
 //! The main loop: copies rows as they win.
 //!
 //! ```text
-//! 1. the winner's run goes on by a row, whose word is known: it goes up the tree of losers
+//! 1. the winner's run moves on to its next row, whose word is known: it goes up the loser tree
 //! 2. meanwhile the winner is copied, or added to the last row, if they are equal
-//! 3. and the word of the row behind that one is made; runs and output are prefetched
+//! 3. and the word of the run's row after next is computed; runs and output are prefetched
 //! ```
 //!
 //! No branch depends on which word is less. The chain of loads and selections from one winner to

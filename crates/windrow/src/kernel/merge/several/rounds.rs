@@ -1,10 +1,10 @@
 //! Rounds: a number of rows at a time, repeated if words do not decide.
 //!
 //! ```text
-//! round    BATCH rows, or as many as have room for sure, in the order of words
-//! mixed    words that agree, rows that differ: everything as it was before the first of these, and
-//!          again with a look at the rows
-//! full     a row of one length is the last that has room: its equals are looked for, and added
+//! round    BATCH rows, or as many as surely fit, in the order of words
+//! mixed    equal words of different rows: all is reset to the first of these rows, and repeated
+//!          with comparisons of rows
+//! full     the last row of fixed length that fits: rows equal to it are searched, and added
 //! ```
 
 use super::super::input::Target;

@@ -1,9 +1,9 @@
 //! Streams: the rows of one run, one after the other.
 //!
 //! ```text
-//! stretch   . . h n x x l      |      more   | x x x x x       h the head: the row that is merged next
-//!                                                              n the row behind it, whose word is known
-//!                                                              l the last one
+//! stretch   . . h n x x l      |      more   | x x x x x       h the head: the next row to merge
+//!                                                              n the row after it, word known
+//!                                                              l the last row
 //! ```
 
 use super::super::rows::{Rows, Stretch};

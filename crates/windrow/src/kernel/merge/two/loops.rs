@@ -2,12 +2,12 @@
 //! rows, and stops when an input is consumed. With sums, equal rows are added up on the way.
 //!
 //! ```text
-//! loop { (a, b) = heads; out <- the lesser one, or the sum of equal ones; its input goes on by a row }
+//! loop { (a, b) = heads; out <- the lesser row, or the sum of equal rows; advance its input }
 //!
 //! led       leads in registers, no branch depends on a comparison    random interleaving
-//! summed    the same, and last words, sums without a branch          many equal rows
-//! whole     rows compared whole, without a branch                    many leads that agree
-//! streamed  one branch a row                                         turns
+//! summed    as `led`, plus last words; sums without a branch         many equal rows
+//! whole     rows compared whole, without a branch                    many equal leads
+//! streamed  one branch per row                                       alternating stretches
 //! runs      one comparison for eight rows                            runs
 //! ```
 //!

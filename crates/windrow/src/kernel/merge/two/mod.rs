@@ -1,10 +1,10 @@
 //! The merge of two inputs, a block at a time.
 //!
 //! ```text
-//! at = bytes that all rows share at their start; they are not compared
-//! while both inputs have rows and the next one has room {
-//!     rows = those that have room whichever they are, BLOCK at the most
-//!     look at the first SAMPLE rows, choose a loop, run it          (loops)
+//! at = length of the common prefix of all rows, which is not compared
+//! while both inputs have rows and the output has capacity for the next row {
+//!     rows = number of rows that fit in any case, at most BLOCK
+//!     inspect the first SAMPLE rows, choose a loop, run it          (loops)
 //! }
 //! ```
 //!

@@ -1,9 +1,9 @@
 //! Two inputs of a merge: its progress in both, the comparison of rows, and a single step.
 //!
 //! ```text
-//! row    | the same in all rows | lead | ...... | last | tail |       leads decide, mostly; then all that is compared
+//! row    | the same in all rows | lead | ...... | last | tail |       mostly, leads decide
 //!                               at
-//! a      . . . x x x x          heads: the cursors of the next rows, and where the one that comes goes
+//! a      . . . x x x x          heads: the cursors of the next rows, and the output position
 //! b      . x x x x x
 //! out    | row | row | row | row |
 //! ```

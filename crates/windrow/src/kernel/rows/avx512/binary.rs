@@ -1,10 +1,10 @@
 //! Reads byte strings, the first 32 bytes of each at once, then 64 at a time.
 //!
 //! ```text
-//! codes       7  8  9 01                        no escape in front of the end: most short strings
+//! codes       7  8  9 01                        no escape before the end: most short strings
 //!
-//! codes       7  8 02 01  9 02 02 02 03 01      an escape in front of what it changes, and the end
-//! escaped     .  .  .  *  .  .  *  .  *  .      of a run of escapes every other one
+//! codes       7  8 02 01  9 02 02 02 03 01      an escape before each byte it changes, and the end
+//! escaped     .  .  .  *  .  .  *  .  *  .      in a run of escapes, every second one
 //! kept        7  8     00 9    01    02         compressed
 //! ```
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! the string       | aaaaaaaa | bbb00000 | 00000000 | 00000000 |      masked by its length
-//! bytes permuted   | 2 aaaaaaaa FF bbb00000 3 | FF 0000 ...           masked by the length of the code
+//! bytes permuted   | 2 aaaaaaaa FF bbb00000 3 | FF 0000 ...           masked by the code's length
 //! ```
 
 use std::arch::x86_64::*;

@@ -99,8 +99,8 @@ pub(in crate::kernel::rows) unsafe fn put_counted<'a>(
 ///
 /// ```text
 /// bytes          05 00 07 02
-/// to be escaped   0  1  0  1      in every other place: 00 01 00 01
-/// may be used    01 11 01 11      those, and the places behind them
+/// to be escaped   0  1  0  1      at every second position: 00 01 00 01
+/// may be used    01 11 01 11      positions of all bytes, and one more per escape
 /// spread         05 02 01 07 02 03
 /// ```
 ///

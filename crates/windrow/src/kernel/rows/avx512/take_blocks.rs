@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 64 bytes of a row   | 2 aaaaaaaa FF bbb00000 3 | other columns, other rows ...
-//! permuted            | aaaaaaaa bbb00000 ........ ........ |                      the small blocks: 32 bytes
-//! what follows these  |          FF            3  ...    |    compared: the first that is not FF is the length
+//! permuted            | aaaaaaaa bbb00000 ........ ........ |          the small blocks: 32 bytes
+//! marks of blocks     |          FF            3  ...    |    the first other than FF: the length
 //! ```
 
 use std::arch::x86_64::*;

@@ -1,9 +1,9 @@
 //! Reads lists of numbers out of rows, 64 bytes at a time.
 //!
 //! ```text
-//! codes     01 01 a a a a 01 01 b b b b 00 ...      heads are where they are if no number is null
-//! heads     *  *          *  *          *  *        the first in front of which is none ends the list
-//! numbers   a a a a b b b b                         all of a step in one permutation
+//! codes     01 01 a a a a 01 01 b b b b 00 ...    heads at fixed places, if no number is null
+//! heads     *  *          *  *          *  *      the first place without a head ends the list
+//! numbers   a a a a b b b b                       all of a step in one permutation
 //! ```
 
 use std::arch::x86_64::*;

@@ -2,8 +2,8 @@
 //! validity bits serve as masks directly.
 //!
 //! ```text
-//! columns of 8 bytes   a0 a1 ... a7        turned   a0 b0 c0 d0 e0 f0 g0 h0      four columns: two rows in a register,
-//!                      ...                          ...                          two columns: four
+//! columns of 8 bytes   a0 a1 ... a7   turned   a0 b0 c0 d0 e0 f0 g0 h0   two rows of four columns
+//!                      ...                     ...                       a register; four of two
 //! ```
 
 use std::arch::x86_64::*;

@@ -1,8 +1,8 @@
 //! Places of rows to write or to read.
 //!
 //! ```text
-//! Strided     first, and as many bytes from each to the next
-//! Scattered   a cursor of each, and a distance that is the same for all
+//! Strided     the first position, and a constant distance between rows
+//! Scattered   a cursor per row, and one distance common to all
 //! ```
 
 use crate::kernel::cpu::compiled_for;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! row       | 01 v v v v v v v v | 01 b | 00 0 0 0 0 | ...       a number, a Boolean, a null
-//! markers   01 01 00 ...  of 64 rows, compared: bits             values, zero where the marker says null
+//! markers   01 01 00 ...  of 64 rows, compared: bits             values, zero if null
 //! ```
 //!
 //! An invalid marker and an invalid Boolean are reported. The bytes after the marker of a null are

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel    one loop over `trait Vector`                                    put.rs, take.rs
-//! Vector    Portable: a number     Avx2: 32 bytes     Avx512: 64 bytes      a file each: so would a fourth be
+//! Vector    Portable: a number     Avx2: 32 bytes     Avx512: 64 bytes      one file each
 //! dispatch  the kernel compiled for each of them, one chosen at run time
 //! ```
 //!
