@@ -200,3 +200,19 @@ def test_refusals(w, tmp_path):
     w("sort a.avro --by n -o out.csv").fails(3, "a.avro", "without any bytes")
     (tmp_path / "a.avro").write_bytes(b"PAR1 or so")
     w("sort a.avro --by k -o out.csv").fails(3)
+
+
+def test_a_block_that_is_longer_than_those_before_it_in_a_stream(windrow, tmp_path):
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}, {"name": "s", "type": "string"}]}
+    rows = [{"id": at * 7919 % 120_011, "s": f"{at:>60}"} for at in range(120_011)]
+    for codec in CODECS:
+        file = io.BytesIO()
+        writer = fastavro.write.Writer(file, schema, codec=codec, sync_interval=1 << 40)
+        for at, row in enumerate(rows):
+            writer.write(row)
+            if at in (9, len(rows) - 1):
+                writer.flush()
+        out = tmp_path / "out.parquet"
+        options = ["--input-format", "avro", "--by", "id", "--memory-limit", "192MiB"]
+        windrow("sort", "-", *options, "-o", out, stdin=file.getvalue()).ok()
+        assert pl.read_parquet(out)["id"].to_list() == list(range(len(rows))), codec

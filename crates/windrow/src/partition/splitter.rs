@@ -57,7 +57,10 @@ impl Splitter {
     pub(super) fn split(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<Partitioned> {
         self.checked_partitions()?;
         let rows = batch.num_rows();
-        if ids.len() != rows || u32::try_from(rows).is_err() {
+        if u32::try_from(rows).is_err() {
+            return Err(Error::InvalidOrder(format!("{rows} rows in one record batch")));
+        }
+        if ids.len() != rows {
             return Err(Error::InvalidOrder(format!("{} ids for {rows} rows", ids.len())));
         }
         let order = match self.order.plan(ids, self.partitions, load(batch)) {

@@ -361,15 +361,20 @@ impl<R: BufRead> Source<R> {
             u64::MAX => usize::MAX,
             planned => self.planned.max(usize::try_from(planned).unwrap_or(usize::MAX)),
         };
-        let kept = if codec == Codec::Null { Vec::new() } else { data.clone() };
+        if codec == Codec::Null {
+            if data.len() > limit {
+                self.admit(length, "the block")?;
+            }
+            return Ok(data);
+        }
         let fault = |what: String| self.damaged(what);
-        match codec.plain(data, limit).map_err(fault)? {
+        match codec.plain(data.clone(), limit).map_err(fault)? {
             Plain::Whole(plain) => Ok(plain),
             Plain::Longer(bytes) => {
                 self.admit(bytes, "the block")?;
-                match codec.plain(kept, usize::MAX).map_err(|what| self.damaged(what))? {
+                match codec.plain(data, usize::MAX).map_err(|what| self.damaged(what))? {
                     Plain::Whole(plain) => Ok(plain),
-                    Plain::Longer(_) => Err(self.damaged(cut_short(length))),
+                    Plain::Longer(_) => Err(self.damaged(damaged_at(self.at))),
                 }
             }
         }

@@ -94,7 +94,9 @@ impl ValueReader for FixedListReader {
         if matches!(**element, Node::Nothing) {
             return self.fill_elements(rows.len());
         }
-        let mut elements = Elements::with_capacity(rows.len() * *size);
+        // An element has a byte or more: damaged rows reserve no more than they have.
+        let count = rows.len().saturating_mul(*size).min(rows.bytes.len());
+        let mut elements = Elements::with_capacity(count);
         for at in 0..rows.len() {
             for _ in 0..*size {
                 elements.add(rows, at, |row| form.skip(element, row))?;

@@ -51,11 +51,10 @@ impl<T: Time> Spine<T> {
         Layout::from_bytes(&layout)?;
         let directory = directory.as_ref();
         fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
-        let last = match Manifest::read(&directory.join(MANIFEST)) {
-            Ok(last) => last.generation,
-            // An unreadable manifest is replaced.
-            Err(_) => newest(directory)?,
-        };
+        // A save that failed may have left files of a generation that no manifest names, and an
+        // unreadable manifest is replaced.
+        let last = Manifest::read(&directory.join(MANIFEST)).map_or(0, |last| last.generation);
+        let last = last.max(newest(directory)?);
         let generation = last.wrapping_add(1);
         let mut batches = Vec::new();
         for (number, batch) in self.batches().enumerate() {
