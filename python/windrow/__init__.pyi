@@ -156,7 +156,7 @@ def compact(
     op: str | None = None,
     preset: str | None = None,
     op_map: str | Mapping[str, str] | None = None,
-    table: str | None = None,
+    table: str | list[str] | None = None,
     unchanged: Literal["last", "error", "keep"] | None = None,
     time: str | None = None,
     diff: str | None = None,
@@ -206,7 +206,7 @@ def compact(
     op: str | None = None,
     preset: str | None = None,
     op_map: str | Mapping[str, str] | None = None,
-    table: str | None = None,
+    table: str | list[str] | None = None,
     unchanged: Literal["last", "error", "keep"] | None = None,
     time: str | None = None,
     diff: str | None = None,
@@ -691,6 +691,7 @@ class Stats(_Result):
     rows_out: int
     rows_dropped: int
     keys_deleted: int
+    keys_renewed: int
     bytes_in: int | None
     bytes_out: int
     partitions: dict[str, int] | None

@@ -191,9 +191,11 @@ def compact(
         The format of the log by its producer's name: ``"wal2json"``, ``"debezium"``, ``"maxwell"``, ``"dms"``, and the
         others that ``windrow help compact`` lists; ``"auto"`` tells it by the first records.
     op_map
-        What words of ``op`` mean: ``"I=insert,REFRESH=insert"``, or a dict.
+        What words of ``op`` mean: ``"I=insert,REFRESH=insert"``, or a dict. An empty word, or None, stands for null, ``"*"``
+        for any other value.
     table
-        The table that is wanted of a log of several: ``"NAME"``, ``"SCHEMA.NAME"``, or ``"*"`` for all.
+        The table that is wanted of a log of several: ``"NAME"`` or ``"SCHEMA.NAME"``, in which ``*`` and ``?`` stand for what
+        may be anything; or a list of them, which are taken as one table.
     unchanged
         What becomes of an update that does not have all columns of its row: ``"last"`` fills in what was known last,
         ``"error"`` refuses it, ``"keep"`` takes it as it is.

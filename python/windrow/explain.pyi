@@ -64,7 +64,7 @@ def compact(
     op: str | None = None,
     preset: str | None = None,
     op_map: str | Mapping[str, str] | None = None,
-    table: str | None = None,
+    table: str | list[str] | None = None,
     unchanged: Literal["last", "error", "keep"] | None = None,
     time: str | None = None,
     diff: str | None = None,

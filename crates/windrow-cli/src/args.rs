@@ -158,12 +158,13 @@ pub(crate) struct Changes {
     #[arg(long, help_heading = CHANGE_LOGS, value_name = "COL", conflicts_with = "diff")]
     pub(crate) op_column: Option<String>,
     /// What words in it mean: I=insert,REFRESH=snapshot,... (insert, update, delete, snapshot,
-    /// ignore); an empty word stands for null.
+    /// ignore); an empty word stands for null, * for any other value.
     #[arg(long, help_heading = CHANGE_LOGS, value_name = "WORD=MEANING,...", conflicts_with = "diff")]
     pub(crate) op_map: Option<OpMap>,
-    /// The table that is wanted of a log of several: NAME, SCHEMA.NAME, or * for all.
+    /// A table that is wanted of a log of several: NAME or SCHEMA.NAME, in which * and ? stand for what
+    /// may be anything. May be given more than once; all that are wanted are taken as one table.
     #[arg(long, help_heading = CHANGE_LOGS, value_name = "NAME", conflicts_with = "diff")]
-    pub(crate) table: Option<String>,
+    pub(crate) table: Vec<String>,
     /// What to do with updates that do not have all columns of their row.
     #[arg(long, help_heading = CHANGE_LOGS, value_enum, default_value_t = Unchanged::Last)]
     pub(crate) unchanged: Unchanged,

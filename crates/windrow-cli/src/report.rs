@@ -35,8 +35,14 @@ pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
             true => "; the Bloom filters of the inputs are not in the output",
             false => "",
         };
+        let renewed = match stats.keys_renewed {
+            0 => String::new(),
+            keys => format!(
+                "; of {keys} keys a row of a later snapshot is newer than the changes before it"
+            ),
+        };
         say(format_args!(
-            "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}{network}, peak memory {}{lost}",
+            "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}{network}, peak memory {}{lost}{renewed}",
             stats.rows_in,
             stats.rows_out,
             Size(stats.bytes_out),

@@ -75,7 +75,7 @@ impl From<&args::Compact> for CompactSpec {
         spec.op_column = args.changes.op_column.clone();
         spec.op_preset = args.changes.op_preset;
         spec.op_map = args.changes.op_map.clone();
-        spec.table = args.changes.table.clone();
+        spec.tables.clone_from(&args.changes.table);
         spec.unchanged = match args.changes.unchanged {
             args::Unchanged::Last => Unchanged::Last,
             args::Unchanged::Error => Unchanged::Error,

@@ -57,6 +57,12 @@ presets! {
     Maxwell = "maxwell",
     /// Canal's JSON: rows in `data`
     Canal = "canal",
+    /// CockroachDB's changefeeds: the row in `after`, null where it was deleted
+    Cockroach = "cockroach",
+    /// Oracle GoldenGate's JSON: `op_type`, the row in `after` and `before`, or plain
+    GoldenGate = "goldengate",
+    /// SQL Server's change tables: plain rows and `__$operation`
+    SqlServer = "sqlserver",
     /// AWS DMS: plain rows and `Op`; without one, or where it is null, rows of the full load
     Dms = "dms",
     /// Snowflake streams: `METADATA$ACTION`, `METADATA$ISUPDATE`
@@ -77,7 +83,9 @@ impl Preset {
     pub(crate) fn op_columns(self) -> &'static [&'static str] {
         match self {
             Self::Generic | Self::Auto => &[],
-            Self::Debezium => &["op"],
+            Self::Debezium | Self::Cockroach => &["op"],
+            Self::GoldenGate => &["op_type"],
+            Self::SqlServer => &["__$operation"],
             Self::DeltaCdf | Self::Iceberg => &["_change_type"],
             Self::Wal2json => &["action", "kind"],
             Self::Paimon => &["_ROW_KIND", "rowkind", "_VALUE_KIND"],
@@ -106,6 +114,10 @@ impl Preset {
             // Of an event that was flattened; a column of its own is never put in front.
             Self::Debezium => name.starts_with("__"),
             Self::Snowflake => name.starts_with("METADATA$"),
+            Self::SqlServer => name.starts_with("__$"),
+            Self::GoldenGate => {
+                matches!(name, "table" | "op_ts" | "current_ts" | "pos" | "primary_keys" | "tokens")
+            }
             Self::Hudi => name.starts_with("_hoodie_"),
             Self::Airbyte => name.starts_with("_ab_cdc_") || name.starts_with("_airbyte_"),
             Self::Qlik => name.starts_with("header__"),
@@ -114,6 +126,7 @@ impl Preset {
             | Self::Wal2json
             | Self::Maxwell
             | Self::Canal
+            | Self::Cockroach
             | Self::Dms => false,
         }
     }
@@ -131,7 +144,16 @@ impl Preset {
 
     /// Whether its producer writes JSON in which the rows must be looked for.
     pub(crate) fn is_raw(self) -> bool {
-        matches!(self, Self::Auto | Self::Debezium | Self::Wal2json | Self::Maxwell | Self::Canal)
+        matches!(
+            self,
+            Self::Auto
+                | Self::Debezium
+                | Self::Wal2json
+                | Self::Maxwell
+                | Self::Canal
+                | Self::GoldenGate
+                | Self::Cockroach
+        )
     }
 
     /// The preset of plain rows with these columns, and what it was told by.
@@ -163,7 +185,11 @@ impl Preset {
         if let Some(name) = ICEBERG.into_iter().find(|name| has(name) && has("_change_type")) {
             return Some((Self::Iceberg, format!("`_change_type` and `{name}`")));
         }
+        if has("op_type") && has("op_ts") {
+            return Some((Self::GoldenGate, "`op_type` and `op_ts`".to_owned()));
+        }
         let plain = [
+            Self::SqlServer,
             Self::DeltaCdf,
             Self::Paimon,
             Self::Snowflake,
@@ -214,9 +240,33 @@ pub enum Meaning {
 }
 
 /// Words of an operation column and what they mean: `I=insert,REFRESH=snapshot,=insert`. The empty word
-/// stands for null.
+/// stands for null, `*` for any other value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpMap(pub Vec<(String, Meaning)>);
+
+/// The word that stands for any value without a meaning of its own.
+const ANY: &str = "*";
+
+impl OpMap {
+    /// What `word` means, if that is said; the empty word stands for null.
+    pub(crate) fn meaning(&self, word: &str) -> Option<Meaning> {
+        let of = |other: &str| {
+            let found = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(other));
+            found.map(|(_, meaning)| *meaning)
+        };
+        of(word).or_else(|| of(ANY).filter(|_| !word.is_empty()))
+    }
+
+    /// What any value means that has no meaning of its own.
+    pub(crate) fn any(&self) -> Option<Meaning> {
+        self.meaning(ANY)
+    }
+
+    /// Whether it tells null from values, and nothing else: they are no words.
+    pub(crate) fn is_of_presence(&self) -> bool {
+        self.any().is_some() && self.0.iter().all(|(word, _)| word.is_empty() || word == ANY)
+    }
+}
 
 impl FromStr for OpMap {
     type Err = String;
@@ -285,6 +335,16 @@ mod tests {
             ("", Meaning::Insert),
         ];
         assert_eq!(map.0, said.map(|(word, meaning)| (word.to_owned(), meaning)));
+        assert_eq!(map.meaning("i"), Some(Meaning::Insert));
+        assert_eq!((map.meaning("x"), map.any()), (None, None));
+        let map: OpMap = "=delete,*=insert".parse().unwrap();
+        assert_eq!(
+            [map.meaning(""), map.meaning("d")],
+            [Meaning::Delete, Meaning::Insert].map(Some)
+        );
+        assert!(
+            map.is_of_presence() && !"D=delete,*=insert".parse::<OpMap>().unwrap().is_of_presence()
+        );
         for text in ["", "I", "I=inserted", "I=insert,i=delete"] {
             assert!(text.parse::<OpMap>().is_err(), "{text}");
         }

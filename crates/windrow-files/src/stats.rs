@@ -14,6 +14,8 @@ pub struct Stats {
     pub rows_dropped: u64,
     /// Keys whose last change was a delete.
     pub keys_deleted: u64,
+    /// Keys whose last row is of a snapshot that was taken after changes of theirs.
+    pub keys_renewed: u64,
     /// Bytes of the inputs, if all are files.
     pub bytes_in: Option<u64>,
     /// Bytes of the output.

@@ -98,12 +98,21 @@ impl<'py> Arguments<'py> {
         self.any(name)?.map(text).transpose()
     }
 
+    /// Returns strings, given as one or as a list.
+    pub(crate) fn texts(&self, name: &'static str) -> PyResult<Vec<String>> {
+        let text = |value: &Bound<'py, PyAny>| {
+            value.extract().map_err(|_| mistyped(name, "a string, or a list of them", value))
+        };
+        self.list(name)?.iter().map(text).collect()
+    }
+
     /// Returns a mapping of words as text, given as text or a dict.
     pub(crate) fn words(&self, name: &'static str) -> PyResult<Option<String>> {
         let Some(value) = self.any(name)? else { return Ok(None) };
         let Ok(pairs) = value.cast::<PyDict>() else { return self.text(name) };
         let pairs = pairs.iter().map(|(word, meaning)| {
-            let (word, meaning) = (shown(&word)?, shown(&meaning)?);
+            let word = if word.is_none() { String::new() } else { shown(&word)? };
+            let meaning = shown(&meaning)?;
             Ok(format!("{word}={meaning}"))
         });
         Ok(Some(pairs.collect::<PyResult<Vec<_>>>()?.join(",")))

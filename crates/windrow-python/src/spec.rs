@@ -113,7 +113,7 @@ fn compact(arguments: &Arguments<'_>) -> PyResult<CompactSpec> {
     spec.op_preset = arguments.parsed("preset")?;
     spec.op_map =
         arguments.words("op_map")?.map(|map| arguments.parse("op_map", &map)).transpose()?;
-    spec.table = arguments.text("table")?;
+    spec.tables = arguments.texts("table")?;
     let unchanged =
         [("last", Unchanged::Last), ("error", Unchanged::Error), ("keep", Unchanged::Keep)];
     spec.unchanged = arguments.one_of("unchanged", unchanged)?.unwrap_or_default();

@@ -22,6 +22,23 @@ fn operations_mean_what_their_producer_or_the_caller_says() {
     check(include_str!("change_logs/words.txt"), 40);
 }
 
+const RECIPES: &str = include_str!("change_logs/recipes.txt");
+
+#[test]
+fn recipes_of_the_page_give_the_rows_of_the_table() {
+    check(RECIPES, 15);
+    let page = include_str!("../../../../docs/change-logs.md");
+    let commands: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("windrow compact ")).collect();
+    assert!(commands.len() >= 8, "{commands:?}");
+    let tried: Vec<&str> = RECIPES.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    for command in commands {
+        let options = command.split_once(' ').and_then(|(_, rest)| rest.rsplit_once(" -o "));
+        let (options, _) = options.expect("an input, options and an output");
+        assert!(tried.contains(&options), "no test runs {options}");
+    }
+}
+
 #[test]
 fn updates_without_all_columns_are_refused_or_kept() {
     check(include_str!("change_logs/unchanged.txt"), 30);

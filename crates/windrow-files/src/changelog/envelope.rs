@@ -36,6 +36,7 @@ use arrow_select::zip::zip;
 use super::op::Change;
 use super::{misfit, missing_op};
 use crate::error::{Error, Result};
+use crate::input::widen::wider;
 use crate::input::widened;
 use crate::preset::Preset;
 
@@ -342,6 +343,7 @@ fn common(a: &DataType, b: &DataType) -> Option<DataType> {
         (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
             Some(DataType::Float64)
         }
+        (a, b) if a.is_numeric() && b.is_numeric() => wider(a, b),
         _ => None,
     }
 }

@@ -20,6 +20,9 @@
 //! | debezium | `op`, flattened `__op`, `__deleted` | `after`, `before`; flattened plain columns | c u, snapshot: r | d | m, records without a value |
 //! | wal2json | `action`, `kind` | `after`, `before` as [`raw`](crate::raw) makes them; flattened plain columns | I U | D | B C M |
 //! | maxwell, canal | `type` | `after`, `before` as [`raw`](crate::raw) makes them | insert, update | delete | |
+//! | goldengate | `op_type` | `after`, `before` as [`raw`](crate::raw) makes them; plain columns | I U | D | |
+//! | cockroach | none: `after` is null, or not | `after`, `before` | a row | null | |
+//! | sqlserver | `__$operation` | plain columns | 2 4 5 | 1 | 3 |
 //! | delta-cdf | `_change_type` | plain columns | insert, update_postimage | delete; update_preimage, by commit | else it |
 //! | iceberg | `_change_type` | plain columns | INSERT UPDATE_AFTER | DELETE UPDATE_BEFORE | |
 //! | snowflake | `METADATA$ACTION` | plain columns | INSERT | DELETE | |
@@ -29,7 +32,8 @@
 //! | airbyte | `_ab_cdc_deleted_at` | plain columns | null | a value | |
 //! | qlik | `header__change_oper` | plain columns | I U, snapshot: REFRESH | D | B |
 //!
-//! A row of a snapshot loses to every change of its key, whatever the order of the rows.
+//! A row of a snapshot loses to every change of its key, whatever the order of the rows; but not of Debezium if the order is by
+//! the position in the database's log (`position`).
 //!
 //! A commit of a Delta table is a set: what it deletes was there before it, what it inserts is there after it,
 //! and the two images of an update may have different keys. So with `_commit_version` in `order_by` the old
@@ -47,6 +51,7 @@
 
 mod envelope;
 mod op;
+mod position;
 mod ranks;
 #[cfg(test)]
 mod tests;
@@ -54,7 +59,7 @@ mod unchanged;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -111,6 +116,8 @@ pub(crate) struct ChangeLog {
     classed: bool,
     /// Whether rows have a [`SIDE`].
     sided: bool,
+    /// Where the position in the producer's log is, if rows of a snapshot have their place by it.
+    position: Option<usize>,
 }
 
 /// Where the columns of the output come from.
@@ -146,7 +153,9 @@ impl ChangeLog {
         };
         let operations = Operations::bind(said.preset, &field, said.op_map)?;
         let of_format = |i: usize, name: &str| {
-            Some(i) == op || name == CARRIED || said.preset.adds(name, schema)
+            Some(i) == op && !operations.tell_by_presence()
+                || name == CARRIED
+                || said.preset.adds(name, schema)
         };
         let bookkeeping = schema.fields().iter().enumerate();
         let bookkeeping = bookkeeping
@@ -164,6 +173,7 @@ impl ChangeLog {
             operations,
             rows: RowsIn::Plain { op },
             sided: false,
+            position: None,
         };
         Ok(log.with_own())
     }
@@ -183,6 +193,7 @@ impl ChangeLog {
             operations,
             rows: RowsIn::Envelope(envelope),
             sided: false,
+            position: None,
         };
         Ok(log.with_own())
     }
@@ -233,12 +244,19 @@ impl ChangeLog {
                 Some(place.map_or(order_by.len(), |ordinal| ordinal + 1))
             }
             Preset::Snowflake => Some(order_by.len()),
+            // Only with all rows of a key at hand it shows which of them a snapshot has.
+            Preset::Debezium if self.classed && self.partial.marks() => {
+                let behind = position::leading(order_by);
+                let first = order_by.first().filter(|_| behind > 0);
+                self.position = first.and_then(|first| self.schema.index_of(&first.name).ok());
+                self.position.map(|_| behind)
+            }
             _ => None,
         };
         if let Some(behind) = behind {
             order_by.insert(behind, windrow::asc(SIDE));
             self.add(SIDE, DataType::Int8, false);
-            self.sided = true;
+            self.sided = self.position.is_none();
         }
         self
     }
@@ -263,6 +281,23 @@ impl ChangeLog {
     /// from the lowest on. None if all rows carry all.
     pub(crate) fn unknown(&self) -> Option<&str> {
         self.partial.marks().then_some(UNKNOWN)
+    }
+
+    /// The Int8 column, never null, that is 0 for a row of a snapshot and 1 for an event of the stream. None if a row of a
+    /// snapshot never comes after an event of its key.
+    pub(crate) fn late(&self) -> Option<&str> {
+        self.position.map(|_| SIDE)
+    }
+
+    /// The column of integers that says when a record was written, if rows of a snapshot have their place by their position.
+    pub(crate) fn written(&self) -> Option<&str> {
+        self.position?;
+        let is_time = |name: &&&str| {
+            let is_of_row = !self.bookkeeping.iter().any(|other| other == **name);
+            let field = self.schema.field_with_name(name);
+            !is_of_row && field.is_ok_and(|field| field.data_type().is_integer())
+        };
+        ["ts_ms_envelope", "ts_ms", "__ts_ms"].iter().find(is_time).copied()
     }
 
     /// The Int8 column, never null, by which rows of one key are ordered before all else:
@@ -315,12 +350,16 @@ impl ChangeLog {
         columns.push(flags(&changes, Change::Delete));
         columns.extend(unknown);
         if self.classed {
-            let class = |change: &Change| i8::from(*change != Change::Snapshot);
-            columns.push(Arc::new(Int8Array::from_iter_values(changes.iter().map(class))));
+            let place = self.position.map(|position| columns[position].clone());
+            let has_place = |row| place.as_ref().is_some_and(|place| place.is_valid(row));
+            let class = changes.iter().enumerate();
+            let class = class.map(|(row, c)| i8::from(*c != Change::Snapshot || has_place(row)));
+            columns.push(Arc::new(Int8Array::from_iter_values(class)));
         }
-        if self.sided {
-            let side = |change: &Change| i8::from(*change != Change::Delete);
-            columns.push(Arc::new(Int8Array::from_iter_values(changes.iter().map(side))));
+        if self.sided || self.position.is_some() {
+            let old = if self.sided { Change::Delete } else { Change::Snapshot };
+            let side = changes.iter().map(|change| i8::from(*change != old));
+            columns.push(Arc::new(Int8Array::from_iter_values(side)));
         }
         let whole = RecordBatch::try_new(self.schema.clone(), columns).map_err(misfit)?;
         if let Some(moved) = moved {
@@ -375,7 +414,10 @@ fn has_events(schema: &Schema, said: &Said<'_>, turned: bool) -> bool {
             let flat = Preset::FLATTENED.into_iter().chain(op).any(has);
             !flat || ["after", "before", "payload"].into_iter().any(has)
         }
-        Preset::Wal2json | Preset::Maxwell | Preset::Canal => turned && has_images,
+        Preset::Wal2json | Preset::Maxwell | Preset::Canal | Preset::Cockroach => {
+            turned && has_images
+        }
+        Preset::GoldenGate => has_images,
         _ => false,
     }
 }

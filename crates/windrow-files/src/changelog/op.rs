@@ -154,6 +154,26 @@ const QLIK: &[Word] = &[
     ("truncate", None),
 ];
 
+const GOLDENGATE: &[Word] = &[
+    ("i", Some(Change::Upsert)),
+    ("u", Some(Change::Upsert)),
+    ("d", Some(Change::Delete)),
+    ("insert", Some(Change::Upsert)),
+    ("update", Some(Change::Upsert)),
+    ("delete", Some(Change::Delete)),
+    ("t", None),
+    ("truncate", None),
+];
+
+/// The last is of net changes, which do not tell an insert from an update.
+const SQL_SERVER: &[Word] = &[
+    ("1", Some(Change::Delete)),
+    ("2", Some(Change::Upsert)),
+    ("3", Some(Change::Ignore)),
+    ("4", Some(Change::Upsert)),
+    ("5", Some(Change::Upsert)),
+];
+
 /// In the order of the numbers by which Paimon and Flink store them.
 const PAIMON: &[Word] = &[
     ("+i", Some(Change::Upsert)),
@@ -179,7 +199,9 @@ pub(super) struct Operations {
     preset: Preset,
     words: &'static [Word],
     /// What the caller says of words, which wins.
-    mapped: Vec<(String, Change)>,
+    mapped: OpMap,
+    /// What any value says, where its text is not looked at.
+    present: Change,
     /// The words of one letter by that letter, since nearly all logs use them.
     letters: [Option<Word>; 256],
     /// What a null says.
@@ -190,7 +212,9 @@ impl Operations {
     pub(super) fn bind(preset: Preset, field: &Field, map: Option<&OpMap>) -> Result<Self> {
         let words = match preset {
             Preset::Generic | Preset::Auto => GENERIC,
-            Preset::Debezium => DEBEZIUM,
+            Preset::Debezium | Preset::Cockroach => DEBEZIUM,
+            Preset::GoldenGate => GOLDENGATE,
+            Preset::SqlServer => SQL_SERVER,
             Preset::DeltaCdf => DELTA_CDF,
             Preset::Iceberg => ICEBERG,
             Preset::Wal2json => WAL2JSON,
@@ -211,22 +235,26 @@ impl Operations {
                 letters[usize::from(letter.to_ascii_uppercase())] = Some(*word);
             }
         }
-        let mapped: Vec<_> = map.map_or(&[][..], |map| &map.0).iter().map(said).collect();
+        let mapped = map.cloned().unwrap_or_default();
         let form = match (preset, form(field.data_type())) {
             (Preset::Airbyte, _) => Some(Form::Presence),
+            // Of what has no words it counts whether it is there.
+            (_, None) if mapped.any().is_some() => Some(Form::Presence),
             (_, form) => form,
         };
         let readable = match form {
             Some(Form::Text | Form::Presence) => true,
-            Some(Form::Number) => preset == Preset::Paimon || !mapped.is_empty(),
+            Some(Form::Number) => {
+                matches!(preset, Preset::Paimon | Preset::SqlServer) || !mapped.0.is_empty()
+            }
             Some(Form::Flag) => {
                 matches!(preset, Preset::Generic | Preset::Debezium | Preset::Hudi)
-                    || !mapped.is_empty()
+                    || !mapped.0.is_empty()
             }
             None => false,
         };
-        let null = mapped.iter().find(|(word, _)| word.is_empty()).map(|(_, change)| *change);
-        let null = null.unwrap_or(match preset {
+        let present = mapped.any().map_or(Change::Delete, Change::from);
+        let null = mapped.meaning("").map(Change::from).unwrap_or(match preset {
             Preset::Dms => Change::Snapshot,
             Preset::Hudi | Preset::Airbyte => Change::Upsert,
             _ => Change::Unsaid,
@@ -234,7 +262,7 @@ impl Operations {
         match form {
             Some(form) if readable => {
                 let column = field.name().clone();
-                Ok(Self { column, form, preset, words, mapped, letters, null })
+                Ok(Self { column, form, preset, words, mapped, present, letters, null })
             }
             _ => Err(Error::usage(unreadable(preset, field, form))),
         }
@@ -243,7 +271,7 @@ impl Operations {
     /// Whether any row may be of a snapshot.
     pub(super) fn tell_snapshots(&self) -> bool {
         let mut known = self.words.iter().filter_map(|(_, change)| *change);
-        let mut mapped = self.mapped.iter().map(|(_, change)| *change);
+        let mut mapped = self.mapped.0.iter().map(|(_, meaning)| Change::from(*meaning));
         let is_snapshot = |change| change == Change::Snapshot;
         is_snapshot(self.null) || known.any(is_snapshot) || mapped.any(is_snapshot)
     }
@@ -259,12 +287,15 @@ impl Operations {
     /// What each row does. An unknown operation or a truncate is an error that names the row,
     /// counted from `first_row`.
     pub(super) fn read(&self, column: &ArrayRef, first_row: u64) -> Result<Vec<Change>> {
-        let numbers = self.form == Form::Number && self.mapped.is_empty();
+        let is_mapped = !self.mapped.0.is_empty();
+        let numbers = self.form == Form::Number && self.preset == Preset::Paimon && !is_mapped;
         let plain = match self.form {
             Form::Number if numbers => cast(column, &DataType::Int64),
-            Form::Flag if self.mapped.is_empty() => cast(column, &DataType::Boolean),
+            Form::Flag if !is_mapped => cast(column, &DataType::Boolean),
             Form::Presence if form(column.data_type()) != Some(Form::Text) => {
-                return Ok((0..column.len()).map(|i| presence(column.is_valid(i))).collect());
+                let is_null = column.logical_nulls();
+                let is_null = |i| is_null.as_ref().is_some_and(|nulls| nulls.is_null(i));
+                return Ok((0..column.len()).map(|i| self.presence(!is_null(i))).collect());
             }
             _ => cast(column, &DataType::Utf8),
         }
@@ -272,7 +303,7 @@ impl Operations {
         let row = |i: usize| first_row + i as u64;
         match (self.form, plain.as_string_opt::<i32>()) {
             (Form::Presence, Some(text)) => {
-                self.each(&plain, |i| Ok(presence(!text.value(i).is_empty())))
+                self.each(&plain, |i| Ok(self.presence(!text.value(i).is_empty())))
             }
             (_, Some(text)) => self.each(&plain, |i| self.word(text.value(i), row(i))),
             (Form::Number, None) => {
@@ -281,7 +312,8 @@ impl Operations {
             }
             (_, None) => {
                 let flags = plain.as_boolean();
-                self.each(&plain, |i| Ok(presence(flags.value(i))))
+                let change = |deleted| if deleted { Change::Delete } else { Change::Upsert };
+                self.each(&plain, |i| Ok(change(flags.value(i))))
             }
         }
     }
@@ -299,10 +331,18 @@ impl Operations {
         }
     }
 
+    /// Whether the values of the column are no words, but tell by being there: they are of the row.
+    pub(super) fn tell_by_presence(&self) -> bool {
+        self.mapped.is_of_presence()
+    }
+
+    fn presence(&self, is_there: bool) -> Change {
+        if is_there { self.present } else { self.null }
+    }
+
     fn word(&self, text: &str, row: u64) -> Result<Change> {
-        let same = |(word, _): &&(String, Change)| word.eq_ignore_ascii_case(text);
-        if let Some((_, change)) = self.mapped.iter().find(same) {
-            return Ok(*change);
+        if let Some(meaning) = self.mapped.meaning(text) {
+            return Ok(meaning.into());
         }
         let word = match text.as_bytes() {
             &[letter] => self.letters[usize::from(letter)],
@@ -331,7 +371,7 @@ impl Operations {
 
     fn unknown(&self, value: &str, row: u64) -> Error {
         let known = self.words.iter().map(|word| word.0);
-        let known = known.chain(self.mapped.iter().map(|(word, _)| &**word));
+        let known = known.chain(self.mapped.0.iter().map(|(word, _)| &**word));
         let known: Vec<&str> = known.filter(|word| !word.is_empty()).collect();
         Error::data(format!(
             "row {row}: column {:?} holds {value}, which is no operation of `op_preset` {} \
@@ -346,19 +386,15 @@ impl Operations {
     }
 }
 
-/// What a word means that the caller explains.
-fn said((word, meaning): &(String, Meaning)) -> (String, Change) {
-    let change = match meaning {
-        Meaning::Insert | Meaning::Update => Change::Upsert,
-        Meaning::Delete => Change::Delete,
-        Meaning::Snapshot => Change::Snapshot,
-        Meaning::Ignore => Change::Ignore,
-    };
-    (word.clone(), change)
-}
-
-fn presence(is_deleted: bool) -> Change {
-    if is_deleted { Change::Delete } else { Change::Upsert }
+impl From<Meaning> for Change {
+    fn from(meaning: Meaning) -> Self {
+        match meaning {
+            Meaning::Insert | Meaning::Update => Self::Upsert,
+            Meaning::Delete => Self::Delete,
+            Meaning::Snapshot => Self::Snapshot,
+            Meaning::Ignore => Self::Ignore,
+        }
+    }
 }
 
 fn form(data_type: &DataType) -> Option<Form> {

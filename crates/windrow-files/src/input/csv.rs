@@ -34,6 +34,7 @@ use super::blocks::newlines;
 use super::dialect::{Columns, Dialect};
 use super::exact::{has_offset, is_a_float, is_named, is_padded};
 use super::filter::Filter;
+use super::named::NamedTypes;
 use super::origin::Origin;
 use super::text::{TextFile, line_bytes, longest_line, rest_of_line};
 use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES, sniff};
@@ -109,7 +110,10 @@ pub(super) fn open(
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Csv(csv),
-        columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
+        columns: Columns {
+            named: NamedTypes::of(options.schema.as_ref(), &schema, false),
+            schema: Arc::new(schema),
+        },
         line_bytes,
         longest,
         lacks: lacks.then_some("the file is empty; CSV starts with a line that names the columns"),

@@ -7,6 +7,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::CsvOptions;
 use super::exact::Exact;
+use super::named::NamedTypes;
 use super::ndjson;
 use super::null_lines::without_nulls;
 use super::origin::Stream;
@@ -56,8 +57,8 @@ impl Dialect {
 pub(super) struct Columns {
     /// All of them, in the order of the file.
     pub(super) schema: SchemaRef,
-    /// Those of `schema`; the types of the others were inferred.
-    pub(super) named: Option<SchemaRef>,
+    /// Those that `schema` names; the types of the others were inferred.
+    pub(super) named: NamedTypes,
 }
 
 /// Either decoder.
@@ -80,7 +81,17 @@ impl Columns {
         name.is_none_or(|(name, _)| {
             let field = self.schema.field_with_name(name);
             field.is_ok_and(|field| !field.data_type().is_nested())
+                || self.named.of_row(name).is_some()
         })
+    }
+
+    /// `fault` with the column of a row by the name that `schema` knows it by.
+    pub(super) fn of_row(&self, fault: String) -> String {
+        let name = fault.strip_prefix("column '").and_then(|rest| rest.split_once('\''));
+        match name.and_then(|(path, rest)| Some((path, self.named.of_row(path)?, rest))) {
+            Some((path, name, rest)) => format!("column '{name}' ({path}){rest}"),
+            None => fault,
+        }
     }
 
     /// A decoder of text from its start on, or from behind other records.
@@ -90,10 +101,10 @@ impl Columns {
         batch_rows: usize,
         at_start: bool,
     ) -> Result<Decoder, ArrowError> {
-        let named = self.named.as_deref();
+        let named = &self.named;
         Ok(match dialect {
             Dialect::Csv(csv) => {
-                let exact = Exact::of_csv(&self.schema, named, csv);
+                let exact = Exact::of_csv(&self.schema, named.clone(), csv);
                 let mut decoder = arrow_csv::ReaderBuilder::new(exact.text().clone())
                     .with_format(csv.format(false)?.with_header(csv.has_header && at_start))
                     .with_batch_size(batch_rows)

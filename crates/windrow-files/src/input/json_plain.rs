@@ -21,7 +21,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use memchr::memchr2;
 
-use super::exact::is_named;
+use super::named::TypesAt;
 use super::records::is_of_numbers;
 
 /// Objects within each other; fewer than [`records`](super::records) takes.
@@ -67,12 +67,11 @@ impl Plain {
     /// are types of which the walk knows nothing.
     pub(super) fn of(
         schema: &Schema,
-        named: Option<&Schema>,
+        named: TypesAt<'_>,
         text: &SchemaRef,
         most_rows: usize,
     ) -> Option<Self> {
-        let inferred = |field: &Field| !is_named(field, named);
-        let records = Object::of(schema.fields(), text.fields(), &inferred, 0)?;
+        let records = Object::of(schema.fields(), text.fields(), Some(named), 0)?;
         Some(Self { text: Arc::clone(text), records, most_rows })
     }
 
@@ -102,10 +101,11 @@ impl Plain {
 }
 
 impl Object {
+    /// Of members some of whose types are `named`; if nothing, all are.
     fn of(
         fields: &Fields,
         text: &Fields,
-        inferred: &dyn Fn(&Field) -> bool,
+        named: Option<TypesAt<'_>>,
         depth: usize,
     ) -> Option<Self> {
         if fields.is_empty() || depth == MOST_DEPTH {
@@ -116,15 +116,16 @@ impl Object {
             if memchr2(b'"', b'\\', name).is_some() || !field.is_nullable() {
                 return None;
             }
-            let inferred = inferred(field);
+            let named = named.filter(|named| !named.has(field));
             let values = match (field.data_type(), text.data_type()) {
                 (DataType::Struct(fields), DataType::Struct(text)) => {
-                    Values::Object(Self::of(fields, text, &|_| inferred, depth + 1)?)
+                    let named = named.map(|named| named.within(field));
+                    Values::Object(Self::of(fields, text, named, depth + 1)?)
                 }
                 (DataType::Boolean, DataType::Boolean) => Values::Boolean(BooleanBuilder::new()),
                 (kind, DataType::Utf8) if !kind.is_nested() && !kind.is_binary() => Values::Text {
                     values: StringBuilder::new(),
-                    is_number: inferred && is_of_numbers(kind),
+                    is_number: named.is_some() && is_of_numbers(kind),
                 },
                 _ => return None,
             };
@@ -295,6 +296,7 @@ fn expect(text: &str, at: usize, byte: u8) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::named::NamedTypes;
     use crate::input::ndjson::Decoder;
 
     fn schema() -> SchemaRef {
@@ -318,8 +320,9 @@ mod tests {
     }
 
     fn decoder() -> Decoder {
-        let named = Schema::new(vec![Field::new("named", DataType::Int64, true)]);
-        Decoder::new(&schema(), Some(&named), 100).unwrap()
+        let named = Arc::new(Schema::new(vec![Field::new("named", DataType::Int64, true)]));
+        let named = NamedTypes::of(Some(&named), &schema(), false);
+        Decoder::new(&schema(), &named, 100).unwrap()
     }
 
     /// What arrow makes of it, record by record looked at.

@@ -1,32 +1,47 @@
 //! Change logs among the inputs: which format they are in, and how their text is turned into rows.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::preset::Preset;
-use crate::raw::{self, Told};
+use crate::raw::{self, Asked, Raw, Told};
 use crate::setting::Setting;
 
 use super::origin::{Origin, Turn};
 use super::{ReadOptions, SAMPLE_BYTES, Source, sniff};
 
 /// The format of change logs that inputs are in.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Log {
     pub(crate) preset: Preset,
     /// What it was told by, for people.
     pub(crate) by: String,
     /// The column of operations, where the format does not give it a name.
     pub(crate) op_column: Option<String>,
+    /// How its text was turned into rows.
+    raw: Option<Arc<Raw>>,
+}
+
+impl Log {
+    /// Refuses what the caller said of a log in which it is not, once all of it was read.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.raw.as_ref().map_or(Ok(()), |raw| raw.check())
+    }
+
+    /// Whether anything is refused as late as that.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.raw.is_some()
+    }
 }
 
 /// What is known of it while inputs are opened.
 pub(super) struct Logs {
     preset: Option<Preset>,
-    table: Option<String>,
+    asked: Asked,
     told: Option<Told>,
     /// Of AWS DMS without header lines: the fields of a row of changes, if any input has such rows.
     changes: Option<usize>,
@@ -35,15 +50,16 @@ pub(super) struct Logs {
 impl Logs {
     /// Looks at those inputs of which only all together tell the format.
     pub(super) fn of(sources: &[Source], options: &ReadOptions) -> Result<Self> {
-        let (preset, table) = (options.op_preset, options.table.clone());
-        if table.is_some() && !preset.is_some_and(Preset::is_raw) {
+        let (preset, asked) = (options.op_preset, options.asked.clone());
+        if !asked.tables.is_empty() && !preset.is_some_and(Preset::is_raw) {
             return Err(Error::usage(format!(
-                "{} is for {} wal2json, debezium, maxwell and canal, whose logs name the table of a change",
+                "{} is for {} wal2json, debezium, maxwell, canal, goldengate and cockroach, whose logs name the table \
+                 of a change",
                 Setting::Table,
                 Setting::OpPreset
             )));
         }
-        let mut logs = Self { preset, table, told: None, changes: None };
+        let mut logs = Self { preset, asked, told: None, changes: None };
         if preset == Some(Preset::Dms) && !options.csv.has_header {
             let paths = sources.iter().filter_map(Source::path);
             for path in paths.filter(|path| is_csv(path, options)) {
@@ -92,20 +108,33 @@ impl Logs {
     fn events(&mut self, preset: Preset, origin: Origin) -> Result<Origin> {
         if self.told.is_none() {
             let head = origin.head(SAMPLE_BYTES)?;
-            self.told = raw::tell(preset, self.table.as_deref(), &head);
+            self.told = raw::tell(preset, &self.asked, &head);
         }
-        match self.told.as_ref().and_then(|told| told.raw.as_ref()) {
+        match self.raw() {
             Some(raw) => Ok(origin.turned(Turn::Events(raw.clone()))),
             None => Ok(origin),
         }
+    }
+
+    /// How text is turned into events, if it is.
+    pub(super) fn raw(&self) -> Option<&Arc<Raw>> {
+        self.told.as_ref()?.raw.as_ref()
+    }
+
+    /// Refuses what the caller said of logs in which it is not, where there was nothing else in them.
+    pub(super) fn check(&self) -> Result<()> {
+        self.raw().map_or(Ok(()), |raw| raw.check())
     }
 
     /// The format, now that the columns of all inputs are known.
     pub(super) fn found(self, schema: &Schema) -> Result<Option<Log>> {
         let Some(preset) = self.preset else { return Ok(None) };
         let op_column = self.changes.and_then(|_| Some(schema.fields().first()?.name().clone()));
-        let log = |preset, by| Log { preset, by, op_column: op_column.clone() };
-        if self.table.is_some() && self.told.as_ref().is_none_or(|told| told.raw.is_none()) {
+        let raw = self.raw().cloned();
+        raw.iter().for_each(|raw| raw.settle());
+        let log = |preset, by| Log { preset, by, op_column: op_column.clone(), raw: raw.clone() };
+        if !self.asked.tables.is_empty() && self.told.as_ref().is_none_or(|told| told.raw.is_none())
+        {
             return Err(Error::usage(format!(
                 "{} is for change logs in NDJSON; keep the rows of one table before",
                 Setting::Table

@@ -58,6 +58,7 @@ mod records;
 mod row_groups;
 mod schema_text;
 mod segments;
+mod shapes;
 mod sniff;
 mod stream;
 mod tables;
@@ -66,7 +67,7 @@ mod text_faults;
 mod turns;
 mod unify;
 mod wanted;
-mod widen;
+pub(crate) mod widen;
 
 #[cfg(test)]
 mod tests;
@@ -216,7 +217,8 @@ impl Inputs {
             }
             contents.push(File { content: opened.content, order });
         }
-        let none = || empty.unwrap_or(Error::usage("no input; name files, or - for stdin"));
+        let nothing = || Error::usage("no input; name files, or - for stdin");
+        let none = || opener.logs.check().err().or(empty).unwrap_or_else(nothing);
         let schema = agreed(common.so_far().ok_or_else(none)?, &files);
         opener.named.check(&schema)?;
         let filter = options.filter.as_ref().map(|filter| filter.bind(&schema)).transpose()?;

@@ -4,10 +4,110 @@
 //! NDJSON tells its columns by the way: the keys of a sample, and of the rest of a file while a named column has
 //! not been seen. A stream cannot be looked at further. A key that is named may come behind its sample.
 
-use arrow_schema::Schema;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::setting::Setting;
+
+use super::shapes::{IMAGES, PAYLOAD};
+
+/// The types that `schema` gives to columns of text.
+///
+/// ```text
+///  --schema amt:decimal(20,2)     {"amt":1.5}                     the column
+///                                 {"op":"u","after":{"amt":1.5}}  the column of the row, in a change log
+/// ```
+#[derive(Clone, Default)]
+pub(super) struct NamedTypes {
+    columns: Option<SchemaRef>,
+    of_rows: Option<SchemaRef>,
+    of_log: bool,
+}
+
+impl NamedTypes {
+    /// Those of a text of these columns, which may be of a log. A name that a column of the row has is that one's.
+    pub(super) fn of(named: Option<&SchemaRef>, columns: &Schema, of_log: bool) -> Self {
+        let Some(named) = named else { return Self { of_log, ..Self::default() } };
+        let mut names = Vec::new();
+        if of_log {
+            rows_of(columns.fields(), &mut names);
+        }
+        let of_rows = named_within(Some(named), &names);
+        if of_rows.is_empty() {
+            return Self { columns: Some(Arc::clone(named)), of_rows: None, of_log };
+        }
+        let others = named.fields().iter().filter(|field| !of_rows.contains(field));
+        Self {
+            columns: Some(Arc::new(Schema::new(others.cloned().collect::<Vec<_>>()))),
+            of_rows: Some(Arc::new(Schema::new(of_rows))),
+            of_log,
+        }
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> TypesAt<'_> {
+        TypesAt { here: self.columns.as_deref(), of_rows: self.of_rows.as_deref() }
+    }
+
+    /// The name by which a type is given to the column of a row that is there at `path`.
+    pub(super) fn of_row<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let path =
+            path.strip_prefix(PAYLOAD).and_then(|rest| rest.strip_prefix('.')).unwrap_or(path);
+        let name = IMAGES.iter().find_map(|image| path.strip_prefix(image)?.strip_prefix('.'));
+        name.filter(|name| self.of_log && !name.contains('.'))
+    }
+}
+
+/// The columns of rows in events among `fields`.
+fn rows_of<'a>(fields: &'a Fields, names: &mut Vec<&'a str>) {
+    for field in fields {
+        match (field.name().as_str(), field.data_type()) {
+            (PAYLOAD, DataType::Struct(fields)) => rows_of(fields, names),
+            (name, DataType::Struct(row)) if IMAGES.contains(&name) => {
+                names.extend(row.iter().map(|field| field.name().as_str()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Those of `named` that are called as one of `names`.
+pub(super) fn named_within(named: Option<&Schema>, names: &[&str]) -> Vec<Arc<Field>> {
+    let fields = named.into_iter().flat_map(|named| named.fields());
+    fields.filter(|field| names.contains(&field.name().as_str())).cloned().collect()
+}
+
+/// The named types of the columns of a text, or of the members of one of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TypesAt<'a> {
+    here: Option<&'a Schema>,
+    of_rows: Option<&'a Schema>,
+}
+
+impl<'a> TypesAt<'a> {
+    /// Whether the type of `field` is named.
+    pub(super) fn has(self, field: &Field) -> bool {
+        self.here.is_some_and(|named| named.field_with_name(field.name()).is_ok())
+    }
+
+    /// Those of the members of `field`, whose own type is not named.
+    pub(super) fn within(self, field: &Field) -> Self {
+        match (self.of_rows, field.name().as_str()) {
+            (None, _) => Self::default(),
+            (of_rows, PAYLOAD) => Self { here: None, of_rows },
+            (of_rows, name) if IMAGES.contains(&name) => Self { here: of_rows, of_rows: None },
+            _ => Self::default(),
+        }
+    }
+}
+
+impl<'a> From<Option<&'a Schema>> for TypesAt<'a> {
+    fn from(here: Option<&'a Schema>) -> Self {
+        Self { here, of_rows: None }
+    }
+}
 
 /// The columns of `schema`, and those of them that no input was seen to have.
 pub(super) struct Named {

@@ -18,15 +18,13 @@
 //! the decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact). It reads "5"
 //! there as 5: see [`records`](super::records).
 
-use std::fmt;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
-use memchr::memchr;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use arrow_schema::{Field, Schema, SchemaRef};
+use memchr::{memchr, memmem};
 
 use crate::error::Result;
 
@@ -34,12 +32,15 @@ use super::dialect::{Columns, Dialect};
 use super::exact::Exact;
 use super::json_plain::Plain;
 use super::json_text;
-use super::named::Named;
+use super::named::{Named, NamedTypes, named_within};
 use super::null_lines::without_nulls;
 use super::origin::{Origin, Stream};
 use super::records::Records;
+use super::shapes::{Shape, complete_envelope, images, merge_keys};
 use super::text::{TextFile, line_bytes, longest_line};
 use super::{Opened, ReadOptions, SAMPLE_BYTES};
+use crate::preset::Preset;
+use crate::raw::Raw;
 
 /// Objects of the sample that are looked at.
 const SAMPLE_ROWS: usize = 10_000;
@@ -54,10 +55,13 @@ pub(super) fn open(
     options: &ReadOptions,
     reference: Option<&Schema>,
     named: &mut Named,
+    raw: Option<&Raw>,
 ) -> Result<Opened> {
+    let of_log = options.op_preset.is_some_and(Preset::is_raw);
+    let infer = |named: &mut Named| infer(&origin, options.schema.as_deref(), raw, of_log, named);
     let schema = match reference {
         Some(first) if options.union_by_name || options.wanted.is_some() => {
-            let own = infer(&origin, options.schema.as_deref(), named)?;
+            let own = infer(named)?;
             let field = |own: &Arc<Field>| match first.field_with_name(own.name()) {
                 Ok(known) if !known.data_type().is_null() && !known.data_type().is_nested() => {
                     Field::clone(own).with_data_type(known.data_type().clone())
@@ -68,12 +72,12 @@ pub(super) fn open(
         }
         Some(first) => {
             if !named.is_seen() {
-                Keys::of(&origin, named)?;
+                Keys::of(&origin, of_log, named)?;
             }
             let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
             Schema::new(first.fields().iter().map(nullable).collect::<Vec<_>>())
         }
-        None => infer(&origin, options.schema.as_deref(), named)?,
+        None => infer(named)?,
     };
     let lacks = schema.fields().is_empty().then_some(NO_OBJECT);
     let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
@@ -81,7 +85,10 @@ pub(super) fn open(
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Ndjson,
-        columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
+        columns: Columns {
+            named: NamedTypes::of(options.schema.as_ref(), &schema, of_log),
+            schema: Arc::new(schema),
+        },
         line_bytes,
         longest,
         lacks,
@@ -89,25 +96,39 @@ pub(super) fn open(
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
+/// Whether numbers or times stand beside objects that are numbers or times in MongoDB's extended JSON.
+pub(super) fn mixes_extended(origin: &Origin) -> Result<bool> {
+    let head = origin.head(SAMPLE_BYTES)?;
+    if !["\"$number", "\"$date"].iter().any(|name| memmem::find(&head, name.as_bytes()).is_some()) {
+        return Ok(false);
+    }
+    let keys = Keys::of_sample(origin, false);
+    Ok(keys.is_ok_and(|(keys, _)| keys.columns.iter().any(|(_, shape)| shape.is_mixed())))
+}
+
 /// What the objects of a file have, as far as it was looked at.
 struct Keys {
     columns: Vec<(String, Shape)>,
     /// Whether there is no text.
     is_blank: bool,
+    /// Whether there are rows in them, before and after a change.
+    of_log: bool,
 }
 
 impl Keys {
     /// Those of a sample, and of more where that does not tell enough. Of the columns that are `named` some
-    /// may come later: the rest of a stream is not looked at.
-    fn of(origin: &Origin, named: &mut Named) -> Result<Self> {
-        let (mut keys, cut) = Self::of_sample(origin)?;
-        named.see(keys.names());
+    /// may come later: the rest of a stream is not looked at. `of_log` are the rows in events of a change log.
+    fn of(origin: &Origin, of_log: bool, named: &mut Named) -> Result<Self> {
+        let (mut keys, cut) = Self::of_sample(origin, of_log)?;
+        keys.are_seen(named);
         // Not even the first object may be whole in the sample.
         let unsure =
             keys.are_unknown(named) || cut && (keys.columns.is_empty() || !named.is_seen());
         if unsure && let Some(text) = origin.again_from(0) {
             keys.look_further(text, named);
+            keys.is_blank &= keys.columns.is_empty();
         } else if cut {
+            keys.is_blank = false;
             named.leave_open();
         }
         if keys.columns.is_empty() {
@@ -117,7 +138,7 @@ impl Keys {
     }
 
     /// Those of the head of a file, and whether it goes on.
-    fn of_sample(origin: &Origin) -> Result<(Self, bool)> {
+    fn of_sample(origin: &Origin, of_log: bool) -> Result<(Self, bool)> {
         let head = origin.head(SAMPLE_BYTES)?;
         let cut = head.len() == SAMPLE_BYTES;
         let mut sample = Vec::with_capacity(head.len());
@@ -146,9 +167,9 @@ impl Keys {
                 }
             }
         }
-        complete_envelope(&mut columns);
-        let is_blank = !cut && sample.trim_ascii().is_empty();
-        Ok((Self { columns, is_blank }, cut))
+        complete_envelope(&mut columns, of_log);
+        let is_blank = sample.trim_ascii().is_empty();
+        Ok((Self { columns, is_blank, of_log }, cut))
     }
 
     /// Reads on from the start, until all is known or at the end.
@@ -158,33 +179,64 @@ impl Keys {
         let rows = rows.into_iter::<Shape>().map_while(Result::ok);
         for (row, shape) in rows.enumerate() {
             if let Shape::Object(keys) = shape {
-                named.see(keys.iter().map(|(name, _)| &**name));
                 merge_keys(&mut self.columns, keys);
+                self.are_seen(named);
             }
             if row % SAMPLE_ROWS == 0 && !self.are_unknown(named) && named.is_seen() {
                 break;
             }
         }
-        complete_envelope(&mut self.columns);
+        complete_envelope(&mut self.columns, self.of_log);
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.columns.iter().map(|(name, _)| &**name)
+    /// Tells `named` of them.
+    fn are_seen(&self, named: &mut Named) {
+        if !named.is_seen() {
+            named.see(self.columns.iter().map(|(name, _)| &**name));
+            named.see(self.of_rows());
+        }
+    }
+
+    /// The columns of rows in events.
+    fn of_rows(&self) -> impl Iterator<Item = &str> {
+        let rows = if self.of_log { images(&self.columns) } else { Vec::new() };
+        rows.into_iter().flatten().map(|(name, _)| &**name)
     }
 
     /// Whether the type of any of them is unknown.
     fn are_unknown(&self, named: &Named) -> bool {
-        self.columns.iter().any(|(name, shape)| !named.has(name) && shape.is_unknown())
+        let known = |name: &str| named.has(name);
+        self.columns.iter().any(|(name, shape)| match self.of_log {
+            true => shape.is_unknown_but(&|name| known(name)) && !known(name),
+            false => !known(name) && shape.is_unknown(),
+        })
     }
 }
 
-fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<Schema> {
-    let Keys { columns, is_blank } = Keys::of(origin, named)?;
+fn infer(
+    origin: &Origin,
+    schema: Option<&Schema>,
+    raw: Option<&Raw>,
+    of_log: bool,
+    named: &mut Named,
+) -> Result<Schema> {
+    let keys = Keys::of(origin, of_log, named)?;
+    let declared = raw.map(Raw::declared).unwrap_or_default();
+    let of_rows = named_within(schema, &keys.of_rows().collect::<Vec<_>>());
+    let of_row = |name: &str| {
+        let named = of_rows.iter().find(|field| field.name() == name);
+        let declared = declared.iter().find(|(column, _)| column == name);
+        named.map(|field| field.data_type().clone()).or(declared.map(|(_, kind)| kind.clone()))
+    };
+    let Keys { columns, is_blank, .. } = keys;
     let mut fields = Vec::with_capacity(columns.len());
+    let is_of_rows = |field: &Field| of_rows.iter().any(|other| other.name() == field.name());
+    let schema = schema.map(|schema| schema.fields().iter().filter(|field| !is_of_rows(field)));
+    let schema: Vec<&Arc<Field>> = schema.into_iter().flatten().collect();
     for (name, shape) in columns {
-        let kind = match schema.and_then(|schema| schema.field_with_name(&name).ok()) {
+        let kind = match schema.iter().find(|field| *field.name() == name) {
             Some(field) => field.data_type().clone(),
-            None => shape.data_type().ok_or_else(|| {
+            None => shape.data_type_with(&name, of_log, &of_row).ok_or_else(|| {
                 origin.error(format!(
                     "column '{name}' is a scalar in some rows, a list or an object in others; \
                      make them alike"
@@ -193,7 +245,7 @@ fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<
         };
         fields.push(Field::new(name, kind, true));
     }
-    for field in schema.map(|schema| schema.fields().iter()).into_iter().flatten() {
+    for field in schema {
         if !fields.iter().any(|known| known.name() == field.name()) {
             fields.push(Field::clone(field));
         }
@@ -213,14 +265,15 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Of records of `schema`, of which the types that are not in `named` were inferred.
+    /// Of records of `schema`, of which the types that are not `named` were inferred.
     pub(super) fn new(
         schema: &SchemaRef,
-        named: Option<&Schema>,
+        named: &NamedTypes,
         batch_rows: usize,
     ) -> Result<Self, ArrowError> {
-        let (records, exact) = (Records::new(schema, named), Exact::of_json(schema, named));
-        let plain = Plain::of(schema, named, exact.text(), batch_rows);
+        let (records, exact) =
+            (Records::new(schema, named.all()), Exact::of_json(schema, named.clone()));
+        let plain = Plain::of(schema, named.all(), exact.text(), batch_rows);
         let decoder = arrow_json::ReaderBuilder::new(exact.text().clone())
             .with_batch_size(batch_rows)
             // A column of text keeps what numbers and booleans it meets.
@@ -260,168 +313,5 @@ impl Decoder {
 
     pub(super) fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         self.decoder.flush()?.map(|batch| self.exact.parse(batch)).transpose()
-    }
-}
-
-/// What a value, or all values of a column, look like.
-#[derive(Debug, Clone, PartialEq)]
-enum Shape {
-    Null,
-    Bool,
-    Integer {
-        negative: bool,
-        beyond_i64: bool,
-    },
-    Float,
-    Text,
-    List(Box<Shape>),
-    Object(Vec<(String, Shape)>),
-    /// Scalars and others.
-    Mixed,
-}
-
-impl Shape {
-    fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Null, shape) | (shape, Self::Null) => shape,
-            (Self::Mixed, _) | (_, Self::Mixed) => Self::Mixed,
-            (
-                Self::Integer { negative: a, beyond_i64: b },
-                Self::Integer { negative: c, beyond_i64: d },
-            ) => Self::Integer { negative: a || c, beyond_i64: b || d },
-            (Self::Integer { .. } | Self::Float, Self::Integer { .. } | Self::Float) => Self::Float,
-            (Self::List(a), Self::List(b)) => Self::List(Box::new(a.and(*b))),
-            (Self::Object(mut a), Self::Object(b)) => {
-                merge_keys(&mut a, b);
-                Self::Object(a)
-            }
-            (Self::List(_) | Self::Object(_), _) | (_, Self::List(_) | Self::Object(_)) => {
-                Self::Mixed
-            }
-            (a, b) if a == b => a,
-            _ => Self::Text,
-        }
-    }
-
-    /// Whether it holds a value, or a part of one, that was null wherever it was seen.
-    fn is_unknown(&self) -> bool {
-        match self {
-            Self::Null => true,
-            Self::List(of) => of.is_unknown(),
-            Self::Object(keys) => keys.iter().any(|(_, shape)| shape.is_unknown()),
-            _ => false,
-        }
-    }
-
-    fn data_type(&self) -> Option<DataType> {
-        Some(match self {
-            Self::Mixed => return None,
-            Self::Null => DataType::Null,
-            Self::Text => DataType::Utf8,
-            Self::Bool => DataType::Boolean,
-            Self::Float => DataType::Float64,
-            Self::Integer { beyond_i64: false, .. } => DataType::Int64,
-            Self::Integer { negative: false, .. } => DataType::UInt64,
-            Self::Integer { .. } => DataType::Decimal128(20, 0),
-            Self::List(of) => DataType::new_list(of.data_type()?, true),
-            Self::Object(keys) => {
-                let fields = keys
-                    .iter()
-                    .map(|(name, shape)| Some(Field::new(name, shape.data_type()?, true)));
-                DataType::Struct(fields.collect::<Option<Fields>>()?)
-            }
-        })
-    }
-}
-
-/// A change log that begins with inserts has nulls in `before`, which will hold what `after` does; Kafka
-/// Connect puts both into `payload`.
-fn complete_envelope(columns: &mut [(String, Shape)]) {
-    let place = |name: &str| columns.iter().position(|(column, _)| column == name);
-    if let (Some(before), Some(after)) = (place("before"), place("after"))
-        && let (Shape::Null, Shape::Object(_)) = (&columns[before].1, &columns[after].1)
-    {
-        columns[before].1 = columns[after].1.clone();
-    }
-    for (name, shape) in columns {
-        if let ("payload", Shape::Object(keys)) = (&**name, shape) {
-            complete_envelope(keys);
-        }
-    }
-}
-
-fn merge_keys(into: &mut Vec<(String, Shape)>, keys: Vec<(String, Shape)>) {
-    for (place, (name, shape)) in keys.into_iter().enumerate() {
-        // Rows of a file mostly hold the same keys in the same order.
-        let known = match into.get(place) {
-            Some((key, _)) if *key == name => Some(place),
-            _ => into.iter().position(|(key, _)| *key == name),
-        };
-        match known {
-            Some(place) => {
-                let before = std::mem::replace(&mut into[place].1, Shape::Null);
-                into[place].1 = before.and(shape);
-            }
-            None => into.push((name, shape)),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Shape {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ShapeVisitor)
-    }
-}
-
-struct ShapeVisitor;
-
-impl<'de> Visitor<'de> for ShapeVisitor {
-    type Value = Shape;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Shape, E> {
-        Ok(Shape::Null)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
-        Ok(Shape::Bool)
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Shape, E> {
-        Ok(Shape::Integer { negative: value < 0, beyond_i64: false })
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Shape, E> {
-        Ok(Shape::Integer { negative: false, beyond_i64: i64::try_from(value).is_err() })
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
-        Ok(Shape::Float)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
-        Ok(Shape::Text)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Shape, A::Error> {
-        let mut all = Shape::Null;
-        while let Some(element) = elements.next_element::<Shape>()? {
-            all = all.and(element);
-        }
-        Ok(Shape::List(Box::new(all)))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shape, A::Error> {
-        let mut keys = Vec::new();
-        while let Some((name, shape)) = entries.next_entry::<String, Shape>()? {
-            if keys.iter().any(|(key, _)| *key == name) {
-                return Err(A::Error::custom(format!("{name:?} is there twice in an object")));
-            }
-            keys.push((name, shape));
-        }
-        Ok(Shape::Object(keys))
     }
 }

@@ -57,16 +57,11 @@ impl Opener<'_> {
         origin.in_utf8(self.options.charset)
     }
 
-    fn open(
-        &mut self,
-        path: Option<&Path>,
-        origin: Origin,
-        ordinal: usize,
-        reference: Option<&Schema>,
-    ) -> Result<Opened> {
+    /// `origin` without compression around it, and its text in UTF-8.
+    fn plain(&self, path: Option<&Path>, origin: Origin) -> Result<Origin> {
         // What is compressed within is not told from other names by a look at every file.
         let told = path.filter(|path| Packing::of_path(path).is_none()).and_then(Format::of_path);
-        let origin = match told {
+        Ok(match told {
             Some(Format::Parquet | Format::ArrowFile | Format::ArrowStream | Format::Avro) => {
                 origin
             }
@@ -78,7 +73,17 @@ impl Opener<'_> {
                     None => self.text(origin)?,
                 }
             }
-        };
+        })
+    }
+
+    fn open(
+        &mut self,
+        path: Option<&Path>,
+        origin: Origin,
+        ordinal: usize,
+        reference: Option<&Schema>,
+    ) -> Result<Opened> {
+        let origin = self.plain(path, origin)?;
         let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
             Some(format) => format,
             None => {
@@ -116,11 +121,16 @@ impl Opener<'_> {
             _ => origin,
         };
         let origin = self.logs.turned(origin, path, format, self.options)?;
+        let origin = match format {
+            Format::Ndjson if ndjson::mixes_extended(&origin)? => origin.turned(Turn::Extended),
+            _ => origin,
+        };
         let name = origin.name().clone();
         let faults = origin.faults();
         let temp_dir = self.options.temp_dir.as_deref();
         let batch_rows = self.options.batch_rows.max(1);
-        let temp_left = &mut self.temp_left;
+        let (temp_left, named) = (&mut self.temp_left, &mut self.named);
+        let raw = self.logs.raw().map(Arc::as_ref);
         let cancel = &self.options.cancel;
         let opened = guard::no_panic(&name, || match format {
             Format::Parquet => {
@@ -133,7 +143,7 @@ impl Opener<'_> {
             Format::ArrowStream => stream::open(origin, format),
             Format::Avro => avro::open(origin, batch_rows),
             Format::Csv => csv::open(origin, path, self.options, reference),
-            Format::Ndjson => ndjson::open(origin, self.options, reference, &mut self.named),
+            Format::Ndjson => ndjson::open(origin, self.options, reference, named, raw),
         });
         // What came first is not kept of all inputs until they are read.
         faults.forget();

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::preset::Preset;
+use crate::raw::Asked;
 use crate::store::Stores;
 use crate::watch::Cancel;
 
@@ -40,8 +41,8 @@ pub struct ReadOptions {
     /// The format of change logs, whose rows may have to be looked for in the text. See
     /// [`CompactSpec::reading`](crate::CompactSpec::reading).
     pub op_preset: Option<Preset>,
-    /// The table that is wanted of change logs of several: `NAME`, `SCHEMA.NAME`, or `*` for all.
-    pub table: Option<String>,
+    /// What else the caller says of change logs.
+    pub(crate) asked: Asked,
     /// The types of columns in names of directories; see [`Source::Found`](crate::Source::Found).
     pub hive_types: Option<SchemaRef>,
     /// Whether inputs may have other columns, and numbers and times of other widths, than the first.
@@ -179,7 +180,7 @@ impl Default for ReadOptions {
             csv: CsvOptions::default(),
             charset: None,
             op_preset: None,
-            table: None,
+            asked: Asked::default(),
             hive_types: None,
             union_by_name: false,
             filter: None,

@@ -51,6 +51,8 @@ pub(super) enum Turn {
     FullLoad(u8),
     /// Objects of JSON arrays, as objects one after the other.
     Elements,
+    /// Records in MongoDB's extended JSON, as plain ones.
+    Extended,
 }
 
 impl Turn {
@@ -58,6 +60,7 @@ impl Turn {
         match self {
             Self::Events(raw) => raw.events(text),
             Self::FullLoad(delimiter) => Box::new(Rewritten::new(text, FullLoad::new(*delimiter))),
+            Self::Extended => Arc::new(Raw::extended()).events(text),
             Self::Elements => Box::new(Rewritten::new(text, Elements::new())),
         }
     }

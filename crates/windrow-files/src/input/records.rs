@@ -17,12 +17,16 @@
 //!                a number: a walk, if some column of numbers is called zip
 //! ```
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Fields, Schema};
 use memchr::memrchr;
 
-use super::exact::{is_json_number, is_named};
+use super::exact::is_json_number;
 use super::json_walk::{ANY, MOST_DEPTH, Node, RECORD, Walk};
+use super::named::TypesAt;
 
 /// Bytes that are glanced at together.
 const GLANCE: usize = 64;
@@ -43,7 +47,7 @@ pub(super) struct Records {
 
 impl Records {
     /// For records of `schema`, of which the types that are not in `named` were inferred.
-    pub(super) fn new(schema: &Schema, named: Option<&Schema>) -> Self {
+    pub(super) fn new(schema: &Schema, named: TypesAt<'_>) -> Self {
         let mut records = Self {
             nodes: vec![Node::Any, Node::Any],
             numbers: Vec::new(),
@@ -53,14 +57,28 @@ impl Records {
             walk: Walk::default(),
             walking: false,
         };
-        let fields = schema.fields().iter().filter(|field| !is_named(field, named));
-        let keys = fields.map(|field| (field.name().clone(), records.node(field, field.name())));
-        records.nodes[RECORD] = Node::Object(keys.collect());
+        let keys = records.members(schema.fields(), "", named);
+        records.nodes[RECORD] = Node::Object(keys);
         records
     }
 
-    /// The node of the values of `field`, which messages call `path`.
-    fn node(&mut self, field: &Field, path: &str) -> usize {
+    /// The keys and nodes of members whose types are not `named`, which messages call by what is in `front` and their names.
+    fn members(
+        &mut self,
+        fields: &Fields,
+        front: &str,
+        named: TypesAt<'_>,
+    ) -> HashMap<String, usize> {
+        let fields = fields.iter().filter(|field| !named.has(field));
+        let member = |field: &Arc<Field>| {
+            let path = format!("{front}{}", field.name());
+            (field.name().clone(), self.node(field, &path, named.within(field)))
+        };
+        fields.map(member).collect()
+    }
+
+    /// The node of the values of `field`, which messages call `path`, of whose members types are `named`.
+    fn node(&mut self, field: &Field, path: &str, named: TypesAt<'_>) -> usize {
         let node = match field.data_type() {
             kind if is_of_numbers(kind) => {
                 self.numbers.push(field.name().clone());
@@ -75,7 +93,7 @@ impl Records {
             }
             DataType::RunEndEncoded(_, of) => {
                 let plain = Field::clone(of).with_name(field.name());
-                return self.node(&plain, path);
+                return self.node(&plain, path, named);
             }
             DataType::List(of)
             | DataType::LargeList(of)
@@ -83,19 +101,15 @@ impl Records {
             | DataType::LargeListView(of)
             | DataType::FixedSizeList(of, _) => {
                 self.lists_of_numbers |= is_of_numbers(of.data_type());
-                Node::List(self.node(of, path))
+                Node::List(self.node(of, path, named))
             }
             DataType::Struct(fields) => {
-                let keys = fields.iter().map(|field| {
-                    let path = format!("{path}.{}", field.name());
-                    (field.name().clone(), self.node(field, &path))
-                });
-                Node::Object(keys.collect())
+                Node::Object(self.members(fields, &format!("{path}."), named))
             }
             DataType::Map(entries, _) => match entries.data_type() {
                 DataType::Struct(entry) if entry.len() == 2 => {
                     self.maps_of_numbers |= is_of_numbers(entry[1].data_type());
-                    Node::Map(self.node(&entry[1], path))
+                    Node::Map(self.node(&entry[1], path, named))
                 }
                 _ => return ANY,
             },
@@ -228,7 +242,7 @@ mod tests {
     /// What is found in `text` when it comes in pieces of `size` bytes.
     fn look(text: &str, size: usize) -> Result<(), String> {
         let named = Schema::new(vec![Field::new("named", DataType::Int64, true)]);
-        let mut records = Records::new(&schema(), Some(&named));
+        let mut records = Records::new(&schema(), Some(&named).into());
         let mut pieces = text.as_bytes().chunks(size).peekable();
         while let Some(piece) = pieces.next() {
             let passed = records.pass(piece, pieces.peek().is_some());
@@ -285,7 +299,7 @@ mod tests {
             (r#"{"b": true}"#, false),
             (r#"{"l":["00",-1]}"#, false),
         ] {
-            let found = Records::new(&schema, None).pass(text.as_bytes(), false);
+            let found = Records::new(&schema, TypesAt::default()).pass(text.as_bytes(), false);
             assert_eq!(found.is_ok(), fits, "{text}");
         }
     }

@@ -57,10 +57,12 @@ impl Faulty<'_> {
             Some((line, what)) => (format!("line {line}"), what),
             None => (format!("line {} or later", start.line), tidy(fault, &self.columns.schema)),
         };
+        let can_be_named = self.columns.can_be_named(&what);
+        let what = self.columns.of_row(what);
         let advice = if what.starts_with(FIELDS) {
             "correct it: a field that holds the separator must be in quotes, and what stands in front of \
              the line with the names must go"
-        } else if self.columns.can_be_named(&what) {
+        } else if can_be_named {
             "correct it, or name the types of the columns with `schema`"
         } else {
             "correct it, or have a row that is like it among the first"

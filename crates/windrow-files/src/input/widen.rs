@@ -24,7 +24,7 @@ use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 const MOST_DIGITS: u8 = 76;
 
 /// The type that holds the numbers or times of both; none if there is none, or they are something else.
-pub(super) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
+pub(crate) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
     use DataType as D;
     match (one, other) {
         (D::Timestamp(unit, zone), D::Timestamp(second, other))

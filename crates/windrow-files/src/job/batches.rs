@@ -85,7 +85,7 @@ impl Batches {
                 let (rows, decoder) = &mut **here;
                 let taken = rows.next(BATCH_ROWS, BATCH_BYTES)?;
                 if taken.is_none() {
-                    self.running.tally.deleted(rows.deleted());
+                    self.running.tally.set_keys(rows.keys());
                 }
                 taken.map(|taken| taken.decode(decoder)).transpose()?
             }

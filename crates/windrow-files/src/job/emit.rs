@@ -110,7 +110,7 @@ pub(super) fn emit(
     })?;
     running.watch.cancel.check()?;
     let cutter = shared.cutter.into_inner().unwrap_or_else(PoisonError::into_inner);
-    running.tally.deleted(cutter.rows.deleted());
+    running.tally.set_keys(cutter.rows.keys());
     running.watch.kept()?;
     shared.line.into_inner().unwrap_or_else(PoisonError::into_inner).out.finish()
 }

@@ -11,6 +11,7 @@ use windrow::{Decoder, MergeHelper, Slab, Slabs};
 
 use super::decode::RowDecoder;
 use super::plan::SIFTED_BYTES;
+use super::tally::Keys;
 use crate::error::Result;
 use crate::verbs::{Arrangement, Sift};
 
@@ -90,10 +91,13 @@ impl Rows {
         }
     }
 
-    /// Keys that were deleted.
-    pub(super) fn deleted(&self) -> u64 {
-        let sifted = self.sift.as_ref().map_or(0, |sifted| sifted.sift.deleted());
-        self.slabs.deleted() + sifted
+    /// Keys that were deleted, and those of which a row of a late snapshot was taken.
+    pub(super) fn keys(&self) -> Keys {
+        let sift = self.sift.as_ref().map(|sifted| &sifted.sift);
+        Keys {
+            deleted: self.slabs.deleted() + sift.map_or(0, |sift| sift.deleted()),
+            renewed: sift.map_or(0, |sift| sift.renewed()),
+        }
     }
 
     fn read(&mut self, rows: usize, bytes: usize) -> Result<Option<Taken>> {

@@ -19,6 +19,14 @@ use crate::stats::{Evicted, PerPhase, Serial, Spread, Stats};
 use crate::store::Stores;
 use crate::system;
 
+/// Keys of which something is counted.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Keys {
+    pub(super) deleted: u64,
+    /// Those of which a row of a late snapshot was taken.
+    pub(super) renewed: u64,
+}
+
 /// When a phase began, and what the pool had done until then.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
@@ -43,6 +51,7 @@ pub(super) struct Tally {
     in_phase: AtomicU64,
     spread: OnceLock<Spread>,
     deleted: AtomicU64,
+    renewed: AtomicU64,
     runs: AtomicU64,
     passed: AtomicU64,
     /// Nanoseconds: of merging, of appending, and those in which all threads could work.
@@ -73,6 +82,7 @@ impl Tally {
             in_phase: AtomicU64::new(0),
             spread: OnceLock::new(),
             deleted: AtomicU64::new(0),
+            renewed: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             passed: AtomicU64::new(0),
             merging: AtomicU64::new(0),
@@ -151,8 +161,9 @@ impl Tally {
         Moment { phase, rows, total: total.or(self.rows), pool: Some(&self.pool), network_bytes }
     }
 
-    pub(super) fn deleted(&self, keys: u64) {
-        self.deleted.store(keys, Ordering::Relaxed);
+    pub(super) fn set_keys(&self, keys: Keys) {
+        self.deleted.store(keys.deleted, Ordering::Relaxed);
+        self.renewed.store(keys.renewed, Ordering::Relaxed);
     }
 
     pub(super) fn set_runs(&self, runs: usize) {
@@ -214,6 +225,7 @@ impl Tally {
             rows_out,
             rows_dropped: rows_in.saturating_sub(rows_out),
             keys_deleted: self.deleted.load(Ordering::Relaxed),
+            keys_renewed: self.renewed.load(Ordering::Relaxed),
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out.load(Ordering::Relaxed),
             partitions: self.spread.get().copied(),

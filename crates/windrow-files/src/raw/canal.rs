@@ -6,32 +6,26 @@
 
 use super::json::{elements, find, members, object, string};
 use super::maxwell::before;
-use super::tables::Tables;
-use super::{Carries, Members, event, without};
+use super::{Carries, Members, Raw, What, event, unknown, without};
 
-pub(super) fn events(
-    record: &Members<'_>,
-    tables: &Tables,
-    out: &mut Vec<u8>,
-) -> Result<(), String> {
-    let kind = find(record, "type").and_then(string).ok_or("holds no change: it has no `type`")?;
+pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let text = |name| find(record, name).and_then(string);
-    if !tables.wants(text("database").as_deref(), text("table").as_deref())? {
+    let word = text("type").ok_or("holds no change: it has no `type`")?;
+    let what = match raw.said(&word) {
+        Some(meaning) => meaning.into(),
+        None => known(&word.to_ascii_lowercase()).ok_or_else(|| unknown(&word, "type", "Canal"))?,
+    };
+    if what == What::Nothing
+        || !raw.tables.wants(text("database").as_deref(), text("table").as_deref())?
+    {
         return Ok(());
     }
     let about = without(record, &["data", "old", "mysqlType", "sqlType", "sql", "pkNames"]);
-    let types = object(record, "mysqlType").unwrap_or_default();
-    let kind = kind.to_ascii_lowercase();
-    match kind.as_str() {
-        "insert" | "update" | "delete" => {}
-        // Rows are gone that are not listed.
-        "truncate" | "erase" => {
-            event(out, &about, None, None, Carries::All);
-            return Ok(());
-        }
-        "create" | "alter" | "rename" | "cindex" | "dindex" | "query" => return Ok(()),
-        other => return Err(format!("`type` is {other:?}, which Canal does not write")),
+    if what == What::Gone {
+        event(out, &about, None, None, Carries::All);
+        return Ok(());
     }
+    let types = object(record, "mysqlType").unwrap_or_default();
     let rows = |name| find(record, name).and_then(elements).unwrap_or_default();
     let (new, old) = (rows("data"), rows("old"));
     if new.is_empty() {
@@ -41,17 +35,30 @@ pub(super) fn events(
         let row = members(row).ok_or("`data` holds what is no object")?;
         let typed = |row: &[(_, _)]| row.iter().map(|column| by_type(*column, &types)).collect();
         let new: Vec<_> = typed(&row);
-        match (kind.as_str(), old.get(place).and_then(|old| members(old))) {
-            ("delete", _) => event(out, &about, None, Some(&new), Carries::All),
-            ("update", Some(old)) => {
+        match (what, old.get(place).and_then(|old| members(old))) {
+            (What::Delete, _) => event(out, &about, None, Some(&new), Carries::All),
+            (What::Update, Some(old)) => {
                 let old: Vec<_> = typed(&old);
                 event(out, &about, Some(&new), Some(&before(&new, &old)), Carries::Some);
             }
-            ("update", None) => event(out, &about, Some(&new), None, Carries::Some),
+            (What::Update, None) => event(out, &about, Some(&new), None, Carries::Some),
             _ => event(out, &about, Some(&new), None, Carries::All),
         }
     }
     Ok(())
+}
+
+fn known(word: &str) -> Option<What> {
+    Some(match word {
+        "insert" => What::Insert,
+        "update" => What::Update,
+        "delete" => What::Delete,
+        "truncate" | "erase" => What::Gone,
+        // TiCDC, which writes the same, says up to which time all changes were written.
+        "tidb_watermark" => What::Nothing,
+        "create" | "alter" | "rename" | "cindex" | "dindex" | "query" => What::Nothing,
+        _ => return None,
+    })
 }
 
 /// A value without its quotes, if its column is of numbers.

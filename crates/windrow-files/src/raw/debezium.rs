@@ -1,35 +1,60 @@
 //! Debezium's events where their text must be looked at: those of MongoDB, whose rows are documents in strings,
-//! and streams of several tables.
-//!
-//! A document in MongoDB's extended JSON becomes plain: `{"$oid": "6a"}` is "6a", `{"$numberLong": "5"}` is 5,
-//! `{"$date": ..}` what it holds, `{"$numberDecimal": "1.10"}` the text with all its digits. A document that has
-//! one field of such a name has no other.
+//! streams of several tables, and decimals that a schema in the record declares, whose values are bytes.
 
-use super::Members;
-use super::json::{Object, elements, find, members, object, string};
-use super::tables::Tables;
+use super::decimals::{Decimals, has_decimals_in};
+use super::extended::plain;
+use super::json::{Object, find, members, object, string};
+use super::{Carries, Members, Raw, put_carried};
+use crate::preset::Meaning;
 
-/// How deep a document is looked into, as deep as JSON may be nested.
-const DEEPEST: usize = 127;
+/// Whether a record has a schema in which there are decimals.
+pub(super) fn has_decimals(record: &Members<'_>) -> bool {
+    find(record, "schema").is_some_and(has_decimals_in)
+}
 
-pub(super) fn event(
-    record: &Members<'_>,
-    tables: &Tables,
-    out: &mut Vec<u8>,
-) -> Result<(), String> {
+pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let payload = object(record, "payload");
     let inner = payload.as_deref().unwrap_or(record);
-    let is_tombstone = inner.iter().all(|(name, value)| *value == b"null" || *name == b"schema");
-    if !is_tombstone && !is_wanted(inner, tables)? {
+    let op_column = raw.asked.op_column.as_deref().unwrap_or("op");
+    let word = find(inner, op_column).and_then(string).unwrap_or_default();
+    let said = raw.said(&word).filter(|_| !word.is_empty());
+    if said == Some(Meaning::Ignore) {
         return Ok(());
     }
+    let is_tombstone = inner.iter().all(|(name, value)| *value == b"null" || *name == b"schema");
+    if !is_tombstone && !is_wanted(inner, raw)? {
+        return Ok(());
+    }
+    let decimals = raw.decimals.of(find(record, "schema").filter(|_| payload.is_some()));
+    if raw.declared.is_open() {
+        decimals.declare(inner, &raw.declared);
+    }
+    // Debezium has all columns. Of others it is said which there are.
+    let carries = raw.asked.is_foreign().then(|| match said {
+        Some(Meaning::Update) => Carries::Some,
+        None if ["u", "update"].contains(&word.to_ascii_lowercase().as_str()) => Carries::Some,
+        _ => Carries::All,
+    });
+    let after = object(inner, "after");
+    let put_carried = |event: &mut Object<'_>| {
+        if let Some(carries) = carries {
+            put_carried(event, carries, after.as_deref());
+        }
+    };
     let mut event = Object::begin(out);
     for (name, value) in record {
         match &payload {
-            Some(payload) if *name == b"payload" => rows(payload, event.member(name)),
-            None if is_image(name) => image(value, event.member(name)),
+            Some(payload) if *name == b"payload" => {
+                let mut event = rows(payload, &decimals, event.member(name));
+                put_carried(&mut event);
+                event.end();
+            }
+            None if is_image(name) => image(value, &decimals, event.member(name)),
             _ => event.put(name, value),
         }
+    }
+    if payload.is_none() {
+        put_carried(&mut event);
     }
     event.end();
     out.push(b' ');
@@ -37,8 +62,8 @@ pub(super) fn event(
 }
 
 /// Whether it is about the table that is wanted: an event says so in `source`, a flattened one in `__table`.
-fn is_wanted(event: &Members<'_>, tables: &Tables) -> Result<bool, String> {
-    if !tables.is_named() {
+fn is_wanted(event: &Members<'_>, raw: &Raw) -> Result<bool, String> {
+    if !raw.tables.is_named() {
         return Ok(true);
     }
     let source = object(event, "source").unwrap_or_default();
@@ -56,82 +81,44 @@ fn is_wanted(event: &Members<'_>, tables: &Tables) -> Result<bool, String> {
     if table.is_none() && op.as_deref().is_none_or(|op| op == "m") {
         return Ok(false);
     }
-    tables.wants(within.as_deref(), table.as_deref())
+    raw.tables.wants(within.as_deref(), table.as_deref())
 }
 
 fn is_image(name: &[u8]) -> bool {
     name == b"after" || name == b"before"
 }
 
-/// An event with rows in place of the documents in strings.
-fn rows(event: &Members<'_>, out: &mut Vec<u8>) {
+/// Begins an event with rows in place of the documents in strings.
+fn rows<'a>(event: &Members<'_>, decimals: &Decimals, out: &'a mut Vec<u8>) -> Object<'a> {
     let mut object = Object::begin(out);
     for (name, value) in event {
         match is_image(name) {
-            true => image(value, object.member(name)),
+            true => image(value, decimals, object.member(name)),
             false => object.put(name, value),
         }
     }
-    object.end();
+    object
 }
 
-fn image(value: &[u8], out: &mut Vec<u8>) {
-    let document = if value.starts_with(b"\"") { string(value) } else { None };
-    match document {
-        Some(document) if members(document.as_bytes()).is_some() => {
-            plain(document.as_bytes(), out, 0);
-        }
-        _ => out.extend_from_slice(value),
-    }
-}
-
-/// Writes a value of extended JSON as a plain one.
-fn plain(value: &[u8], out: &mut Vec<u8>, depth: usize) {
-    if depth < DEEPEST
-        && let Some(fields) = members(value)
+fn image(value: &[u8], decimals: &Decimals, out: &mut Vec<u8>) {
+    if !decimals.are_none()
+        && let Some(row) = members(value)
     {
-        if let [(name, inner)] = fields[..]
-            && let Some(name) = name.strip_prefix(b"$")
-            && special(name, inner, out, depth)
-        {
-            return;
-        }
         let mut object = Object::begin(out);
-        for (name, value) in fields {
-            plain(value, object.member(name), depth + 1);
+        for (name, value) in &row {
+            match decimals.number(name, value) {
+                Some(number) => object.put(name, number.as_bytes()),
+                None => object.put(name, value),
+            }
         }
         object.end();
         return;
     }
-    if depth < DEEPEST
-        && let Some(values) = elements(value)
-    {
-        out.push(b'[');
-        for (place, value) in values.iter().enumerate() {
-            if place > 0 {
-                out.push(b',');
-            }
-            plain(value, out, depth + 1);
+    let document = if value.starts_with(b"\"") { string(value) } else { None };
+    match document {
+        Some(document) if members(document.as_bytes()).is_some() => {
+            plain(document.as_bytes(), out);
         }
-        out.push(b']');
-        return;
+        _ => out.extend_from_slice(value),
     }
-    out.extend_from_slice(value.trim_ascii());
-}
-
-/// A value that is an object of one member in extended JSON; false if it is another object.
-fn special(name: &[u8], value: &[u8], out: &mut Vec<u8>, depth: usize) -> bool {
-    match name {
-        b"oid" | b"numberDecimal" | b"symbol" | b"uuid" => out.extend_from_slice(value),
-        b"numberInt" | b"numberLong" | b"numberDouble" => match string(value) {
-            Some(text) if serde_json::from_str::<serde_json::Number>(&text).is_ok() => {
-                out.extend_from_slice(text.as_bytes());
-            }
-            // Not a number, or infinite: JSON has neither.
-            _ => out.extend_from_slice(value),
-        },
-        b"date" => plain(value, out, depth + 1),
-        _ => return false,
-    }
-    true
 }

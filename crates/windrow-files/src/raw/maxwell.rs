@@ -1,43 +1,46 @@
 //! Maxwell, a daemon that reads MySQL's binlog: the row in `data`, what an update changed in `old`.
 
 use super::json::{find, object, string};
-use super::tables::Tables;
-use super::{Carries, Members, without};
+use super::{Carries, Members, Raw, What, unknown, without};
 
-fn event_type(record: &Members<'_>) -> Option<String> {
-    find(record, "type").and_then(string).map(|kind| kind.to_ascii_lowercase())
-}
-
-pub(super) fn event(
-    record: &Members<'_>,
-    tables: &Tables,
-    out: &mut Vec<u8>,
-) -> Result<(), String> {
-    let kind = event_type(record).ok_or("holds no change: it has no `type`")?;
+pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let text = |name| find(record, name).and_then(string);
-    if !tables.wants(text("database").as_deref(), text("table").as_deref())? {
+    let word = text("type").ok_or("holds no change: it has no `type`")?;
+    let what = match raw.said(&word) {
+        Some(meaning) => meaning.into(),
+        None => {
+            known(&word.to_ascii_lowercase()).ok_or_else(|| unknown(&word, "type", "Maxwell"))?
+        }
+    };
+    if what == What::Nothing
+        || !raw.tables.wants(text("database").as_deref(), text("table").as_deref())?
+    {
         return Ok(());
     }
     let about = without(record, &["data", "old"]);
     let data = object(record, "data");
-    match kind.as_str() {
-        "insert" | "bootstrap-insert" => {
-            super::event(out, &about, data.as_deref(), None, Carries::All);
-        }
-        "update" => {
+    match what {
+        What::Insert => super::event(out, &about, data.as_deref(), None, Carries::All),
+        What::Update => {
             let before =
                 data.as_deref().zip(object(record, "old")).map(|(new, old)| before(new, &old));
             super::event(out, &about, data.as_deref(), before.as_deref(), Carries::Some);
         }
-        // Rows are gone that are not listed.
-        "delete" | "table-drop" | "database-drop" => {
-            super::event(out, &about, None, data.as_deref(), Carries::All);
-        }
-        "bootstrap-start" | "bootstrap-complete" | "heartbeat" | "table-create" | "table-alter"
-        | "database-create" | "database-alter" => {}
-        other => return Err(format!("`type` is {other:?}, which Maxwell does not write")),
+        _ => super::event(out, &about, None, data.as_deref(), Carries::All),
     }
     Ok(())
+}
+
+fn known(word: &str) -> Option<What> {
+    Some(match word {
+        "insert" | "bootstrap-insert" => What::Insert,
+        "update" => What::Update,
+        "delete" => What::Delete,
+        "table-drop" | "database-drop" => What::Gone,
+        "bootstrap-start" | "bootstrap-complete" | "heartbeat" | "table-create" | "table-alter"
+        | "database-create" | "database-alter" => What::Nothing,
+        _ => return None,
+    })
 }
 
 /// The row before an update: what it is now, but for what it was then.

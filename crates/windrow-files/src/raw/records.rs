@@ -158,11 +158,11 @@ mod tests {
 
     use super::*;
     use crate::preset::Preset;
-    use crate::raw::tell;
+    use crate::raw::{Asked, tell};
     use crate::rewrite::{Drops, Rewritten};
 
     fn events(text: impl Read + Send, told: &str) -> io::Result<String> {
-        let told = tell(Preset::Auto, None, told.as_bytes()).expect("told");
+        let told = tell(Preset::Auto, &Asked::default(), told.as_bytes()).expect("told");
         let mut events = String::new();
         Rewritten::new(text, Records::new(told.raw.expect("raw"))).read_to_string(&mut events)?;
         Ok(events)

@@ -1,24 +1,50 @@
-//! Which table is wanted of a stream of several.
+//! Which tables are wanted of a stream of several.
+//!
+//! ```text
+//!  wanted            taken                                  refused
+//!  nothing           the one that there is                  a second
+//!  users             users of any schema                    users of a second schema
+//!  public.users      that                                   unless any
+//!  ev_*, public.*    all that are like it, as one           unless any
+//! ```
+//! What is refused because nothing is like it is known at the end.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::error::{Error, Result as Done};
 use crate::setting::Setting;
 
-/// The table that is wanted, and the one that there was.
+/// Tables that are remembered to be named in a message.
+const NAMED: usize = 20;
+
+/// The tables that are wanted, and those that there were.
 #[derive(Default)]
 pub(super) struct Tables {
-    /// `NAME`, `SCHEMA.NAME`, or `*` for all; unless one is named there must be only one.
-    wanted: Option<String>,
-    seen: Mutex<Option<String>>,
+    /// `NAME` or `SCHEMA.NAME`, with `*` and `?` for what may be anything; unless one is named there must be only one.
+    wanted: Vec<String>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// For each that is wanted the first that is like it; of all, if none is named.
+    found: Vec<Option<String>>,
+    others: BTreeSet<String>,
 }
 
 impl Tables {
-    pub(super) fn new(wanted: Option<String>) -> Self {
-        Self { wanted, seen: Mutex::new(None) }
+    pub(super) fn new(wanted: Vec<String>) -> Self {
+        let found = vec![None; wanted.len().max(1)];
+        Self { wanted, seen: Mutex::new(Seen { found, others: BTreeSet::new() }) }
     }
 
     pub(super) fn is_named(&self) -> bool {
-        self.wanted.is_some()
+        !self.wanted.is_empty()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether changes of this table are wanted; `within` is its schema or database. A record that is about no
@@ -28,31 +54,113 @@ impl Tables {
     /// It is another table than that of the records before it.
     pub(super) fn wants(&self, within: Option<&str>, table: Option<&str>) -> Result<bool, String> {
         let Some(table) = table.filter(|table| !table.is_empty()) else {
-            return match &self.wanted {
-                Some(wanted) if wanted != "*" => Err(format!(
+            return match self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == "*") {
+                true => Ok(true),
+                false => Err(format!(
                     "the record does not say its table, and {} names one",
                     Setting::Table
                 )),
-                _ => Ok(true),
             };
         };
         let whole = match within.filter(|within| !within.is_empty()) {
             Some(within) => format!("{within}.{table}"),
             None => table.to_owned(),
         };
-        match self.wanted.as_deref() {
-            Some("*") => return Ok(true),
-            Some(wanted) if wanted != table && wanted != whole => return Ok(false),
-            _ => {}
-        }
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = seen.get_or_insert_with(|| whole.clone());
-        if *first == whole {
+        let like = |wanted: &String| is_like(table, wanted) || is_like(&whole, wanted);
+        let mut seen = self.seen();
+        let place = match self.wanted.iter().position(like) {
+            None if self.wanted.is_empty() => 0,
+            None => {
+                if seen.others.len() <= NAMED {
+                    seen.others.insert(whole);
+                }
+                return Ok(false);
+            }
+            Some(place) => place,
+        };
+        let is_pattern = self.wanted.get(place).is_some_and(|wanted| wanted.contains(['*', '?']));
+        let first = seen.found[place].get_or_insert_with(|| whole.clone());
+        if is_pattern || *first == whole {
             return Ok(true);
         }
         Err(format!(
             "a change of table {whole} among those of {first}; say which is wanted with {} {whole}",
             Setting::Table
         ))
+    }
+
+    /// Refuses a table that is wanted and was not there, once all records were.
+    pub(super) fn check(&self) -> Done<()> {
+        let seen = self.seen();
+        let found = seen.found.iter().flatten().cloned();
+        let mut missing = self.wanted.iter().zip(&seen.found).filter(|(_, found)| found.is_none());
+        let Some((wanted, _)) = missing.find(|(wanted, _)| *wanted != "*") else { return Ok(()) };
+        let all: BTreeSet<String> = found.chain(seen.others.iter().cloned()).collect();
+        let names: Vec<&str> = all.iter().take(NAMED).map(String::as_str).collect();
+        let more = if all.len() > NAMED { ", and more" } else { "" };
+        Err(Error::usage(match names.is_empty() {
+            true => format!("{} {wanted}: the log has no change of any table", Setting::Table),
+            false => format!(
+                "{} {wanted}: the log has no change of such a table; its tables are {}{more}",
+                Setting::Table,
+                names.join(", ")
+            ),
+        }))
+    }
+}
+
+/// Whether `name` is like `pattern`, in which `?` is any character and `*` any number of them.
+fn is_like(name: &str, pattern: &str) -> bool {
+    let mut rest = pattern.chars();
+    match rest.next() {
+        None => name.is_empty(),
+        Some('*') => {
+            let behind = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            behind.into_iter().any(|at| is_like(&name[at..], rest.as_str()))
+        }
+        Some(expected) => {
+            let mut name = name.chars();
+            let fits = name.next().is_some_and(|found| expected == '?' || found == expected);
+            fits && is_like(name.as_str(), rest.as_str())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_like_patterns() {
+        for (name, pattern, expected) in [
+            ("events_2026_01", "events_*", true),
+            ("events", "events_*", false),
+            ("public.events", "*.events", true),
+            ("a1", "a?", true),
+            ("a", "a?", false),
+            ("ä1", "?1", true),
+            ("abcbd", "a*b?", true),
+            ("", "*", true),
+            ("A", "a", false),
+        ] {
+            assert_eq!(is_like(name, pattern), expected, "{name} {pattern}");
+        }
+    }
+
+    #[test]
+    fn tables_that_were_not_there_are_told() {
+        let tables = Tables::new(vec!["t".to_owned(), "e_*".to_owned(), "*".to_owned()]);
+        assert!(tables.wants(Some("s"), Some("e_1")).unwrap());
+        let error = tables.check().unwrap_err().to_string();
+        assert!(error.contains(" t: ") && error.ends_with("are s.e_1"), "{error}");
+        let tables = Tables::new(vec!["t".to_owned()]);
+        assert!(tables.check().unwrap_err().to_string().contains("no change of any"));
+        for number in 0..30 {
+            assert!(!tables.wants(None, Some(&format!("u{number:02}"))).unwrap());
+        }
+        let error = tables.check().unwrap_err().to_string();
+        assert!(error.ends_with("u18, u19, and more"), "{error}");
+        assert!(tables.wants(None, Some("t")).unwrap());
+        assert!(tables.check().is_ok() && Tables::new(Vec::new()).check().is_ok());
     }
 }

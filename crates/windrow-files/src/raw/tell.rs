@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::json::{Scan, elements, find, members, object};
-use super::tables::Tables;
 use super::transaction::first_change;
-use super::{Members, Producer, Raw};
+use super::{Asked, Members, Producer, Raw, debezium};
 use crate::preset::Preset;
 
 /// Records that are looked at: those of a transaction's begin tell nothing.
 const LOOKED_AT: usize = 100;
+
+/// What events of Debezium are told by that are read as they are.
+const EVENTS: &str = "`op`, `after` and `before`";
 
 /// What the first records tell.
 #[derive(Clone)]
@@ -22,9 +24,8 @@ pub(crate) struct Told {
     pub(crate) raw: Option<Arc<Raw>>,
 }
 
-/// What `head`, the first bytes of JSON, tells of a log that the caller calls `preset`. Of several tables the one
-/// called `table` is wanted.
-pub(crate) fn tell(preset: Preset, table: Option<&str>, head: &[u8]) -> Option<Told> {
+/// What `head`, the first bytes of JSON, tells of a log that the caller calls `preset`.
+pub(crate) fn tell(preset: Preset, asked: &Asked, head: &[u8]) -> Option<Told> {
     let records = records(head);
     let found = records.iter().find_map(|record| producer(preset, &members(record)?));
     let found = found.or_else(|| match records.is_empty() {
@@ -34,34 +35,37 @@ pub(crate) fn tell(preset: Preset, table: Option<&str>, head: &[u8]) -> Option<T
     let told = |preset, by: &str, producer: Option<Producer>| Told {
         preset,
         by: by.to_owned(),
-        raw: producer.map(|producer| {
-            Arc::new(Raw { producer, tables: Tables::new(table.map(str::to_owned)) })
-        }),
+        raw: producer.map(|producer| Arc::new(Raw::new(producer, asked))),
     };
-    match (preset, found) {
-        (Preset::Auto, None) => None,
-        (Preset::Debezium, None) => {
-            let producer = table.map(|_| Producer::Debezium);
-            Some(told(preset, "its events", producer))
-        }
+    let is_as_it_is = asked.tables.is_empty() && !asked.is_foreign();
+    let (producer, by) = match (preset, found) {
+        (Preset::Auto, None) => return None,
         // Whatever its first records are, those of others are refused.
-        (Preset::Wal2json, None) => Some(told(preset, "its records", Some(Producer::Wal2json))),
-        (Preset::Maxwell, None) => Some(told(preset, "its records", Some(Producer::Maxwell))),
-        (Preset::Canal, None) => Some(told(preset, "its records", Some(Producer::Canal))),
-        (_, None) => None,
-        (_, Some((Producer::Debezium, by))) if !by.contains("text") && table.is_none() => {
-            Some(told(Preset::Debezium, by, None))
+        (Preset::Wal2json, None) => (Producer::Wal2json, "its records"),
+        (Preset::Maxwell, None) => (Producer::Maxwell, "its records"),
+        (Preset::Canal, None) => (Producer::Canal, "its records"),
+        (Preset::GoldenGate, None) => (Producer::GoldenGate, "its records"),
+        (Preset::Cockroach, None) => (Producer::Cockroach, "its records"),
+        (Preset::Debezium, None) if is_as_it_is => {
+            return Some(told(preset, "its events", None));
         }
-        (_, Some((producer, by))) => {
-            let preset = match producer {
-                Producer::Wal2json => Preset::Wal2json,
-                Producer::Maxwell => Preset::Maxwell,
-                Producer::Canal => Preset::Canal,
-                Producer::Debezium => Preset::Debezium,
-            };
-            Some(told(preset, by, Some(producer)))
+        (Preset::Debezium, None) => (Producer::Debezium, "its events"),
+        (_, None) => return None,
+        (_, Some((Producer::Debezium, EVENTS))) if is_as_it_is => {
+            return Some(told(Preset::Debezium, EVENTS, None));
         }
-    }
+        (_, Some(found)) => found,
+    };
+    let preset = match producer {
+        Producer::Wal2json => Preset::Wal2json,
+        Producer::Maxwell => Preset::Maxwell,
+        Producer::Canal => Preset::Canal,
+        Producer::Debezium => Preset::Debezium,
+        Producer::GoldenGate => Preset::GoldenGate,
+        Producer::Cockroach => Preset::Cockroach,
+        Producer::Extended => return None,
+    };
+    Some(told(preset, by, Some(producer)))
 }
 
 /// The records that are whole among the first bytes.
@@ -104,12 +108,24 @@ fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static 
             let is_text = |name| image(name).is_some_and(|image| image.starts_with(b"\""));
             let by = match is_text("after") || is_text("before") {
                 true => "documents as text in `after` and `before`",
-                false => "`op`, `after` and `before`",
+                false if debezium::has_decimals(record) => "its events, with decimals in `schema`",
+                false => EVENTS,
             };
             // Only rows tell whether they are text.
             let no_row = |name| image(name).is_none_or(|image| image == b"null");
             return (!(no_row("after") && no_row("before"))).then_some((Producer::Debezium, by));
         }
+    }
+    if may_be(Preset::GoldenGate) && has("op_type") {
+        if object(record, "after").is_some() || object(record, "before").is_some() {
+            return Some((Producer::GoldenGate, "`op_type`, `after` and `before`"));
+        }
+        if has("op_ts") && has("pos") {
+            return Some((Producer::GoldenGate, "`op_type`, `op_ts` and `pos`"));
+        }
+    }
+    if may_be(Preset::Cockroach) && has("after") && !has("op") && (has("updated") || has("key")) {
+        return Some((Producer::Cockroach, "`after` and `updated`"));
     }
     if may_be(Preset::Canal) && has("type") && list("data") && (has("isDdl") || has("mysqlType")) {
         return Some((Producer::Canal, "`type`, `data` and `isDdl`"));

@@ -2,97 +2,84 @@
 //! changes that a pipeline has flattened to a column each.
 
 use super::json::{elements, find, members, object, string};
-use super::tables::Tables;
-use super::{Carries, Members, Row, event, json, put_carried, without};
+use super::{Members, Raw, Row, What, flattened, images, without};
 
-pub(super) fn events(
-    record: &Members<'_>,
-    tables: &Tables,
-    out: &mut Vec<u8>,
-) -> Result<(), String> {
+pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     if let Some(changes) = find(record, "change").and_then(elements) {
         let about = without(record, &["change"]);
-        return changes.iter().try_for_each(|change| first_format(change, &about, tables, out));
+        return changes.iter().try_for_each(|change| first_format(change, &about, raw, out));
     }
     let Some(action) = find(record, "action").or_else(|| find(record, "kind")) else {
         return Err("holds no change: it has none of `action`, `kind` and `change`".to_owned());
     };
-    let action = string(action).unwrap_or_default().to_ascii_lowercase();
-    // Begin, commit and messages, of which a flattened log may say nothing but that.
-    if ["b", "c", "m", "message"].contains(&action.as_str()) || !is_wanted(record, tables)? {
+    let what = what(&string(action).unwrap_or_default(), raw);
+    if what == What::Nothing || !is_wanted(record, raw)? {
         return Ok(());
     }
-    let carries =
-        if ["u", "update"].contains(&action.as_str()) { Carries::Some } else { Carries::All };
     let nested = |name| find(record, name).and_then(elements);
     let (columns, identity) = (nested("columns"), nested("identity"));
-    if columns.is_none() && identity.is_none() && !["t", "truncate"].contains(&action.as_str()) {
-        flattened(record, carries, out);
+    if columns.is_none() && identity.is_none() && what != What::Gone {
+        flattened(record, what, out);
         return Ok(());
     }
-    let before = identity.map(|columns| row(&columns)).transpose()?;
-    let after = columns.map(|columns| row(&columns)).transpose()?;
-    let after = after.map(|after| filled(after, before.as_deref()));
+    let before = identity.map(|columns| row(&columns, raw)).transpose()?;
+    let after = columns.map(|columns| row(&columns, raw)).transpose()?;
     let about = without(record, &["columns", "identity", "pk"]);
-    event(out, &about, after.as_deref(), before.as_deref(), carries);
+    images(out, &about, after, before, what);
     Ok(())
 }
 
-fn is_wanted(record: &Members<'_>, tables: &Tables) -> Result<bool, String> {
-    let text = |name| find(record, name).and_then(string);
-    tables.wants(text("schema").as_deref(), text("table").as_deref())
+/// What an action does. A word that is not known is told when its row is read.
+fn what(action: &str, raw: &Raw) -> What {
+    match (raw.said(action), action.to_ascii_lowercase().as_str()) {
+        (Some(meaning), _) => meaning.into(),
+        // Begin, commit and messages, of which a flattened log may say nothing but that.
+        (None, "b" | "c" | "m" | "message") => What::Nothing,
+        (None, "u" | "update") => What::Update,
+        (None, "d" | "delete") => What::Delete,
+        (None, "t" | "truncate") => What::Gone,
+        (None, _) => What::Insert,
+    }
 }
 
-/// A row that has its columns as members already.
-fn flattened(record: &Members<'_>, carries: Carries, out: &mut Vec<u8>) {
-    let mut object = json::Object::begin(out);
-    record.iter().for_each(|(name, value)| object.put(name, value));
-    put_carried(&mut object, carries, Some(record));
-    object.end();
-    out.push(b' ');
+fn is_wanted(record: &Members<'_>, raw: &Raw) -> Result<bool, String> {
+    let text = |name| find(record, name).and_then(string);
+    raw.tables.wants(text("schema").as_deref(), text("table").as_deref())
 }
 
 /// The columns of `[{"name":"id","type":"integer","value":1}, ..]`.
-fn row<'a>(columns: &[&'a [u8]]) -> Result<Row<'a>, String> {
+fn row<'a>(columns: &[&'a [u8]], raw: &Raw) -> Result<Row<'a>, String> {
     let column = |text: &&'a [u8]| {
         let column = members(text)?;
         let name = find(&column, "name")?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        Some((name, find(&column, "value").unwrap_or(b"null")))
+        let value = find(&column, "value").unwrap_or(b"null");
+        if raw.declared.is_open() {
+            raw.declared.as_sql(name, find(&column, "type"), value);
+        }
+        Some((name, value))
     };
     let row: Option<Vec<_>> = columns.iter().map(column).collect();
     row.ok_or_else(|| "a column of the change is no object with a `name`".to_owned())
-}
-
-/// The row after a change, with what only the row `before` has: a large value that did not change is left out of the
-/// one, and is in the other if the table's replica identity is full.
-fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Row<'a> {
-    for (name, value) in before.unwrap_or_default() {
-        if find(&after, &String::from_utf8_lossy(name)).is_none() {
-            after.push((name, value));
-        }
-    }
-    after
 }
 
 /// A change of a transaction.
 fn first_format(
     change: &[u8],
     about: &Members<'_>,
-    tables: &Tables,
+    raw: &Raw,
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
     let change = members(change).ok_or("`change` holds what is no object")?;
-    let kind = find(&change, "kind").and_then(string).unwrap_or_default();
-    if kind == "message" || !is_wanted(&change, tables)? {
+    let what = what(&find(&change, "kind").and_then(string).unwrap_or_default(), raw);
+    if what == What::Nothing || !is_wanted(&change, raw)? {
         return Ok(());
     }
     let old = object(&change, "oldkeys");
     let before = match &old {
-        Some(old) => named(old, "keynames", "keyvalues")?,
+        Some(old) => named(old, ["keynames", "keytypes", "keyvalues"], raw)?,
         None => None,
     };
-    let after = named(&change, "columnnames", "columnvalues")?;
-    let after = after.map(|after| filled(after, before.as_deref()));
+    let after = named(&change, ["columnnames", "columntypes", "columnvalues"], raw)?;
     let of_row = [
         "columnnames",
         "columntypes",
@@ -105,13 +92,16 @@ fn first_format(
         "pk",
     ];
     let about = [about, &without(&change, &of_row)].concat();
-    let carries = if kind == "update" { Carries::Some } else { Carries::All };
-    event(out, &about, after.as_deref(), before.as_deref(), carries);
+    images(out, &about, after, before, what);
     Ok(())
 }
 
-/// The row whose names and values are in arrays of their own.
-fn named<'a>(of: &Members<'a>, names: &str, values: &str) -> Result<Option<Row<'a>>, String> {
+/// The row whose names, types and values are in arrays of their own.
+fn named<'a>(
+    of: &Members<'a>,
+    [names, types, values]: [&str; 3],
+    raw: &Raw,
+) -> Result<Option<Row<'a>>, String> {
     let list = |name| find(of, name).and_then(elements);
     let (Some(keys), Some(found)) = (list(names), list(values)) else { return Ok(None) };
     if keys.len() != found.len() {
@@ -121,5 +111,13 @@ fn named<'a>(of: &Members<'a>, names: &str, values: &str) -> Result<Option<Row<'
         Some((name.strip_prefix(b"\"")?.strip_suffix(b"\"")?, value))
     };
     let row: Option<Vec<_>> = keys.iter().zip(found).map(pair).collect();
-    row.map(Some).ok_or_else(|| format!("`{names}` holds what is no name"))
+    let row = row.ok_or_else(|| format!("`{names}` holds what is no name"))?;
+    if raw.declared.is_open()
+        && let Some(types) = list(types)
+    {
+        for ((name, value), kind) in row.iter().zip(types) {
+            raw.declared.as_sql(name, Some(kind), value);
+        }
+    }
+    Ok(Some(row))
 }

@@ -23,9 +23,10 @@ use crate::columns::{OrderBy, TextAs};
 use crate::derived::Derived;
 use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result};
-use crate::input::{Inputs, ReadOptions, one_value};
+use crate::input::{Inputs, Log, ReadOptions, one_value};
 use crate::paths;
 use crate::preset::{OpMap, Preset, Unchanged};
+use crate::raw::Asked;
 use crate::setting::Setting;
 
 /// A change log, reduced to the latest state of each key, or to summed changes.
@@ -44,9 +45,10 @@ pub struct CompactSpec {
     pub op_preset: Option<Preset>,
     /// What words of it mean, where the preset does not know them or says something else.
     pub op_map: Option<OpMap>,
-    /// The table that is wanted of a log of several: `NAME`, `SCHEMA.NAME`, or `*` for all. Of the names of
-    /// tables, which a log in NDJSON has, there may be only one without it.
-    pub table: Option<String>,
+    /// The tables that are wanted of a log of several: `NAME` or `SCHEMA.NAME`, in which `*` and `?` stand for what may be
+    /// anything; all of them are taken as one. Of the names of tables, which a log in NDJSON has, there may be only one
+    /// without them.
+    pub tables: Vec<String>,
     /// What becomes of an update that does not have all columns of its row.
     pub unchanged: Unchanged,
     /// The column with the time of a change, for logs of (row, time, diff).
@@ -89,9 +91,14 @@ impl CompactSpec {
     /// format is told by looking where the preset is [`Preset::Auto`].
     pub fn reading(&self, mut options: ReadOptions) -> ReadOptions {
         let is_log = self.op_column.is_some() || self.op_preset.is_some() || self.op_map.is_some();
-        if self.diff.is_none() && (is_log || self.table.is_some()) {
+        if self.diff.is_none() && (is_log || !self.tables.is_empty()) {
             options.op_preset = Some(self.op_preset.unwrap_or_default());
-            options.table.clone_from(&self.table);
+            options.asked = Asked {
+                tables: self.tables.clone(),
+                words: self.op_map.clone().unwrap_or_default(),
+                op_column: self.op_column.clone(),
+                key: self.key.iter().map(|column| column.name.clone()).collect(),
+            };
         }
         options
     }
@@ -127,9 +134,9 @@ impl CompactSpec {
         self
     }
 
-    /// Sets the table that is wanted.
+    /// Adds a table, or a pattern of names, to those that are wanted.
     pub fn table(mut self, table: impl Into<String>) -> Self {
-        self.table = Some(table.into());
+        self.tables.push(table.into());
         self
     }
 
@@ -233,13 +240,17 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     // Keys are equal as in SQL.
     let floats = floats(schema, layout.key());
     let ranks = Arc::new(ranks);
-    let verify = ranks.are_unsure().then(|| {
+    let told = inputs.log().filter(|told| told.is_unsure()).cloned();
+    let verify = (ranks.are_unsure() || told.is_some()).then(|| {
         let ranks = Arc::clone(&ranks);
-        Box::new(move || ranks.check()) as Verify
+        Box::new(move || {
+            told.as_ref().map_or(Ok(()), Log::check)?;
+            ranks.check()
+        }) as Verify
     });
     let mut arrangement = Arrangement { verify, projection, ..Arrangement::of(layout) };
     match log.as_ref().and_then(|log| Some((log, log.unknown()?))) {
-        Some((log, unknown)) => fill(&mut arrangement, unknown, log.tombstone(), spec.mode)?,
+        Some((log, unknown)) => fill(&mut arrangement, log, unknown, spec.mode)?,
         None => arrangement.finish = finish(spec),
     }
     let log = log.map(|log| (operation, log));
@@ -248,7 +259,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
 }
 
 /// Has the last row of each key filled in with what was known before it, by the marks in the column `unknown`.
-fn fill(arrangement: &mut Arrangement, unknown: &str, deleted: &str, mode: Mode) -> Result<()> {
+fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mode) -> Result<()> {
     let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
     let width = arrangement.projection.len();
     let of_engine = Arc::clone(arrangement.layout.schema());
@@ -260,7 +271,9 @@ fn fill(arrangement: &mut Arrangement, unknown: &str, deleted: &str, mode: Mode)
             columns.len() - 1
         })
     };
-    let (unknown, deleted) = (given(place(unknown)?), given(place(deleted)?));
+    let (unknown, deleted) = (given(place(unknown)?), given(place(log.tombstone())?));
+    let late = log.late().map(place).transpose()?.map(&mut given);
+    let written = log.written().map(place).transpose()?.map(&mut given);
     let key: Vec<usize> = arrangement.layout.key().map(&mut given).collect();
     let filling = Arc::new(Filling {
         key,
@@ -269,6 +282,8 @@ fn fill(arrangement: &mut Arrangement, unknown: &str, deleted: &str, mode: Mode)
         marks: arrangement.projection.clone(),
         unknown,
         deleted,
+        late,
+        written,
         keeps_deletes: mode == Mode::Log,
         schema: Arc::clone(&schema),
     });

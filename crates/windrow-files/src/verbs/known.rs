@@ -8,13 +8,17 @@
 //! The rows of a key come in the order in which they happened, deletes among them, and the last of them is what is
 //! written. Nothing is known behind a delete but what a later row carries. Of the key that may go on in the next record
 //! batch one row waits, filled as far as it is known.
+//!
+//! A row of a snapshot that comes after changes of its key is newer, unless it was written before the last of them.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, RecordBatch};
+use arrow_array::types::{Int8Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, Int8Array, Int64Array, RecordBatch};
+use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::interleave::{interleave, interleave_record_batch};
 
 use super::sift::{Sift, failed, same_key, starts};
@@ -33,6 +37,10 @@ pub(super) struct Filling {
     pub(super) unknown: usize,
     /// Place of the column that says which rows are deletes.
     pub(super) deleted: usize,
+    /// Place of the column that tells rows of a snapshot, if one may come after other rows of its key.
+    pub(super) late: Option<usize>,
+    /// Place of the column that says when a row was written.
+    pub(super) written: Option<usize>,
     /// Whether deletes are written.
     pub(super) keeps_deletes: bool,
     /// Of what comes out.
@@ -42,11 +50,22 @@ pub(super) struct Filling {
 /// A row of one of two record batches: which, and its place there.
 type Place = (usize, usize);
 
+/// Where the last row of a key comes from.
+#[derive(Clone, Copy, Default)]
+struct Origin {
+    of_snapshot: bool,
+    /// Whether any row of the key is of no snapshot.
+    changed: bool,
+    /// When the last of these was written.
+    written: Option<i64>,
+}
+
 /// What is known of a key so far.
 struct State {
     /// Its last row.
     row: Place,
     deleted: bool,
+    origin: Origin,
     /// Where the value of each column is, if not all are in that row; none where it is not known.
     values: Option<Vec<Option<Place>>>,
 }
@@ -55,6 +74,7 @@ struct State {
 struct Waiting {
     row: RecordBatch,
     deleted: bool,
+    origin: Origin,
     /// The columns that are not known.
     missing: Vec<usize>,
 }
@@ -64,6 +84,8 @@ pub(super) struct Known {
     filling: Arc<Filling>,
     waiting: Option<Waiting>,
     deleted: u64,
+    /// Keys whose last row is of a snapshot that came after changes of theirs.
+    renewed: u64,
     /// Rows in which something is not known, and what the first of them is.
     incomplete: u64,
     first: Option<String>,
@@ -72,14 +94,21 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn new(filling: &Arc<Filling>) -> Self {
         let filling = Arc::clone(filling);
-        Self { filling, waiting: None, deleted: 0, incomplete: 0, first: None }
+        Self { filling, waiting: None, deleted: 0, renewed: 0, incomplete: 0, first: None }
     }
 
     /// The state of a key whose next row is at `row`, and which `before` it was.
     fn next(&self, before: Option<State>, row: Place, marks: &Marks<'_>) -> State {
         let deleted = marks.deleted.value(row.1);
+        let last = before.as_ref().map(|before| before.origin).unwrap_or_default();
+        let origin = marks.origin(row.1, last);
+        if origin.of_snapshot
+            && let Some(before) = before.as_ref().filter(|_| marks.is_behind(row.1, last))
+        {
+            return State { values: before.values.clone(), ..*before };
+        }
         if deleted || marks.unknown.is_null(row.1) {
-            return State { row, deleted, values: None };
+            return State { row, deleted, origin, values: None };
         }
         let bits = marks.unknown.value(row.1);
         let value = |column: usize| {
@@ -93,7 +122,7 @@ impl Known {
             }
         };
         let values = (0..self.filling.marks.len()).map(value).collect();
-        State { row, deleted, values: Some(values) }
+        State { row, deleted, origin, values: Some(values) }
     }
 
     /// The rows of `states`, all columns that come in.
@@ -122,6 +151,9 @@ impl Known {
 
     /// What is written of keys that have ended.
     fn written(&mut self, mut states: Vec<State>, batches: &[&RecordBatch]) -> Result<RecordBatch> {
+        let renewed = states.iter().map(|state| state.origin);
+        let renewed = renewed.filter(|origin| origin.of_snapshot && origin.changed);
+        self.renewed += renewed.count() as u64;
         if !self.filling.keeps_deletes {
             let all = states.len();
             states.retain(|state| !state.deleted);
@@ -165,7 +197,7 @@ impl Known {
             let known = |column: usize| (!waiting.missing.contains(&column)).then_some(row);
             (0..self.filling.marks.len()).map(known).collect()
         });
-        State { row, deleted: waiting.deleted, values }
+        State { row, deleted: waiting.deleted, origin: waiting.origin, values }
     }
 }
 
@@ -173,6 +205,38 @@ impl Known {
 struct Marks<'a> {
     unknown: &'a BinaryArray,
     deleted: &'a BooleanArray,
+    late: Option<&'a Int8Array>,
+    written: Option<Int64Array>,
+}
+
+impl Marks<'_> {
+    fn written(&self, row: usize) -> Option<i64> {
+        self.written.as_ref().filter(|written| written.is_valid(row)).map(|w| w.value(row))
+    }
+
+    /// Where a row comes from whose key had the `last` so far.
+    fn origin(&self, row: usize, last: Origin) -> Origin {
+        let of_snapshot = self.late.is_some_and(|late| late.value(row) == 0);
+        match of_snapshot {
+            true => Origin { of_snapshot, ..last },
+            false => {
+                let written = self.written(row).max(last.written);
+                Origin { of_snapshot, changed: true, written }
+            }
+        }
+    }
+
+    /// Whether a row of a snapshot was written before a change whose position is before its own: of a transaction that was
+    /// open when the snapshot was taken.
+    fn is_behind(&self, row: usize, last: Origin) -> bool {
+        let both = self.written(row).zip(last.written);
+        last.changed && both.is_some_and(|(row, last)| row <= last)
+    }
+}
+
+fn numbers(column: &ArrayRef) -> Result<Int64Array> {
+    let numbers = cast(column, &DataType::Int64).map_err(failed)?;
+    Ok(numbers.as_primitive::<Int64Type>().clone())
 }
 
 impl Sift for Known {
@@ -182,6 +246,8 @@ impl Sift for Known {
         let marks = Marks {
             unknown: batch.column(filling.unknown).as_binary(),
             deleted: batch.column(filling.deleted).as_boolean(),
+            late: filling.late.map(|late| batch.column(late).as_primitive::<Int8Type>()),
+            written: filling.written.map(|written| numbers(batch.column(written))).transpose()?,
         };
         let waiting = self.waiting.take();
         let mut ended = Vec::new();
@@ -204,9 +270,10 @@ impl Sift for Known {
         if let Some(state) = state {
             let missing = state.values.iter().flatten().enumerate();
             let missing = missing.filter(|(_, value)| value.is_none()).map(|(column, _)| column);
-            let (missing, deleted) = (missing.collect(), state.deleted);
+            let missing = missing.collect();
+            let State { deleted, origin, .. } = state;
             let row = self.rows(&[state], &batches)?;
-            self.waiting = Some(Waiting { row, deleted, missing });
+            self.waiting = Some(Waiting { row, deleted, origin, missing });
         }
         self.written(ended, &batches)
     }
@@ -234,5 +301,9 @@ impl Sift for Known {
 
     fn deleted(&self) -> u64 {
         self.deleted
+    }
+
+    fn renewed(&self) -> u64 {
+        self.renewed
     }
 }

@@ -27,6 +27,11 @@ pub(crate) trait Sift: Send {
         0
     }
 
+    /// Keys of which a row of a snapshot was taken that came after changes of theirs.
+    fn renewed(&self) -> u64 {
+        0
+    }
+
     /// Whether no row that is still to come counts.
     fn is_done(&self) -> bool {
         false

@@ -216,6 +216,8 @@ fn known(preset: Option<Preset>, name: &str) -> Option<TextAs> {
         Preset::Dms => name.eq_ignore_ascii_case("AR_H_CHANGE_SEQ"),
         Preset::Qlik => matches!(name, "header__change_seq" | "header__changeSequence"),
         Preset::Hudi => name == "_hoodie_commit_time",
+        Preset::GoldenGate => name == "pos",
+        Preset::Cockroach => matches!(name, "updated" | "mvcc_timestamp"),
         _ => false,
     };
     known.then_some(TextAs::Number)

@@ -45,6 +45,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use super::csv_options::CsvOptions;
+use super::named::{NamedTypes, TypesAt};
 
 pub(super) use guess::{is_json_number, is_padded};
 pub(super) use numbers::is_a_float;
@@ -63,19 +64,28 @@ pub(super) enum Writing {
 
 /// How the values of a column are read.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct Reading<'a> {
     writing: Writing,
     /// Nobody named the type.
     guessed: bool,
+    /// The types of its members that somebody named.
+    named: TypesAt<'a>,
     /// Text without a character is null, where it is no value.
     blank_is_null: bool,
     /// Fractions stand behind a comma.
     decimal_comma: bool,
 }
 
-impl Reading {
+impl<'a> Reading<'a> {
     fn of(writing: Writing) -> Self {
-        Self { writing, guessed: false, blank_is_null: false, decimal_comma: false }
+        let named = TypesAt::default();
+        Self { writing, guessed: false, named, blank_is_null: false, decimal_comma: false }
+    }
+
+    /// The same of a column, or a member, of which it says how all are read.
+    fn at(self, field: &Field) -> Self {
+        let guessed = self.guessed && !self.named.has(field);
+        Self { guessed, named: self.named.within(field), ..self }
     }
 }
 
@@ -83,17 +93,19 @@ impl Reading {
 pub(super) struct Exact {
     schema: SchemaRef,
     text: SchemaRef,
-    readings: Vec<Reading>,
+    named: NamedTypes,
+    /// Of a column whose type is named.
+    reading: Reading<'static>,
 }
 
 impl Exact {
-    /// The types of `schema` that are not in `named` were inferred.
-    pub(super) fn of_json(schema: &SchemaRef, named: Option<&Schema>) -> Self {
+    /// The types of `schema` that are not `named` were inferred.
+    pub(super) fn of_json(schema: &SchemaRef, named: NamedTypes) -> Self {
         Self::new(schema, named, Reading::of(Writing::Json))
     }
 
     /// The same of CSV that is written down so.
-    pub(super) fn of_csv(schema: &SchemaRef, named: Option<&Schema>, csv: &CsvOptions) -> Self {
+    pub(super) fn of_csv(schema: &SchemaRef, named: NamedTypes, csv: &CsvOptions) -> Self {
         let reading = Reading {
             blank_is_null: csv.has_other_nulls(),
             decimal_comma: csv.decimal_comma,
@@ -102,17 +114,21 @@ impl Exact {
         Self::new(schema, named, reading)
     }
 
-    fn new(schema: &SchemaRef, named: Option<&Schema>, reading: Reading) -> Self {
-        let reading = |field: &FieldRef| Reading { guessed: !is_named(field, named), ..reading };
-        let readings: Vec<_> = schema.fields().iter().map(reading).collect();
-        let fields = schema.fields().iter().zip(&readings);
-        let fields: Fields = fields.map(|(field, reading)| as_text(field, *reading)).collect();
-        let text = if fields == *schema.fields() {
-            schema.clone()
-        } else {
-            Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
-        };
-        Self { schema: schema.clone(), text, readings }
+    fn new(schema: &SchemaRef, named: NamedTypes, reading: Reading<'static>) -> Self {
+        let mut exact = Self { schema: schema.clone(), text: schema.clone(), named, reading };
+        let all = exact.all();
+        let fields = schema.fields().iter().map(|field| as_text(field, all.at(field)));
+        let fields: Fields = fields.collect();
+        if fields != *schema.fields() {
+            let metadata = schema.metadata().clone();
+            exact.text = Arc::new(Schema::new_with_metadata(fields, metadata));
+        }
+        exact
+    }
+
+    /// How columns are read whose types are not named.
+    fn all(&self) -> Reading<'_> {
+        Reading { guessed: true, named: self.named.all(), ..self.reading }
     }
 
     /// The schema to decode to, with text where values are parsed here.
@@ -125,9 +141,10 @@ impl Exact {
         if Arc::ptr_eq(&self.text, &self.schema) {
             return Ok(batch);
         }
-        let columns = batch.columns().iter().zip(self.schema.fields()).zip(&self.readings);
+        let all = self.all();
+        let columns = batch.columns().iter().zip(self.schema.fields());
         let columns = columns
-            .map(|((column, field), reading)| parsed(column, field, *reading))
+            .map(|(column, field)| parsed(column, field, all.at(field)))
             .collect::<Result<_, _>>()
             .map_err(|Misfit { path, fault }| {
                 ArrowError::ParseError(format!("column '{path}': {fault}"))
@@ -143,7 +160,7 @@ pub(super) fn is_named(field: &Field, named: Option<&Schema>) -> bool {
 }
 
 /// `field`, with text where values are parsed here.
-fn as_text(field: &FieldRef, reading: Reading) -> FieldRef {
+fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
     let kind = match field.data_type() {
         kind if kind.is_decimal() => DataType::Utf8,
         DataType::Timestamp(..)
@@ -184,7 +201,7 @@ fn as_text(field: &FieldRef, reading: Reading) -> FieldRef {
         },
         DataType::Map(of, sorted) => DataType::Map(as_text(of, reading), *sorted),
         DataType::Struct(fields) => {
-            DataType::Struct(fields.iter().map(|field| as_text(field, reading)).collect())
+            DataType::Struct(fields.iter().map(|field| as_text(field, reading.at(field))).collect())
         }
         _ => return field.clone(),
     };
@@ -204,7 +221,7 @@ impl Misfit {
     }
 }
 
-fn parsed(column: &ArrayRef, field: &Field, reading: Reading) -> Result<ArrayRef, Misfit> {
+fn parsed(column: &ArrayRef, field: &Field, reading: Reading<'_>) -> Result<ArrayRef, Misfit> {
     if column.data_type() == field.data_type() {
         return Ok(column.clone());
     }
@@ -269,15 +286,16 @@ fn parsed(column: &ArrayRef, field: &Field, reading: Reading) -> Result<ArrayRef
 }
 
 /// The members of `parts`, each parsed.
-fn members(parts: &StructArray, of: &Fields, reading: Reading) -> Result<StructArray, Misfit> {
+fn members(parts: &StructArray, of: &Fields, reading: Reading<'_>) -> Result<StructArray, Misfit> {
     let members = parts.columns().iter().zip(of);
-    let members: Vec<_> =
-        members.map(|(member, field)| parsed(member, field, reading)).collect::<Result<_, _>>()?;
+    let members: Vec<_> = members
+        .map(|(member, field)| parsed(member, field, reading.at(field)))
+        .collect::<Result<_, _>>()?;
     StructArray::try_new(of.clone(), members, parts.nulls().cloned())
         .map_err(|fault| Misfit { path: String::new(), fault: fault.to_string() })
 }
 
-fn values(text: &StringArray, kind: &DataType, reading: Reading) -> Result<ArrayRef, Fault> {
+fn values(text: &StringArray, kind: &DataType, reading: Reading<'_>) -> Result<ArrayRef, Fault> {
     use DataType as D;
     let converted = csv::converted(text, kind, reading)?;
     let text = converted.as_ref().unwrap_or(text);

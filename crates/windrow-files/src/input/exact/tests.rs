@@ -313,7 +313,7 @@ fn parts_of_nested_columns_are_parsed_too() {
     ];
     for (good, bad, path, kind) in kinds {
         let schema = Arc::new(Schema::new(vec![Field::new("c", kind, true)]));
-        let exact = Exact::of_json(&schema, None);
+        let exact = Exact::of_json(&schema, NamedTypes::default());
         let decode = |text: &str| {
             let decoder = arrow_json::ReaderBuilder::new(exact.text().clone());
             let mut decoder = decoder.with_coerce_primitive(true).build_decoder().unwrap();

@@ -7,6 +7,7 @@ use super::*;
 use crate::input::blocks::Most;
 use crate::input::content::Piece;
 use crate::input::dialect::{Columns, Dialect};
+use crate::input::named::NamedTypes;
 use crate::input::origin::Origin;
 use crate::input::text::TextFile;
 
@@ -29,7 +30,7 @@ fn file(path: &Path, text: &[u8], dialect: &Dialect, schema: &Schema) -> TextFil
     TextFile {
         origin: Arc::new(origin),
         dialect: dialect.clone(),
-        columns: Columns { schema: Arc::clone(&schema), named: Some(schema) },
+        columns: Columns { named: NamedTypes::of(Some(&schema), &schema, false), schema },
         line_bytes: 4,
         longest: 4,
         lacks: None,

@@ -1,0 +1,205 @@
+//! Decimals of Kafka Connect, whose bytes stand in JSON and whose scale stands in the schema of the record.
+//!
+//! ```text
+//!  "schema":{"fields":[{"field":"after","fields":[
+//!      {"field":"amt","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2",..}}]}]}
+//!  "after":{"amt":"AN5A"}                            568.96     bytes in base64: an integer, the first byte its highest
+//!  "after":{"any":{"scale":2,"value":"AN5A"}}        568.96     io.debezium.data.VariableScaleDecimal
+//! ```
+//! Each record says its schema, so it may change; that of the record before is kept.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_buffer::i256;
+use memchr::memmem;
+
+use super::Members;
+use super::declared::Declared;
+use super::json::{elements, find, members, object, string};
+
+/// The names that Kafka Connect and Debezium give to types.
+const DECIMAL: &str = "org.apache.kafka.connect.data.Decimal";
+const VARIABLE: &str = "io.debezium.data.VariableScaleDecimal";
+
+/// Whether a schema, or the text of one, has decimals.
+pub(super) fn has_decimals_in(schema: &[u8]) -> bool {
+    [DECIMAL, VARIABLE].iter().any(|name| memmem::find(schema, name.as_bytes()).is_some())
+}
+
+/// The decimals of the schema of the last record.
+#[derive(Default)]
+pub(super) struct Kept(Mutex<Option<Arc<Decimals>>>);
+
+/// The decimals of a schema.
+#[derive(Default)]
+pub(super) struct Decimals {
+    schema: Vec<u8>,
+    columns: Vec<Column>,
+}
+
+struct Column {
+    /// As it stands between quotes.
+    name: Vec<u8>,
+    /// None where each value has its own.
+    scale: Option<i32>,
+    precision: Option<u32>,
+}
+
+impl Kept {
+    /// Those of this schema.
+    pub(super) fn of(&self, schema: Option<&[u8]>) -> Arc<Decimals> {
+        let schema = schema.unwrap_or_default();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(decimals) if decimals.schema == schema => Arc::clone(decimals),
+            _ => {
+                let columns = columns(schema).unwrap_or_default();
+                let decimals = Arc::new(Decimals { schema: schema.to_vec(), columns });
+                Arc::clone(kept.insert(decimals))
+            }
+        }
+    }
+}
+
+/// The decimals of the rows of an event.
+fn columns(schema: &[u8]) -> Option<Vec<Column>> {
+    if !has_decimals_in(schema) {
+        return None;
+    }
+    let mut columns: Vec<Column> = Vec::new();
+    for image in elements(find(&members(schema)?, "fields")?)? {
+        let image = members(image)?;
+        let place = find(&image, "field").and_then(string);
+        let fields = find(&image, "fields").and_then(elements);
+        let (Some("after" | "before"), Some(fields)) = (place.as_deref(), fields) else { continue };
+        for field in fields {
+            let field = members(field)?;
+            let name = find(&field, "field")?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+            if columns.iter().any(|column| column.name == name) {
+                continue;
+            }
+            let parameters = object(&field, "parameters").unwrap_or_default();
+            let scale = find(&parameters, "scale").and_then(string).and_then(|s| s.parse().ok());
+            let precision = find(&parameters, "connect.decimal.precision").and_then(string);
+            match find(&field, "name").and_then(string).as_deref() {
+                Some(DECIMAL) if scale.is_some() => {}
+                Some(VARIABLE) => {}
+                _ => continue,
+            }
+            let precision = precision.and_then(|precision| precision.parse().ok());
+            columns.push(Column { name: name.to_vec(), scale, precision });
+        }
+    }
+    Some(columns)
+}
+
+/// Digits of a decimal whose schema does not say how many.
+const DIGITS: u32 = 38;
+
+/// Places of a decimal that is of any type of Arrow.
+const MOST_DIGITS: usize = 76;
+
+impl Decimals {
+    pub(super) fn are_none(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Notes down their types, and the values of those that have none.
+    pub(super) fn declare(&self, event: &Members<'_>, declared: &Declared) {
+        for column in &self.columns {
+            if let Some(scale) = column.scale {
+                declared.decimal(&column.name, column.precision.unwrap_or(DIGITS), scale);
+                continue;
+            }
+            for image in ["after", "before"] {
+                let row = object(event, image).unwrap_or_default();
+                let value = row.iter().find(|(name, _)| *name == column.name);
+                if let Some(number) = value.and_then(|(name, value)| self.number(name, value)) {
+                    declared.unbounded(&column.name, number.as_bytes());
+                }
+            }
+        }
+    }
+
+    /// The number that stands for a value of the column; none if it is no decimal, or a number already.
+    pub(super) fn number(&self, name: &[u8], value: &[u8]) -> Option<String> {
+        let column = self.columns.iter().find(|column| column.name == name)?;
+        match column.scale {
+            Some(scale) => number(&string(value)?, scale),
+            None => {
+                let parts = members(value)?;
+                let scale = std::str::from_utf8(find(&parts, "scale")?).ok()?.parse().ok()?;
+                number(&string(find(&parts, "value")?)?, scale)
+            }
+        }
+    }
+}
+
+/// The decimal of an integer in base64, `scale` digits of which are behind the point.
+fn number(base64: &str, scale: i32) -> Option<String> {
+    let bytes = bytes(base64)?;
+    let mut wide = [if *bytes.first()? < 0x80 { 0 } else { 0xFF }; 32];
+    let start = wide.len().checked_sub(bytes.len())?;
+    wide[start..].copy_from_slice(&bytes);
+    let number = i256::from_be_bytes(wide).to_string();
+    let (sign, digits) = match number.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", number.as_str()),
+    };
+    let places = scale.unsigned_abs() as usize;
+    match scale {
+        0 => return Some(number),
+        _ if places > MOST_DIGITS => return None,
+        ..0 => return Some(format!("{number}{}", "0".repeat(places))),
+        _ => {}
+    }
+    let digits = format!("{digits:0>width$}", width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    Some(format!("{sign}{whole}.{fraction}"))
+}
+
+/// What text in base64 stands for.
+fn bytes(base64: &str) -> Option<Vec<u8>> {
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    for digit in base64.trim_end_matches('=').bytes() {
+        let digit = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(digit);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_decimals() {
+        for (base64, scale, expected) in [
+            ("AN5A", 2, Some("568.96")),
+            ("ew==", 0, Some("123")),
+            ("/w==", 3, Some("-0.001")),
+            ("AA==", 2, Some("0.00")),
+            ("gA==", 0, Some("-128")),
+            ("ew==", -2, Some("12300")),
+            ("", 0, None),
+            ("1.5", 0, None),
+            ("AA==", 1_000_000, None),
+            ("ESIQ9H3pgRU=", 2, Some("12345678901234567.89")),
+            ("7t3vC4IWfus=", 4, Some("-123456789012345.6789")),
+        ] {
+            assert_eq!(number(base64, scale).as_deref(), expected, "{base64}");
+        }
+    }
+}

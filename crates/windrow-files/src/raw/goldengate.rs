@@ -1,0 +1,49 @@
+//! Oracle GoldenGate's JSON: rows in `before` and `after`, or as members of the record.
+//!
+//! An update has the key and the columns that it changed, unless it is told to have all.
+
+use super::Carries;
+use super::json::{find, object, string};
+use super::{Members, Raw, What, event as put, flattened, images, unknown, without};
+
+pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
+    let op_column = raw.asked.op_column.as_deref().unwrap_or("op_type");
+    let word = find(record, op_column).and_then(string);
+    let word = word.ok_or_else(|| format!("holds no change: it has no `{op_column}`"))?;
+    let what = match raw.said(&word) {
+        Some(meaning) => meaning.into(),
+        None => known(&word.to_ascii_lowercase())
+            .ok_or_else(|| unknown(&word, op_column, "GoldenGate"))?,
+    };
+    // Its name may have a database and a schema in front.
+    let table = find(record, "table").and_then(string).unwrap_or_default();
+    let (within, table) = match table.rsplit_once('.') {
+        Some((within, table)) => (Some(within), table),
+        None => (None, table.as_str()),
+    };
+    if what == What::Nothing || !raw.tables.wants(within, Some(table))? {
+        return Ok(());
+    }
+    if what == What::Gone {
+        put(out, record, None, None, Carries::All);
+        return Ok(());
+    }
+    if find(record, "after").is_none() && find(record, "before").is_none() {
+        flattened(record, what, out);
+        return Ok(());
+    }
+    let row = |name| object(record, name).filter(|row| !row.is_empty());
+    let about = without(record, &["after", "before", "primary_keys"]);
+    images(out, &about, row("after"), row("before"), what);
+    Ok(())
+}
+
+fn known(word: &str) -> Option<What> {
+    Some(match word {
+        "i" | "insert" => What::Insert,
+        "u" | "update" => What::Update,
+        "d" | "delete" => What::Delete,
+        "t" | "truncate" => What::Gone,
+        _ => return None,
+    })
+}
