@@ -84,6 +84,8 @@ pub(super) fn open(
         columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
         line_bytes,
         longest,
+        notes: Vec::new(),
+        preamble: None,
         lacks,
     };
     Ok(file.opened(options.batch_rows.max(1)))
