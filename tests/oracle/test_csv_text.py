@@ -83,7 +83,7 @@ def test_as_pythons_csv_has_it(w, rng, tmp_path):
 def test_nulls_as_documented(w, tmp_path):
     (tmp_path / "a.csv").write_text('k,v,n\n2,,1.10\n1,\\N,\\N\n3,"",2.0\n')
     w("sort a.csv --by k -o out.csv").ok()
-    assert (tmp_path / "out.csv").read_text() == "k,v,n\n1,\\N,\\N\n2,,1.10\n3,,2.0\n"
+    assert (tmp_path / "out.csv").read_text() == "k,v,n\n1,\\N,\\N\n2,,1.10\n3,\"\",2.0\n"
     w(r"sort a.csv --by k --csv-null \N -o null.csv").ok()
     assert (tmp_path / "null.csv").read_text() == 'k,v,n\n1,\\N,\\N\n2,,1.10\n3,,2.0\n'
     w(r"sort a.csv --by n:desc --csv-null \N -o by.csv").ok()

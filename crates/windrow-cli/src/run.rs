@@ -137,6 +137,9 @@ impl<'a> Run<'a> {
             stdout::is_open()?;
         }
         report::check(self.report, job.inputs(), target)?;
+        if !self.report.quiet {
+            job.inputs().notes().for_each(|note| say(format_args!("{note}")));
+        }
         let bar = Arc::new(Bar::new(self.report));
         let job = job.cancelled_by(self.cancel).watched_by(Arc::clone(&bar) as _);
         let stats = job.write(target, write, limits)?;

@@ -57,6 +57,9 @@ pub struct Place {
     pub limit: Option<u64>,
 }
 
+/// How a message about a column that there is not begins.
+const NO_COLUMN: &str = "no column named";
+
 /// What went wrong.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
@@ -242,10 +245,20 @@ impl Error {
             list += &format!(" and {left} more");
         }
         let message = match list.as_str() {
-            "" => format!("no column named {name:?}; there are no columns"),
-            list => format!("no column named {name:?}; the columns are {list}"),
+            "" => format!("{NO_COLUMN} {name:?}; there are no columns"),
+            list => format!("{NO_COLUMN} {name:?}; the columns are {list}"),
         };
         Self::usage(message).in_column(name)
+    }
+
+    /// Says that names of columns seem to stand behind so many lines, where one was not found.
+    pub(crate) fn behind_lines(mut self, lines: usize) -> Self {
+        if self.0.message.contains(NO_COLUMN) {
+            let line = lines + 1;
+            self.0.message +=
+                &format!("; line {line} may have their names: {} {lines}", Setting::CsvSkipLines);
+        }
+        self
     }
 
     /// An input file that the system or its format's reader refuses.

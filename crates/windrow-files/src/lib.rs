@@ -44,6 +44,7 @@ mod columns;
 mod derived;
 mod equality;
 mod error;
+mod facts;
 mod format;
 mod input;
 mod inspect;

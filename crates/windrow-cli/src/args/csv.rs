@@ -15,7 +15,8 @@ pub(crate) struct Csv {
     #[arg(long = "csv-no-header", help_heading = CSV)]
     pub(crate) no_header: bool,
     /// What stands for null, in and out, as \N; repeat it for several, of which the first is written.
-    /// An empty field is then an empty string in columns of text, and null in others.
+    /// An empty field is then an empty string in columns of text, and null in others. In quotes the text
+    /// is no null. Without this option an empty field is null, and "" an empty string.
     #[arg(long = "csv-null", help_heading = CSV, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) nulls: Vec<String>,
     /// Sign in front of fractions, in and out.

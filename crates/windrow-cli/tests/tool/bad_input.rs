@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::common::{self, Work, log_rows, write_log, write_parquet};
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
+use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
 
 /// Runs `verb` (with its inputs and options) into a new and into an existing Parquet file; it must end
 /// with `code` and a message that holds `parts`, and change nothing.
@@ -44,6 +45,41 @@ fn truncated_parquet() {
     refuses(&work, "sort in/whole.parquet in/cut.parquet --by id", 3, &["in/cut.parquet"]);
     work.put("in/empty.parquet", "");
     refuses(&work, "sort in/empty.parquet --by id", 3, &["in/empty.parquet", "empty"]);
+}
+
+#[test]
+fn row_groups_that_a_footer_lists_twice() {
+    let work = Work::new();
+    write_log(&work.path("in/whole.parquet"), 1_000);
+    let whole = work.read("in/whole.parquet");
+    let file = std::fs::File::open(work.path("in/whole.parquet")).expect("there");
+    let footer = ParquetMetaDataReader::new().parse_and_finish(&file).expect("a footer");
+    let group = footer.row_group(0).clone();
+    // Twice as it is; and with the bytes of its first column for those of the second.
+    let shared = group.columns().iter().cloned().enumerate().map(|(place, chunk)| match place {
+        1 => {
+            let first = group.column(0);
+            let chunk = chunk.into_builder().set_dictionary_page_offset(None);
+            chunk.set_data_page_offset(first.byte_range().0 as i64 + 1).build().expect("a chunk")
+        }
+        _ => chunk,
+    });
+    let crossed = group.clone().into_builder().set_column_metadata(shared.collect());
+    for (groups, part) in [
+        (vec![group.clone(), group.clone()], "row groups 0 and 1"),
+        (vec![crossed.build().expect("a row group")], "row group 0"),
+    ] {
+        let damaged = footer.clone().into_builder().set_row_groups(groups).build();
+        let end = whole.len() - 8;
+        let length = u32::from_le_bytes(whole[end..end + 4].try_into().expect("four bytes"));
+        let mut bytes = whole[..end - length as usize].to_vec();
+        ParquetMetaDataWriter::new(&mut bytes, &damaged).finish().expect("written");
+        work.put("in/a.parquet", &bytes);
+        for options in ["", "--where id>=0", "--where id<0"] {
+            let sort = format!("sort in/a.parquet --by id {options}");
+            refuses(&work, &sort, 3, &["in/a.parquet", part, "damaged"]);
+        }
+    }
 }
 
 #[test]

@@ -202,7 +202,13 @@ fn what_would_be_read_back_as_something_else_is_refused() {
     let work = Work::new();
     work.put("in/a.ndjson", "{\"id\":1,\"v\":\"NULL\"}\n{\"id\":2,\"v\":null}\n");
     let sort = "sort in/a.ndjson --by id -o out/o.csv";
-    work.run(&format!("{sort} --csv-null NULL")).says(3, &["\"v\"", "\"NULL\"", "--csv-null"]);
+    work.run(&format!("{sort} --csv-null NULL")).succeeds();
+    assert_eq!(work.text("out/o.csv"), "id,v\n1,\"NULL\"\n2,NULL\n");
+    std::fs::remove_file(work.path("out/o.csv")).expect("removed");
+    work.run(&format!("{sort} --csv-null NULL --csv-quote none"))
+        .says(3, &["\"v\"", "\"NULL\"", "--csv-null"]);
+    work.put("in/a.ndjson", "{\"id\":1,\"v\":\"\"}\n{\"id\":2,\"v\":null}\n");
+    work.run(&format!("{sort} --csv-quote none")).says(3, &["\"v\"", "\"\"", "--csv-null"]);
     work.holds_only(&[]);
     for value in ["a,b", "a\\nb", "a\\rb"] {
         work.put("in/a.ndjson", format!("{{\"id\":1,\"v\":\"{value}\"}}\n"));
@@ -324,4 +330,39 @@ fn empty_files_among_others() {
     work.run("sort in/a.ndjson in/b.ndjson --by id -o out/o.csv").succeeds();
     assert_eq!(work.text("out/o.csv"), "id\n2\n");
     work.run("sort in/a.ndjson --by id -o out/p.csv").says(3, &["in/a.ndjson", "--schema"]);
+}
+
+#[test]
+fn null_and_empty_differ_from_csv_to_parquet_and_back() {
+    let work = Work::new();
+    let mut text = String::from("id,v,w\n");
+    for id in 0..60_000 {
+        // Quotes that are none, and quotes within quotes, around them.
+        let v = ["", "\"\"", "\"a,\"\",b\"", "5'10\"", "\"\"\"\""][id % 5];
+        text += &format!("{id},{v},{}\n", ["", "\"\"", "x"][id % 3]);
+    }
+    work.put("in/a.csv", &text);
+    work.run("sort in/a.csv --by id -o out/o.parquet").succeeds();
+    work.run("sort out/o.parquet --by id -o out/o.csv").succeeds();
+    // A quote within a field is written in quotes.
+    let expected = text.replace("5'10\"", "\"5'10\"\"\"");
+    assert!(work.text("out/o.csv") == expected, "the rows are the same");
+    work.run("sort in/a.csv --by id -o out/c.csv").succeeds();
+    assert!(work.text("out/c.csv") == expected, "as text");
+}
+
+#[test]
+fn empty_strings_stand_anywhere_in_long_rows() {
+    let work = Work::new();
+    // Rows longer than a block, so that blocks end at any byte of them.
+    let fields = 90_001;
+    let names: Vec<String> = (0..fields).map(|n| format!("c{n}")).collect();
+    for lead in 0..5 {
+        let row = |n: usize| if n == 0 { "x".repeat(lead) + "y" } else { "\"\"".to_owned() };
+        let fields: Vec<String> = (0..fields).map(row).collect();
+        let text = format!("{}\n{}\n", names.join(","), fields.join(","));
+        work.put("in/a.csv", &text);
+        work.run("head in/a.csv --rows 1 -o out/o.csv").succeeds();
+        assert!(work.text("out/o.csv") == text, "{lead}");
+    }
 }

@@ -114,19 +114,35 @@ fn options_say_what_is_compared_and_how() {
 }
 
 #[test]
-fn floats_of_keys_are_equal_as_in_sql_and_others_to_the_bit() {
+fn floats_are_equal_as_in_sql() {
     let work = Work::new();
     let schema = "--key k --schema k:float64,v:float64";
     for (old, new, expected) in [
         ("0.0,1.0\n", "-0.0,1.0\n", ""),
         ("NaN,1.0\n", "-NaN,1.0\n", ""),
         ("-0.0,1.0\n", "0.0,2.0\n", "update,0.0,2.0\n"),
-        ("1.0,0.0\n", "1.0,-0.0\n", "update,1.0,-0.0\n"),
+        ("1.0,0.0\n", "1.0,-0.0\n", ""),
+        ("1.0,-NaN\n", "1.0,NaN\n", ""),
+        (
+            "1.0,0.0\n2.0,0.0\n3.0,1\n",
+            "1.0,-0.0\n2.0,5.0\n3.0,-0.0\n",
+            "update,2.0,5.0\nupdate,3.0,-0.0\n",
+        ),
         ("1.0,NaN\n", "1.0,NaN\n", ""),
     ] {
         let sides = (&*format!("k,v\n{old}"), &*format!("k,v\n{new}"));
         assert_eq!(changes(&work, sides, schema), expected, "{old:?} {new:?}");
+        let by_name = &format!("{schema} --union-by-name");
+        assert_eq!(changes(&work, sides, by_name), expected, "{old:?} {new:?}");
     }
+    work.put("in/a.csv", "k,v,w\n1,0.0,a\n2,0.0,a\n");
+    work.put("in/b.csv", "k,v,w\n1,-0.0,a\n2,-0.0,b\n");
+    let options = "--key k --schema v:float64 --format summary -o out/s.csv";
+    work.run(&format!("diff in/a.csv in/b.csv {options}")).succeeds();
+    assert_eq!(
+        work.text("out/s.csv"),
+        "change,column,rows\ninsert,,0\nupdate,,1\ndelete,,0\nnone,,1\nupdate,w,1\n"
+    );
 }
 
 #[test]

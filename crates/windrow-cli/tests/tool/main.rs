@@ -14,6 +14,7 @@ mod hive;
 mod inputs;
 mod json_inputs;
 mod killed;
+mod meaning;
 mod messages;
 mod modules;
 mod names;

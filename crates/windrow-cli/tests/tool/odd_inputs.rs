@@ -10,6 +10,7 @@ use arrow_array::{
     TimestampSecondArray,
 };
 use arrow_buffer::ScalarBuffer;
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, UnionFields};
 use parquet::basic::Encoding;
 use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
@@ -224,17 +225,17 @@ fn dictionary(prefix: &str) -> RecordBatch {
 #[test]
 fn dictionaries_with_too_many_values_are_named() {
     let work = Work::new();
-    write_arrow(&work, "in/a.arrow", &dictionary("a"));
-    write_arrow(&work, "in/b.arrow", &dictionary("b"));
+    let (one, other) = (dictionary("a"), dictionary("b"));
+    let file = File::create(work.path("in/a.arrows")).expect("created");
+    let mut stream = StreamWriter::try_new(file, one.schema_ref()).expect("a writer");
+    [&one, &other].into_iter().for_each(|batch| stream.write(batch).expect("written"));
+    stream.finish().expect("finished");
     for output in ["o.parquet", "o.arrow", "o.arrows", "o.csv", "o.ndjson"] {
-        for verb in ["sort", "merge"] {
-            let ran = work.run(&format!("{verb} in/a.arrow in/b.arrow --by id -o out/{output}"));
-            let why = ["in/a.arrow and 1 more", "\"category\"", "Dictionary(Int8, Utf8)", "wider"];
-            ran.says(3, &why);
-        }
+        let ran = work.run(&format!("sort in/a.arrows --by id -o out/{output}"));
+        ran.says(3, &["in/a.arrows", "\"category\"", "Dictionary(Int8, Utf8)", "wider"]);
     }
     work.holds_only(&[]);
-    work.run("sort in/a.arrow in/b.arrow --by id --select id,other -o out/o.csv").succeeds();
+    work.run("sort in/a.arrows --by id --select id,other -o out/o.csv").succeeds();
 }
 
 #[test]

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int8Type;
 use arrow_array::{
-    Array, ArrayRef, Float32Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    StructArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryArray, DictionaryArray, Float32Array, Int8Array, Int32Array, Int64Array,
+    ListArray, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as D, Field, TimeUnit};
 
-use crate::common::{Work, read_parquet, write_parquet};
+use crate::common::{Work, read_parquet, write_arrow, write_parquet};
 
 fn numbers(values: &[i64], kind: &D) -> ArrayRef {
     cast(&Int64Array::from(values.to_vec()), kind).expect("a cast of small numbers")
@@ -53,8 +55,10 @@ fn types_that_hold_both_are_found() {
         (D::Float64, D::Float32, Some(D::Float64)),
         (D::Int32, D::Float64, Some(D::Float64)),
         (D::Float32, D::Int16, Some(D::Float64)),
-        (D::Int64, D::Float64, None),
-        (D::UInt64, D::Float32, None),
+        (D::Int64, D::Float64, Some(D::Float64)),
+        (D::Float64, D::Int64, Some(D::Float64)),
+        (D::UInt64, D::Float32, Some(D::Float64)),
+        (D::Date32, D::Date64, Some(D::Date32)),
         (D::Decimal128(10, 2), D::Decimal128(20, 2), Some(D::Decimal128(20, 2))),
         (D::Decimal128(10, 2), D::Decimal128(10, 4), Some(D::Decimal128(12, 4))),
         (D::Int32, D::Decimal128(10, 2), Some(D::Decimal128(12, 2))),
@@ -69,13 +73,18 @@ fn types_that_hold_both_are_found() {
         (D::Utf8, D::Int64, None),
         (D::Utf8, D::LargeUtf8, Some(D::Utf8)),
         (D::Utf8View, D::Utf8, Some(D::Utf8View)),
-        (D::Utf8, D::Binary, None),
+        (D::Utf8, D::Binary, Some(D::Utf8)),
+        (D::Binary, D::Utf8, Some(D::Utf8)),
         (D::Null, D::Int64, Some(D::Int64)),
         (D::Dictionary(Box::new(D::Int8), Box::new(D::Utf8)), D::Utf8, Some(D::Utf8)),
         (D::Time32(S), D::Time32(Ms), Some(D::Time32(Ms))),
     ] {
         let work = Work::new();
         let column = |values: &[i64], kind: &D| match kind {
+            D::Date64 => {
+                let days = cast(&numbers(values, &D::Int32), &D::Date32).expect("days");
+                cast(&days, kind).expect("days")
+            }
             D::Null => arrow_array::new_null_array(kind, values.len()),
             D::Dictionary(..) | D::Binary => {
                 let text = cast(&numbers(values, &D::Int64), &D::Utf8).expect("text");
@@ -105,6 +114,51 @@ fn types_that_hold_both_are_found() {
             }
         }
     }
+}
+
+/// Rows with a dictionary of 100 values, and with lists of them.
+fn dictionary(prefix: &str) -> RecordBatch {
+    let values = StringArray::from_iter_values((0..100).map(|i| format!("{prefix}{i}")));
+    let keys = Int8Array::from_iter_values(0..100);
+    let column = DictionaryArray::<Int8Type>::try_new(keys, Arc::new(values)).expect("a column");
+    let column: ArrayRef = Arc::new(column);
+    let field = Arc::new(Field::new("item", column.data_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(1, 100));
+    let list = ListArray::new(field, offsets, Arc::clone(&column), None);
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+    let columns = [("id", ids), ("category", column), ("list", Arc::new(list) as ArrayRef)];
+    RecordBatch::try_from_iter(columns).expect("a batch")
+}
+
+#[test]
+fn dictionaries_of_several_files_have_wide_keys() {
+    let work = Work::new();
+    write_arrow(&work, "in/a.arrow", &dictionary("a"));
+    write_arrow(&work, "in/b.arrow", &dictionary("b"));
+    for verb in ["sort", "merge"] {
+        work.run(&format!("{verb} in/a.arrow in/b.arrow --by id -o out/o.parquet")).succeeds();
+        let found = read_parquet(&work.path("out/o.parquet"));
+        assert_eq!(found.column(1).data_type().to_string(), "Dictionary(Int32, Utf8)");
+        assert_eq!(found.num_rows(), 200);
+        let text = cast(found.column(1), &D::Utf8).expect("text");
+        let text: Vec<_> = text.as_string::<i32>().iter().flatten().take(4).collect();
+        assert_eq!(text, ["a0", "b0", "a1", "b1"]);
+    }
+}
+
+#[test]
+fn values_that_do_not_unite_are_told() {
+    let work = Work::new();
+    let many = numbers(&[1, (1 << 53) + 1], &D::Int64);
+    let inputs = files(&work, &[numbers(&[1], &D::Float64), many]);
+    work.run(&format!("sort {inputs} --by k --union-by-name -o out/o.parquet"))
+        .says(3, &["in/1.parquet", "9007199254740993", "decimal"]);
+    let bytes: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"a", b"\xff"]));
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+    let inputs = files(&work, &[text, bytes]);
+    work.run(&format!("sort {inputs} --by k --union-by-name -o out/o.parquet"))
+        .says(3, &["in/1.parquet"]);
+    work.holds_only(&[]);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::dialect::{BUFFER, Dialect};
 use super::origin::{Origin, Stream};
+use super::quoted_nulls::QuotedNulls;
 use super::quotes::{Ends, Quotes};
 use crate::error::Result;
 use crate::watch::Watch;
@@ -58,6 +59,8 @@ pub(super) fn newlines(bytes: &[u8]) -> u64 {
 pub(super) struct Block {
     pub(super) text: Vec<u8>,
     pub(super) start: Place,
+    /// Where a parser of CSV is in front of it, until quoted fields that stand for null were marked.
+    pub(super) quotes: Option<Quotes>,
     /// Whether a record begins with it, as far as the cut knows.
     pub(super) begins: bool,
     /// Whether the last record ends with it, as far as the cut knows.
@@ -113,6 +116,8 @@ pub(super) struct Blocks {
     /// comment in front of them goes on.
     quotes: Option<Quotes>,
     quote: u64,
+    /// Bytes of a quoted field that stands for null, at the most, and of the one behind it.
+    reach: usize,
     header: bool,
     in_comment: bool,
     /// A block for which others make room.
@@ -138,6 +143,8 @@ pub(super) enum Next {
 struct Cut {
     end: Option<usize>,
     longest: Range<usize>,
+    /// Where it ends if no record does.
+    else_at: usize,
 }
 
 impl Blocks {
@@ -148,9 +155,9 @@ impl Blocks {
         buffers: &Buffers,
         watch: &Watch,
     ) -> Result<Self> {
-        let (quotes, header) = match dialect {
-            Dialect::Csv(csv) => (Some(Quotes::new(csv)), csv.has_header),
-            Dialect::Ndjson => (None, false),
+        let (quotes, header, nulls) = match dialect {
+            Dialect::Csv(csv) => (Some(Quotes::new(csv)), csv.has_header, QuotedNulls::of(csv)),
+            Dialect::Ndjson => (None, false, None),
         };
         Ok(Self {
             text: dialect.stream(origin.whole()?, 0),
@@ -166,6 +173,7 @@ impl Blocks {
             record: Place::START,
             quotes,
             quote: 0,
+            reach: nulls.map_or(0, |nulls| nulls.reach()),
             header,
             in_comment: false,
             ready: None,
@@ -191,7 +199,8 @@ impl Blocks {
 
     fn cut(&mut self) -> Result<Next> {
         let mut text = self.fill();
-        let Cut { end, longest } = match self.quotes.clone() {
+        let quotes = self.quotes.clone();
+        let Cut { end, longest, else_at } = match self.quotes.clone() {
             Some(quotes) => self.cut_csv(&text, quotes),
             None => self.cut_ndjson(&text),
         };
@@ -202,7 +211,7 @@ impl Blocks {
             Some(_) => self.admit(&text, &longest)?,
             None => self.admit_begun(&text)?,
         };
-        let at = end.unwrap_or(text.len());
+        let at = end.unwrap_or(else_at);
         self.rest.clear();
         self.rest.extend_from_slice(&text[at..]);
         text.truncate(at);
@@ -212,6 +221,7 @@ impl Blocks {
         let behind = self.place.behind(&text);
         let block = Block {
             start: self.place,
+            quotes,
             begins: self.begins,
             ends: end.is_some() && !self.header,
             is_last: self.is_done,
@@ -234,8 +244,9 @@ impl Blocks {
 
     /// The text that is left, and what can be read behind it.
     fn fill(&mut self) -> Vec<u8> {
-        // The parser of CSV looks for a mark in the first bytes that it gets.
-        let mut text = self.buffers.take(self.most.bytes.max(MARK.len()));
+        // The parser of CSV looks for a mark in the first bytes that it gets; and what is within reach of the end is not all.
+        let least = MARK.len().max(self.reach + 1);
+        let mut text = self.buffers.take(self.most.bytes.max(least));
         text[..self.rest.len()].copy_from_slice(&self.rest);
         let mut filled = self.rest.len();
         while filled < text.len() && matches!(self.end, End::More) {
@@ -254,8 +265,17 @@ impl Blocks {
         let mark = mark(text, self.place);
         // The rest of a record that has begun is decoded while others wait.
         let most = if self.begins || self.header { self.most.records } else { 1 };
+        let before = quotes.clone();
         let Ends { last, longest, quote, .. } = quotes.pass(&text[mark..], most);
-        if let (None, Some(quote)) = (last, quote) {
+        let mut else_at = text.len();
+        if let (None, Some(quote), End::More) = (last, quote, &self.end)
+            && text.len() - (mark + quote) <= self.reach
+        {
+            // What these quotes are around may go on in the next block.
+            else_at = mark + quote;
+            quotes = before;
+            quotes.pass(&text[mark..else_at], most);
+        } else if let (None, Some(quote)) = (last, quote) {
             self.quote = self.place.line + newlines(&text[..mark + quote]);
         }
         // What is behind the last record is passed once more, from there.
@@ -264,7 +284,8 @@ impl Blocks {
         } else if let Some(quotes) = &mut self.quotes {
             quotes.restart();
         }
-        Cut { end: last.map(|last| mark + last), longest: mark + longest.start..mark + longest.end }
+        let longest = mark + longest.start..mark + longest.end;
+        Cut { end: last.map(|last| mark + last), longest, else_at }
     }
 
     fn cut_ndjson(&self, text: &[u8]) -> Cut {
@@ -286,7 +307,7 @@ impl Blocks {
                 }
             }
         }
-        Cut { end, longest }
+        Cut { end, longest, else_at: text.len() }
     }
 
     /// Makes room for the longest record in `text`; true if what others hold has to leave first.

@@ -123,6 +123,16 @@ pub(super) trait Content: Send + Sync {
         None
     }
 
+    /// What users may want to know of it, though it is read.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+
+    /// How many lines seem to stand in front of the names of the columns, of CSV.
+    fn preamble(&self) -> Option<usize> {
+        None
+    }
+
     /// The value that a column has in all rows, where that is known.
     fn value(&self, _column: &str) -> Option<&ArrayRef> {
         None

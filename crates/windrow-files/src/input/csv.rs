@@ -12,6 +12,9 @@
 //!    without a sign.
 //! 4. Fractions of more digits than a float keeps would be rounded: they are decimals, or, with exponents, an error.
 //! 5. Numbers with leading zeros (postal codes) would come out without them: they are text.
+//! 6. Numbers with blanks around them would be text: they are numbers.
+//!
+//! Text that few words make of a column of numbers, and names of columns among the rows, are [noted](Noted).
 //!
 //! Columns that nothing compares are text as it stands, if that is what is written of them
 //! ([`ReadOptions::carried_as_text`]).
@@ -31,8 +34,9 @@ use crate::paths;
 use crate::setting::Setting;
 
 use super::blocks::newlines;
+use super::csv_values::{Seen, look_at_values};
 use super::dialect::{Columns, Dialect};
-use super::exact::{has_offset, is_a_float, is_named, is_padded};
+use super::exact::is_named;
 use super::filter::Filter;
 use super::named::NamedTypes;
 use super::origin::Origin;
@@ -57,6 +61,7 @@ pub(super) fn open(
         sample = origin.head(SAMPLE_BYTES + rest_of_line(&origin, &sample))?;
     }
     let cut = sample.len() >= SAMPLE_BYTES;
+    let known_lines = known.skip_lines;
     let csv = sniff::told(known, &sample, !cut);
     let text = sniff::behind_lines(whole_lines(&sample, cut), csv.skip_lines);
     let first = sample.len() - sniff::behind_lines(&sample, csv.skip_lines).len();
@@ -79,6 +84,7 @@ pub(super) fn open(
     let unite = options.union_by_name;
     let rows = if reference.is_some() && !unite { 0 } else { SAMPLE_ROWS };
     let named = options.schema.as_deref();
+    let mut noted = Noted::default();
     let schema = match reference {
         // Without a header there are no columns, and no rows.
         Some(first) if is_empty => like(first, first),
@@ -91,10 +97,9 @@ pub(super) fn open(
                 true => named.map(|named| only_of(named, &inferred)),
                 false => named.cloned(),
             };
-            let own = |inferred: Schema| match seen {
+            let mut own = |inferred: Schema| match seen {
                 0 => header_only(&origin, &inferred, named.as_ref()),
-                _ => first_file(&origin, &csv, text, inferred, named.as_ref())
-                    .map(|schema| carried(schema, named.as_ref(), options)),
+                _ => of_rows(&origin, &csv, text, inferred, named.as_ref(), options, &mut noted),
             };
             match reference {
                 Some(first) if unite => with_types_of(first, &own(inferred)?),
@@ -105,6 +110,10 @@ pub(super) fn open(
     };
     let header = usize::from(csv.has_header);
     let header = sample[first..].len() - sniff::behind_lines(&sample[first..], header).len();
+    let line = |record| newlines(&sample[..first]) + sniff::line_of(text, record, &csv);
+    let notes = noted.notes(origin.name(), &schema, line);
+    let preamble = sniff::preamble(text, &csv, !cut).filter(|_| csv.has_header);
+    let preamble = preamble.map(|lines| known_lines + lines);
     let line_bytes = line_bytes(&origin, &sample, first + header);
     let longest = longest_line(&origin, &sample);
     let file = TextFile {
@@ -116,31 +125,87 @@ pub(super) fn open(
         },
         line_bytes,
         longest,
+        notes,
+        preamble,
         lacks: lacks.then_some("the file is empty; CSV starts with a line that names the columns"),
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
-/// The columns of a file of which those are text that nothing compares, where they are carried.
-fn carried(schema: Schema, named: Option<&Schema>, options: &ReadOptions) -> Schema {
-    let Some(compared) = &options.compared else { return schema };
-    let filtered = options.filter.iter().flat_map(Filter::columns);
-    let compared = compared.iter().map(String::as_str).chain(filtered);
-    let typed: Vec<usize> =
-        compared.filter_map(|name| paths::find(&schema, name)?.first().copied()).collect();
-    let of_log = |name: &str| options.op_preset.is_some_and(|preset| preset.reads(name));
-    let fields = schema.fields().iter().enumerate().map(|(place, field)| {
-        let keeps = typed.contains(&place) || is_named(field, named) || of_log(field.name());
-        if keeps {
-            Arc::clone(field)
-        } else {
-            Arc::new(Field::new(field.name(), DataType::Utf8, true))
-        }
+/// The columns of a file with rows, of which those are text that nothing compares, where they are carried.
+fn of_rows(
+    origin: &Origin,
+    csv: &CsvOptions,
+    text: &[u8],
+    inferred: Schema,
+    named: Option<&Schema>,
+    options: &ReadOptions,
+    noted: &mut Noted,
+) -> Result<Schema> {
+    let schema = first_file(origin, csv, text, inferred, named, noted)?;
+    let is_carried = carried_columns(&schema, named, options);
+    noted.words.retain(|(column, ..)| !is_carried(*column));
+    Ok(as_text(&schema, is_carried))
+}
+
+/// Which columns of a file are carried as text, since nothing compares them.
+fn carried_columns(
+    schema: &Schema,
+    named: Option<&Schema>,
+    options: &ReadOptions,
+) -> impl Fn(usize) -> bool {
+    let typed = options.compared.as_ref().map(|compared| {
+        let filtered = options.filter.iter().flat_map(Filter::columns);
+        let compared = compared.iter().map(String::as_str).chain(filtered);
+        let of_names = compared.filter_map(|name| paths::find(schema, name)?.first().copied());
+        let of_log = |name: &str| options.op_preset.is_some_and(|preset| preset.reads(name));
+        let others = schema.fields().iter().enumerate();
+        let others = others.filter(|(_, field)| is_named(field, named) || of_log(field.name()));
+        of_names.chain(others.map(|(place, _)| place)).collect::<Vec<usize>>()
+    });
+    move |place| typed.as_ref().is_some_and(|typed| !typed.contains(&place))
+}
+
+/// `schema` with text for the columns that are carried.
+fn as_text(schema: &Schema, is_carried: impl Fn(usize) -> bool) -> Schema {
+    let fields = schema.fields().iter().enumerate().map(|(place, field)| match is_carried(place) {
+        false => Arc::clone(field),
+        true => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
     });
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-fn reader(csv: &CsvOptions) -> Result<Reader, ArrowError> {
+/// What users may want to know of a file that is read all the same.
+#[derive(Default)]
+struct Noted {
+    /// The columns of text that would be numbers without few words; the record of the first word, and the word.
+    words: Vec<(usize, usize, String)>,
+    /// The first record that is the names of the columns.
+    names: Option<usize>,
+}
+
+impl Noted {
+    /// In words; `line` tells the line of a record.
+    fn notes(&self, name: &str, schema: &Schema, line: impl Fn(usize) -> u64) -> Vec<String> {
+        let words = self.words.iter().map(|(column, record, word)| {
+            format!(
+                "{name}: column '{}' is text, and is compared as text, because of {word:?} on line {}: nearly all of \
+                 its first values are numbers",
+                schema.field(*column).name(),
+                line(*record)
+            )
+        });
+        let names = self.names.map(|record| {
+            format!(
+                "{name}: line {} has the names of the columns again, and is a row",
+                line(record)
+            )
+        });
+        words.chain(names).collect()
+    }
+}
+
+pub(super) fn reader(csv: &CsvOptions) -> Result<Reader, ArrowError> {
     // Rows of another length are told with their line when they are read.
     Ok(csv.format(true)?.with_truncated_rows(true))
 }
@@ -224,6 +289,7 @@ fn first_file(
     text: &[u8],
     inferred: Schema,
     named: Option<&Schema>,
+    noted: &mut Noted,
 ) -> Result<Schema> {
     if let Some(named) = named {
         if !csv.has_header {
@@ -238,7 +304,8 @@ fn first_file(
         }
         are_in_header(origin, &inferred, named)?;
     }
-    let seen = look_at_values(csv, text, &inferred);
+    let (seen, names) = look_at_values(csv, text, &inferred);
+    noted.names = names;
     let fields = inferred.fields().iter().enumerate().map(|(column, field)| {
         let named = named.and_then(|named| named.field_with_name(field.name()).ok());
         let kind = match (named, field.data_type()) {
@@ -251,10 +318,10 @@ fn first_file(
             (None, DataType::Utf8) if csv.decimal_comma && seen[column].has_commas() => {
                 seen[column].fractions()
             }
-            (None, DataType::Utf8) => seen[column].large_integers().unwrap_or(DataType::Utf8),
-            (None, DataType::Timestamp(unit, _)) => match seen[column] {
+            (None, DataType::Utf8) => seen[column].numbers().unwrap_or(DataType::Utf8),
+            (None, DataType::Timestamp(unit, _)) => match &seen[column] {
                 Seen { offsets: true, local: true, .. } => DataType::Utf8,
-                Seen { offsets, .. } => {
+                &Seen { offsets, .. } => {
                     let unit = match unit {
                         TimeUnit::Nanosecond => TimeUnit::Nanosecond,
                         _ => TimeUnit::Microsecond,
@@ -264,119 +331,14 @@ fn first_file(
             },
             (None, inferred) => inferred.clone(),
         };
+        if let (None, DataType::Utf8, Some((record, word))) =
+            (named, &kind, seen[column].odd_word())
+        {
+            noted.words.push((column, *record, word.clone()));
+        }
         Field::new(field.name(), kind, true)
     });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// What there is among the values of a column of the sample.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    /// A value such as `007` or `00.5`.
-    padded: bool,
-    /// A time with an offset from UTC.
-    offsets: bool,
-    /// A value without one.
-    local: bool,
-    /// A value that is no integer.
-    other: bool,
-    /// An integer below zero, and one that 64 bits without a sign do not hold.
-    negative: bool,
-    beyond_u64: bool,
-    /// The digits of the longest integer.
-    digits: usize,
-    /// A number with a comma, and a value that is none with or without it.
-    comma: bool,
-    no_number: bool,
-    /// A number that no float prints as; a value that is no number; a number with an exponent; the most digits before and behind
-    /// the point.
-    rounded: bool,
-    word: bool,
-    exponent: bool,
-    whole: usize,
-    places: usize,
-}
-
-impl Seen {
-    fn note(&mut self, value: &str) {
-        let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
-        let integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        self.padded |= is_padded(value);
-        self.other |= !integer;
-        if integer {
-            self.negative |= value.starts_with('-');
-            self.digits = self.digits.max(digits.len());
-            self.beyond_u64 |= digits.len() > 19 && value.parse::<u64>().is_err();
-        }
-        let of_numbers =
-            |byte| matches!(byte, b'0'..=b'9' | b'.' | b',' | b'+' | b'-' | b'e' | b'E');
-        let is_number =
-            value.bytes().all(of_numbers) && value.replacen(',', ".", 1).parse::<f64>().is_ok();
-        self.comma |= is_number && value.contains(',');
-        self.no_number |= !is_number || value.contains('.');
-        self.word |= !is_number;
-        if is_number {
-            let number = value.replacen(',', ".", 1);
-            self.rounded |= !is_a_float(&number);
-            let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-            self.exponent |= number.bytes().any(|byte| byte.is_ascii_alphabetic());
-            self.whole = self.whole.max(whole.trim_start_matches(['+', '-']).len());
-            self.places = self.places.max(fraction.len());
-        }
-        match has_offset(value) {
-            true => self.offsets = true,
-            false => self.local = true,
-        }
-    }
-
-    /// Whether all values are numbers with commas.
-    fn has_commas(self) -> bool {
-        self.comma && !self.no_number && !self.padded
-    }
-
-    /// The type of a column of numbers, some of which have fractions.
-    fn fractions(self) -> DataType {
-        match self {
-            Self { rounded: false, .. } => DataType::Float64,
-            Self { exponent: false, word: false, whole, places, .. } if whole + places <= 38 => {
-                DataType::Decimal128(38, places as i8)
-            }
-            Self { exponent: false, word: false, whole, places, .. } if whole + places <= 76 => {
-                DataType::Decimal256(76, places as i8)
-            }
-            // Text has another order: the first value that is no float is told.
-            _ => DataType::Float64,
-        }
-    }
-
-    /// The type of a column of nothing but integers, some of which are beyond 64 bits with a sign.
-    fn large_integers(self) -> Option<DataType> {
-        match self {
-            Self { other: true, .. } | Self { padded: true, .. } | Self { digits: 0, .. } => None,
-            Self { negative: false, beyond_u64: false, .. } => Some(DataType::UInt64),
-            Self { digits: ..=38, .. } => Some(DataType::Decimal128(38, 0)),
-            _ => None,
-        }
-    }
-}
-
-/// What the values of each column of the sample look like.
-fn look_at_values(csv: &CsvOptions, text: &[u8], schema: &Schema) -> Vec<Seen> {
-    let mut columns = vec![Seen::default(); schema.fields().len()];
-    let fields = schema.fields().iter();
-    let as_text = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
-    let schema = Arc::new(Schema::new(as_text.collect::<Vec<_>>()));
-    let batches = reader(csv).and_then(|reader| {
-        arrow_csv::ReaderBuilder::new(schema).with_format(reader).with_batch_size(1024).build(text)
-    });
-    // A fault in the sample is told when the file is read.
-    for batch in batches.into_iter().flatten().map_while(Result::ok) {
-        for (column, seen) in columns.iter_mut().enumerate() {
-            let values = arrow_array::cast::AsArray::as_string::<i32>(batch.column(column));
-            values.iter().flatten().for_each(|value| seen.note(value));
-        }
-    }
-    columns
 }
 
 /// The error for a sample that is text as far as `valid`, and whose header stands at `first`.

@@ -18,7 +18,7 @@ use crate::packing::Packing;
 use crate::setting::Setting;
 
 /// Stands for the quote where there is none: no byte of UTF-8.
-const NO_QUOTE: u8 = 0xFF;
+pub(super) const NO_QUOTE: u8 = 0xFF;
 
 /// How CSV is written down.
 ///
@@ -45,7 +45,8 @@ pub struct CsvOptions {
     /// In inputs, the lines in front of everything else.
     pub skip_lines: usize,
     /// What stands for null; a field without text unless given. If it is given, such a field is an empty string in
-    /// columns of text, and null in others. The first of several is written.
+    /// columns of text, and null in others. The first of several is written. In quotes it is text, and null in columns of
+    /// other types.
     pub nulls: Vec<String>,
     /// Whether fractions stand behind a comma.
     pub decimal_comma: bool,

@@ -6,12 +6,14 @@ use arrow_schema::SchemaRef;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::CsvOptions;
+use super::csv_options::NO_QUOTE;
 use super::exact::Exact;
 use super::named::NamedTypes;
 use super::ndjson;
 use super::null_lines::without_nulls;
 use super::origin::Stream;
 use super::preamble::Preamble;
+use super::quoted_nulls::QuotedNulls;
 
 /// Bytes read at a time.
 pub(super) const BUFFER: usize = 128 << 10;
@@ -61,9 +63,19 @@ pub(super) struct Columns {
     pub(super) named: NamedTypes,
 }
 
+/// A decoder of CSV.
+pub(super) struct CsvDecoder {
+    decoder: arrow_csv::reader::Decoder,
+    exact: Exact,
+    quote: Option<u8>,
+    nulls: Option<QuotedNulls>,
+    /// Whether the text that it has may hold marks of quoted nulls.
+    is_marked: bool,
+}
+
 /// Either decoder.
 pub(super) enum Decoder {
-    Csv(Box<arrow_csv::reader::Decoder>, Exact, CsvOptions),
+    Csv(Box<CsvDecoder>),
     Ndjson(Box<ndjson::Decoder>),
 }
 
@@ -113,7 +125,8 @@ impl Columns {
                     // A byte order mark is one in the first bytes only.
                     decoder.decode(b"\n")?;
                 }
-                Decoder::Csv(Box::new(decoder), exact, csv.clone())
+                let (quote, nulls) = (csv.quote, QuotedNulls::of(csv));
+                Decoder::Csv(Box::new(CsvDecoder { decoder, exact, quote, nulls, is_marked: true }))
             }
             Dialect::Ndjson => {
                 let decoder = ndjson::Decoder::new(&self.schema, named, batch_rows)?;
@@ -135,9 +148,9 @@ impl Decoder {
     /// Takes bytes; none at the end of the input.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> Result<Step, ArrowError> {
         match self {
-            Self::Csv(decoder, _, csv) => {
-                let bytes =
-                    if csv.quote.is_none() { text_of(bytes, csv.quote_byte())? } else { bytes };
+            Self::Csv(csv) => {
+                let bytes = if csv.quote.is_none() { text_of(bytes, NO_QUOTE)? } else { bytes };
+                let decoder = &mut csv.decoder;
                 let taken = decoder.decode(bytes)?;
                 let done = taken == 0 || decoder.capacity() == 0;
                 Ok(Step { taken, done })
@@ -147,6 +160,13 @@ impl Decoder {
                 let done = bytes.is_empty() || taken < bytes.len();
                 Ok(Step { taken, done })
             }
+        }
+    }
+
+    /// Says whether text that it takes next may hold marks of quoted nulls; text `behind` other text has those of both.
+    pub(super) fn expect_marks(&mut self, is_marked: bool, behind: bool) {
+        if let Self::Csv(csv) = self {
+            csv.is_marked = is_marked || behind && csv.is_marked;
         }
     }
 
@@ -207,8 +227,13 @@ impl Decoder {
 
     pub(super) fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         match self {
-            Self::Csv(decoder, exact, _) => {
-                decoder.flush()?.map(|batch| exact.parse(batch)).transpose()
+            Self::Csv(csv) => {
+                let Some(batch) = csv.decoder.flush()? else { return Ok(None) };
+                let batch = match &csv.nulls {
+                    Some(nulls) if csv.is_marked => nulls.unmarked(&batch, csv.exact.schema())?,
+                    _ => batch,
+                };
+                csv.exact.parse(batch).map(Some)
             }
             Self::Ndjson(decoder) => decoder.flush(),
         }

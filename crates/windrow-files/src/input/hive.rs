@@ -248,6 +248,14 @@ impl Content for InDirectories {
         self.content.csv()
     }
 
+    fn notes(&self) -> &[String] {
+        self.content.notes()
+    }
+
+    fn preamble(&self) -> Option<usize> {
+        self.content.preamble()
+    }
+
     fn value(&self, column: &str) -> Option<&ArrayRef> {
         let Appendix { schema, values } = &self.appendix;
         let first = schema.fields().len() - values.len();

@@ -14,12 +14,14 @@
 //! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
 //! damaged files, which ends here (see [`guard`]).
 
+mod annotations;
 mod avro;
 mod blocks;
 mod charset;
 mod content;
 mod csv;
 mod csv_options;
+mod csv_values;
 mod dialect;
 mod dictionaries;
 mod estimate;
@@ -46,11 +48,13 @@ mod null_lines;
 mod opener;
 mod options;
 mod origin;
+mod overlaps;
 mod pages;
 mod parquet;
 mod pattern;
 mod preamble;
 mod profile;
+mod quoted_nulls;
 mod quotes;
 mod random;
 mod reader;
@@ -64,6 +68,7 @@ mod stream;
 mod tables;
 mod text;
 mod text_faults;
+mod told;
 mod turns;
 mod unify;
 mod wanted;
@@ -78,12 +83,11 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::packing::Packing;
-use crate::preset::Preset;
 use crate::store::{Stores, is_far};
 use crate::watch::Watch;
 
@@ -93,8 +97,10 @@ use logs::Logs;
 use named::Named;
 use opener::Opener;
 use origin::Stream;
+use told::{advised, agreed};
 use wanted::Common;
 
+pub(crate) use annotations::annotated;
 pub use charset::Charset;
 pub(crate) use content::Batches;
 pub use csv_options::CsvOptions;
@@ -221,8 +227,9 @@ impl Inputs {
         let none = || opener.logs.check().err().or(empty).unwrap_or_else(nothing);
         let schema = agreed(common.so_far().ok_or_else(none)?, &files);
         opener.named.check(&schema)?;
-        let filter = options.filter.as_ref().map(|filter| filter.bind(&schema)).transpose()?;
         let contents: Arc<[File]> = contents.into();
+        let filter = options.filter.as_ref().map(|filter| filter.bind(&schema)).transpose();
+        let filter = filter.map_err(|error| advised(error, &contents))?;
         let unit = |(file, span): (usize, Span)| Unit {
             file,
             first_row: span.first_row,
@@ -302,7 +309,7 @@ impl Inputs {
         self.filter.is_some()
     }
 
-    /// The schema of all inputs; the metadata is that of the first.
+    /// The schema of all inputs; the metadata is that of the first, as far as it is true of all.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -322,23 +329,9 @@ impl Inputs {
         &self.csv
     }
 
-    /// What separates fields in the first of those of which neither the caller nor the name says it.
-    pub(crate) fn told_delimiter(&self) -> Option<u8> {
-        let mut files = self.files.iter().zip(&self.contents[..]);
-        files.find_map(|(file, content)| {
-            let told = content.content.csv()?.delimiter;
-            told.filter(|_| self.csv.clone().known_of(file.path()).delimiter.is_none())
-        })
-    }
-
     /// The format of the change log that they are, if the caller said that they are one.
     pub(crate) fn log(&self) -> Option<&Log> {
         self.log.as_ref()
-    }
-
-    /// The format of the change log that they are, and what it was told by.
-    pub fn change_log(&self) -> Option<(Preset, &str)> {
-        self.log.as_ref().map(|log| (log.preset, &*log.by))
     }
 
     /// About the bytes of all inputs where they are text, if none is a stream: compressed text is taken to be eight
@@ -478,26 +471,6 @@ impl Inputs {
     /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.
     pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<parquet::Footer>> {
         self.contents[file].content.footer().transpose()
-    }
-}
-
-/// The schema of CSV of which there is no row.
-fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
-    if !schema.fields().iter().any(|field| field.data_type().is_null()) {
-        return schema;
-    }
-    let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Null => Field::clone(field).with_data_type(DataType::Utf8),
-        _ => Field::clone(field),
-    });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// What all files agree on.
-fn agreed(schema: SchemaRef, files: &[FileInfo]) -> SchemaRef {
-    match files.iter().all(|file| file.format == Format::Csv) {
-        true => nulls_as_text(schema),
-        false => schema,
     }
 }
 

@@ -91,6 +91,8 @@ pub(super) fn open(
         },
         line_bytes,
         longest,
+        notes: Vec::new(),
+        preamble: None,
         lacks,
     };
     Ok(file.opened(options.batch_rows.max(1)))

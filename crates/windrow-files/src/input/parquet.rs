@@ -30,7 +30,10 @@ use super::profile::{Allowance, Profile};
 use super::random::RandomFile;
 use super::row_groups::RowGroups;
 use super::segments::{Segments, steps};
-use super::{Content, DeclaredColumn, Opened, Span, dictionaries, estimate, footer_depth};
+use super::{
+    Content, DeclaredColumn, Opened, Span, annotations, dictionaries, estimate, footer_depth,
+    overlaps,
+};
 
 /// The index of pages that is looked at: larger ones, of thousands of columns, would be a burden on the plan.
 const MOST_INDEX_BYTES: u64 = 1 << 20;
@@ -71,6 +74,8 @@ pub(super) fn open(
         spans.push(Span { part: index..index + 1, first_row: rows, rows: Some(in_group) });
         rows += in_group;
     }
+    overlaps::check(metadata.row_groups())
+        .map_err(|what| origin.error(format!("the file is damaged: {what}")))?;
     let random = Arc::new(file);
     let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
@@ -189,6 +194,7 @@ fn load_with(
     ArrowReaderMetadata::load(file, options)
         .and_then(dictionaries::settled)
         .and_then(int96::settled)
+        .and_then(annotations::settled)
         .map_err(|cause| origin.error(unreadable(file, &cause)))
 }
 
@@ -210,6 +216,9 @@ fn footer_start(file: &RandomFile) -> Option<u64> {
     end.checked_sub(u64::from(u32::from_le_bytes(*length))).filter(|_| magic == b"PAR1")
 }
 
+/// What the reader says of the Arrow schema in a footer that nests too deep.
+const TOO_DEEP: &str = "DepthLimitReached";
+
 /// Says what is wrong with a file whose footer cannot be read.
 fn unreadable(file: &RandomFile, cause: &dyn std::fmt::Display) -> String {
     let magic = |at| file.read_exact(at, 4).unwrap_or_default();
@@ -227,6 +236,8 @@ fn unreadable(file: &RandomFile, cause: &dyn std::fmt::Display) -> String {
         "the file is encrypted, which is not read; decrypt it first".into()
     } else if !starts && !ends {
         "not a Parquet file; name its format with `input_format`".into()
+    } else if cause.to_string().contains(TOO_DEEP) {
+        "its columns are nested too deep to be read: types of Arrow nest 61 deep at the most".into()
     } else {
         format!("the Parquet footer is damaged: {cause}")
     }

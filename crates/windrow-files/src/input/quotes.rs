@@ -14,14 +14,14 @@ use memchr::{memchr, memchr_iter, memchr2};
 use super::csv_options::CsvOptions;
 
 /// Where in a CSV field the text is: what the decoder knows and does not tell.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Quotes {
     marks: Marks,
     at: Field,
 }
 
 /// The bytes that mean something.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Marks {
     delimiter: u8,
     quote: u8,
@@ -29,7 +29,7 @@ struct Marks {
     comment: Option<u8>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Field {
     /// Where a record may begin.
     Record,
@@ -97,18 +97,29 @@ impl Quotes {
         let mut ends = Ends::default();
         let mut place = 0;
         while place < bytes.len() && ends.count < most {
-            place = match self.at {
-                Field::Quoted => self.within(bytes, place),
-                _ if self.marks.comment.is_some() => self.step(bytes, place, &mut ends),
-                Field::Escaped | Field::Closed | Field::Comment => {
-                    self.step(bytes, place, &mut ends)
-                }
-                Field::Record | Field::Start | Field::Plain => {
-                    self.outside(bytes, place, most, &mut ends)
-                }
-            };
+            place = self.advance(bytes, place, most, &mut ends);
         }
         ends
+    }
+
+    /// Passes `bytes`, and tells `opened` where quotes open.
+    pub(super) fn each_quoted(&mut self, bytes: &[u8], mut opened: impl FnMut(usize)) {
+        let mut ends = Ends::default();
+        let mut place = 0;
+        while place < bytes.len() {
+            place = self.advance(bytes, place, usize::MAX, &mut ends);
+            ends.quote.take().into_iter().for_each(&mut opened);
+        }
+    }
+
+    /// Goes on from `place`, at the most to the next quote.
+    fn advance(&mut self, bytes: &[u8], place: usize, most: usize, ends: &mut Ends) -> usize {
+        match self.at {
+            Field::Quoted => self.within(bytes, place),
+            _ if self.marks.comment.is_some() => self.step(bytes, place, ends),
+            Field::Escaped | Field::Closed | Field::Comment => self.step(bytes, place, ends),
+            Field::Record | Field::Start | Field::Plain => self.outside(bytes, place, most, ends),
+        }
     }
 
     /// Goes on from `place` between quotes, and behind what may close them.

@@ -12,9 +12,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use crate::error::{Error, Result};
 
 /// What an unknown type is answered with.
-const TYPES: &str = "bool, int8..int64, uint8..uint64, float32, float64, utf8, date32, date64, \
-     time32_s, time32_ms, time64_us, time64_ns, timestamp_s, timestamp_ms, timestamp_us, timestamp_ns, \
-     timestamp_us(UTC), decimal128(precision,scale), decimal256(precision,scale), list(type), \
+const TYPES: &str = "bool, int8..int64, uint8..uint64, float16..float64, utf8, binary, binary(length), date32, \
+     date64, time32_s, time32_ms, time64_us, time64_ns, timestamp_s..timestamp_ns, timestamp_us(UTC), \
+     duration_s..duration_ns, decimal128(precision,scale), decimal256(precision,scale), list(type), \
      struct(name:type,...)";
 
 /// Types within each other: JSON is not read deeper.
@@ -92,14 +92,15 @@ fn parse_type(text: &str, within: usize) -> Result<DataType, String> {
         None => (text, None),
     };
     let word = word.to_ascii_lowercase();
-    if let Some(unit) = word.strip_prefix("timestamp") {
-        let unit = match unit {
-            "_s" => TimeUnit::Second,
-            "_ms" => TimeUnit::Millisecond,
-            "_us" | "" => TimeUnit::Microsecond,
-            "_ns" => TimeUnit::Nanosecond,
-            _ => return Err(format!("unknown type; known are {TYPES}")),
-        };
+    let unit = |text: &str| match text {
+        "_s" => Ok(TimeUnit::Second),
+        "_ms" => Ok(TimeUnit::Millisecond),
+        "_us" | "" => Ok(TimeUnit::Microsecond),
+        "_ns" => Ok(TimeUnit::Nanosecond),
+        _ => Err(format!("unknown type; known are {TYPES}")),
+    };
+    if let Some(text) = word.strip_prefix("timestamp") {
+        let unit = unit(text)?;
         if let Some(zone) = arguments
             && zone.parse::<Tz>().is_err()
         {
@@ -123,6 +124,13 @@ fn parse_type(text: &str, within: usize) -> Result<DataType, String> {
     if word == "decimal128" || word == "decimal256" || word == "decimal" {
         return decimal(&word, arguments);
     }
+    if let (Some(text), None) = (word.strip_prefix("duration"), arguments) {
+        return Ok(DataType::Duration(unit(text)?));
+    }
+    if let ("binary", Some(length)) = (word.as_str(), arguments) {
+        let length = length.parse().ok().filter(|length| *length > 0);
+        return length.map(DataType::FixedSizeBinary).ok_or("write binary(length)".to_owned());
+    }
     if arguments.is_some() {
         return Err(format!("the type {word} takes nothing in parentheses"));
     }
@@ -136,9 +144,11 @@ fn parse_type(text: &str, within: usize) -> Result<DataType, String> {
         "uint16" => DataType::UInt16,
         "uint32" => DataType::UInt32,
         "uint64" => DataType::UInt64,
+        "float16" => DataType::Float16,
         "float32" | "float" => DataType::Float32,
         "float64" | "double" => DataType::Float64,
         "utf8" | "string" | "text" => DataType::Utf8,
+        "binary" | "bytes" | "blob" => DataType::Binary,
         "date32" | "date" => DataType::Date32,
         "date64" => DataType::Date64,
         "time32_s" => DataType::Time32(TimeUnit::Second),
@@ -180,7 +190,8 @@ mod tests {
     fn every_kind_of_type_is_read() {
         let schema = parse_schema(
             "id:int64, name:utf8,ts:timestamp_us,at:timestamp_ns(UTC),\
-             d:decimal128(12,2),flag:bool,day:date32,a:b:float64,c:timestamp_s(+02:00)",
+             d:decimal128(12,2),flag:bool,day:date32,a:b:float64,c:timestamp_s(+02:00),\
+             x:binary,y:binary(16),h:float16,t:duration_ms",
         )
         .unwrap();
         let expected = [
@@ -193,6 +204,10 @@ mod tests {
             ("day", DataType::Date32),
             ("a:b", DataType::Float64),
             ("c", DataType::Timestamp(TimeUnit::Second, Some("+02:00".into()))),
+            ("x", DataType::Binary),
+            ("y", DataType::FixedSizeBinary(16)),
+            ("h", DataType::Float16),
+            ("t", DataType::Duration(TimeUnit::Millisecond)),
         ];
         assert_eq!(schema.fields().len(), expected.len());
         for (field, (name, kind)) in schema.fields().iter().zip(&expected) {

@@ -3,6 +3,7 @@
 //! The comma does if it splits all of them into the same number of fields, more than one; else the semicolon, the
 //! tab or the bar if one of these does; else the comma. Excel writes a line `sep=;` in front, which says it.
 
+use super::blocks::newlines;
 use super::csv_options::CsvOptions;
 
 /// Records that are looked at.
@@ -54,6 +55,32 @@ fn splits(text: &[u8], delimiter: u8, csv: &CsvOptions, is_all: bool) -> bool {
     }
 }
 
+/// The line that a record of `text` begins on.
+pub(super) fn line_of(text: &[u8], record: usize, csv: &CsvOptions) -> u64 {
+    let mut records = Records { text, delimiter: csv.separator(), csv, is_all: true };
+    if let Some(before) = record.checked_sub(1) {
+        records.nth(before);
+    }
+    records.pass_lead();
+    1 + newlines(&text[..text.len() - records.text.len()])
+}
+
+/// Records in front of the names of the columns that are looked for.
+const MOST_PREAMBLE: usize = 20;
+
+/// How many lines stand in front of what looks like the names of columns, if the first record does not: those behind it have
+/// other fields, of which all that follow have as many.
+pub(super) fn preamble(text: &[u8], csv: &CsvOptions, is_all: bool) -> Option<usize> {
+    let delimiters = csv.delimiter.map_or(DELIMITERS.to_vec(), |delimiter| vec![delimiter]);
+    delimiters.into_iter().find_map(|delimiter| {
+        let counts: Vec<usize> = Records { text, delimiter, csv, is_all }.take(RECORDS).collect();
+        let (first, last) = (*counts.first()?, *counts.last()?);
+        let names = counts.iter().rposition(|fields| *fields != last)? + 1;
+        let is_behind = last > first.max(1) && names <= MOST_PREAMBLE && names + 1 < counts.len();
+        is_behind.then(|| line_of(text, names, csv) as usize - 1)
+    })
+}
+
 /// The numbers of fields of records.
 struct Records<'a> {
     text: &'a [u8],
@@ -62,10 +89,9 @@ struct Records<'a> {
     is_all: bool,
 }
 
-impl Iterator for Records<'_> {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
+impl Records<'_> {
+    /// Passes over what is no record.
+    fn pass_lead(&mut self) {
         loop {
             match self.text {
                 [b'\n' | b'\r', rest @ ..] => self.text = rest,
@@ -75,6 +101,14 @@ impl Iterator for Records<'_> {
                 _ => break,
             }
         }
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.pass_lead();
         if self.text.is_empty() {
             return None;
         }
@@ -150,6 +184,23 @@ mod tests {
         let csv = told(CsvOptions::default().delimiter(':').unwrap(), b"sep=;\na:b\n", true);
         assert_eq!((csv.delimiter, csv.skip_lines), (Some(b':'), 1));
         assert_eq!(delimiter("sep=;x\n1\n"), None);
+    }
+
+    #[test]
+    fn lines_in_front_of_the_names() {
+        for (text, expected) in [
+            ("Report\n\nid,v\n1,a\n2,b\n", Some(2)),
+            ("Report;x\nfoo\nid,v,w\n1,a,\n2,b,\n", Some(2)),
+            ("Report\nid;v\n1;a\n", Some(1)),
+            ("id,v\n1,a\n", None),
+            ("id\n1\n", None),
+            ("id\n1,2\n", None),
+            ("id,v\n1\n2,3\n", None),
+            ("", None),
+        ] {
+            let csv = told(CsvOptions::default(), text.as_bytes(), true);
+            assert_eq!(preamble(text.as_bytes(), &csv, true), expected, "{text:?}");
+        }
     }
 
     #[test]

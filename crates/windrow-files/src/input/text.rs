@@ -23,10 +23,11 @@ use crate::error::Result;
 use crate::format::Format;
 use crate::watch::Watch;
 
-use super::blocks::{Block, Blocks, Buffers, Most, Next, Place, newlines};
+use super::blocks::{Block, Blocks, Buffers, Most, Next, Place, mark, newlines};
 use super::content::{Piece, Pieces, Undecoded};
 use super::dialect::{BUFFER, Columns, Decoder, Dialect};
 use super::origin::{Faults, Origin};
+use super::quoted_nulls::QuotedNulls;
 use super::text_faults::{Faulty, tidy};
 use super::{Content, CsvOptions, Opened, Span};
 
@@ -48,6 +49,10 @@ pub(super) struct TextFile {
     /// Bytes of a line of the sample, on average, and of the longest.
     pub(super) line_bytes: usize,
     pub(super) longest: usize,
+    /// What users may want to know of it.
+    pub(super) notes: Vec<String>,
+    /// How many lines seem to stand in front of the names of the columns.
+    pub(super) preamble: Option<usize>,
     /// Why there are no columns, where there is no text.
     pub(super) lacks: Option<&'static str>,
 }
@@ -145,6 +150,14 @@ impl Content for TextFile {
         self.lacks
     }
 
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn preamble(&self) -> Option<usize> {
+        self.preamble
+    }
+
     fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
         let batch_rows = self.batch_rows(batch_rows);
         self.pieces(batch_rows, self.most(batch_rows), watch)
@@ -160,6 +173,10 @@ impl TextFile {
             columns: self.columns.clone(),
             batch_rows,
             buffers: Buffers::default(),
+            nulls: match &self.dialect {
+                Dialect::Csv(csv) => QuotedNulls::of(csv),
+                Dialect::Ndjson => None,
+            },
             decoders: Mutex::default(),
             begun: Mutex::default(),
         });
@@ -171,7 +188,8 @@ impl TextFile {
             Some(blocks.next().transpose()?.map(|next| match next {
                 Next::Room => Piece::Rows(RecordBatch::new_empty(text.columns.schema.clone())),
                 Next::Block(block) => {
-                    Piece::Text(Box::new(TextBlock { text: Arc::clone(&text), block, done: None }))
+                    let (text, done) = (Arc::clone(&text), None);
+                    Piece::Text(Box::new(TextBlock { text, block, marked: Ok(false), done }))
                 }
             }))
         })))
@@ -185,6 +203,8 @@ struct Text {
     columns: Columns,
     batch_rows: usize,
     buffers: Buffers,
+    /// Of CSV that has any.
+    nulls: Option<QuotedNulls>,
     /// Those that have nothing in hand.
     decoders: Mutex<Vec<Decoder>>,
     /// The one that is within a record, behind the blocks that are finished.
@@ -201,6 +221,8 @@ struct Begun {
 struct TextBlock {
     text: Arc<Text>,
     block: Block,
+    /// Whether quoted nulls in it were marked.
+    marked: Result<bool, ArrowError>,
     done: Option<Result<Decoded, ArrowError>>,
 }
 
@@ -223,8 +245,9 @@ impl Text {
     }
 
     /// Decodes `block`, with which a record begins.
-    fn decode(&self, block: &Block) -> Result<Decoded, ArrowError> {
+    fn decode(&self, block: &Block, is_marked: bool) -> Result<Decoded, ArrowError> {
         let mut decoder = self.decoder(block.start)?;
+        decoder.expect_marks(is_marked, false);
         // What does not end with its line may be no record: its next byte is a part of the line.
         if (block.ends || block.is_last)
             && let Some(batch) = decoder.decode_plain(&block.text)
@@ -237,8 +260,14 @@ impl Text {
     }
 
     /// Decodes `block` with what has begun its first record.
-    fn decode_behind(&self, mut begun: Begun, block: &Block) -> Result<Decoded, ArrowError> {
+    fn decode_behind(
+        &self,
+        mut begun: Begun,
+        block: &Block,
+        is_marked: bool,
+    ) -> Result<Decoded, ArrowError> {
         let mut batches = Vec::new();
+        begun.decoder.expect_marks(is_marked, true);
         let (end, ended) = begun.decoder.take_record(&block.text, &mut batches)?;
         // Faults are looked for from there, and only at the head of a line is a byte order mark passed over.
         if ended && block.text[..end].ends_with(b"\n") {
@@ -279,23 +308,38 @@ impl Text {
     }
 }
 
+impl TextBlock {
+    /// Marks quoted nulls, once.
+    fn mark(&mut self) {
+        let Block { text, start, quotes, .. } = &mut self.block;
+        if let (Some(nulls), Some(quotes)) = (&self.text.nulls, quotes.take()) {
+            let lead = mark(text, *start);
+            self.marked = nulls.mark(&mut text[lead..], quotes);
+        }
+    }
+}
+
 impl Undecoded for TextBlock {
     fn decode(&mut self) {
+        self.mark();
         if self.block.begins {
-            self.done = Some(self.text.decode(&self.block));
+            let marked = std::mem::replace(&mut self.marked, Ok(false));
+            let done = marked.and_then(|is_marked| self.text.decode(&self.block, is_marked));
+            self.done = Some(done);
         }
     }
 
-    fn finish(self: Box<Self>) -> Result<Vec<RecordBatch>> {
-        let Self { text, block, done } = *self;
+    fn finish(mut self: Box<Self>) -> Result<Vec<RecordBatch>> {
+        self.mark();
+        let Self { text, block, marked, done } = *self;
         let mut begun = text.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut start, mut at_hand) = (block.start, Some(&*block.text));
         let done = match (begun.take(), done) {
             (None, Some(done)) => done,
-            (None, None) => text.decode(&block),
+            (None, None) => marked.and_then(|is_marked| text.decode(&block, is_marked)),
             (Some(before), _) => {
                 (start, at_hand) = (before.start, None);
-                text.decode_behind(before, &block)
+                marked.and_then(|is_marked| text.decode_behind(before, &block, is_marked))
             }
         };
         let Decoded { batches, begun: last } = done.map_err(|fault| {

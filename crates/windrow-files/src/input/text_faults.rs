@@ -61,7 +61,9 @@ impl Faulty<'_> {
         let what = self.columns.of_row(what);
         let advice = if what.starts_with(FIELDS) {
             "correct it: a field that holds the separator must be in quotes, and what stands in front of \
-             the line with the names must go"
+             the line with the names must go, or be left out with `csv_skip_lines`"
+        } else if what.ends_with("missing from schema") {
+            "name all columns with `schema`, or take those of all files with `union_by_name`"
         } else if can_be_named {
             "correct it, or name the types of the columns with `schema`"
         } else {

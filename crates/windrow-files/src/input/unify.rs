@@ -1,6 +1,7 @@
 //! One schema for all inputs.
 //!
-//! The first input gives the names, their order, the types and the metadata. The others may hold the
+//! The first input gives the names, their order, the types and the metadata, as far as that is [true of
+//! all](crate::facts). The others may hold the
 //! columns in another order, and the same values in another form, which becomes that of the first:
 //!
 //! ```text
@@ -11,6 +12,7 @@
 //!  lists of fixed length and others                       lists
 //!  timestamps of two zones                                the first's: the instants are the same
 //!  nothing but nulls                                      the other's
+//!  dictionaries with keys of 8 or 16 bits                 keys of 32 bits
 //! ```
 //! Nested types are alike if their parts are. A column is nullable when it is so in any input. All else
 //! must agree: a column that is missing, extra or of another type is named, with both files.
@@ -25,15 +27,18 @@ use arrow_cast::can_cast_types;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::facts::{self, Pairs};
 use crate::setting::Setting;
 
-use super::widen::{nullable, widened, wider};
+use super::annotations;
+use super::widen::{nullable, widened, wider, with_wide_keys};
 
 /// The schema so far.
 pub(super) struct Unifier {
     first: Arc<str>,
     schema: SchemaRef,
     fields: Vec<FieldRef>,
+    metadata: Pairs,
     by_name: bool,
 }
 
@@ -44,16 +49,18 @@ pub(super) type Order = Option<Arc<[Option<usize>]>>;
 impl Unifier {
     /// For files like the first, which has this name and schema; or for any, whose columns are united `by_name`.
     pub(super) fn new(name: Arc<str>, schema: SchemaRef, by_name: bool) -> Self {
-        Self { first: name, fields: schema.fields().to_vec(), schema, by_name }
+        let (fields, metadata) = (schema.fields().to_vec(), schema.metadata().clone());
+        Self { first: name, fields, metadata, schema, by_name }
     }
 
     /// The schema of the files that fitted.
     pub(super) fn so_far(&self) -> SchemaRef {
-        if self.fields.as_slice() == &self.schema.fields()[..] {
+        if self.fields.as_slice() == &self.schema.fields()[..]
+            && self.metadata == *self.schema.metadata()
+        {
             return self.schema.clone();
         }
-        let metadata = self.schema.metadata().clone();
-        Arc::new(Schema::new_with_metadata(self.fields.clone(), metadata))
+        Arc::new(Schema::new_with_metadata(self.fields.clone(), self.metadata.clone()))
     }
 
     /// Where the columns are in the file called `name`, which has the schema `other`.
@@ -69,6 +76,8 @@ impl Unifier {
             (false, false) => Some(self.order_in(name, other)?),
         };
         let by_name = self.by_name;
+        self.metadata = facts::joined(&self.metadata, other.metadata())
+            .map_err(|what| Error::data(format!("{name}: {what}; see {}", self.first)))?;
         for (position, field) in self.fields.iter_mut().enumerate() {
             let place = order.as_ref().map_or(Some(position), |order| order[position]);
             let Some(there) = place.map(|place| other.field(place)) else {
@@ -80,14 +89,20 @@ impl Unifier {
                     true => String::new(),
                     false => format!(", or see whether {} widens it", Setting::UnionByName),
                 };
+                let (kind, first) = match there.data_type() == field.data_type() {
+                    true => annotations::shown([there, field]),
+                    false => [there, field].map(|field| field.data_type().to_string()).into(),
+                };
                 Error::data(format!(
-                    "{name}: column '{}' is {}, but {} in {}; cast it in one of them first{remedy}",
+                    "{name}: column '{}' is {kind}, but {first} in {}; cast it in one of them first{remedy}",
                     field.name(),
-                    there.data_type(),
-                    field.data_type(),
                     self.first
                 ))
             })?;
+            let kind = with_wide_keys(field.data_type());
+            if kind != *field.data_type() {
+                *field = Arc::new(Field::clone(field).with_data_type(kind));
+            }
         }
         Ok(order)
     }
@@ -160,6 +175,7 @@ impl Unifier {
 
 /// What holds the values of both fields, called as the first.
 fn common_field(first: &FieldRef, other: &Field, by_name: bool) -> Option<FieldRef> {
+    let first = &annotations::common(first, other)?;
     let kind = common_type(first.data_type(), other.data_type(), by_name)?;
     let nullable = first.is_nullable() || other.is_nullable();
     if kind == *first.data_type() && nullable == first.is_nullable() {
@@ -213,6 +229,10 @@ fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<Data
         }
         (first, other) if first.is_string() && other.is_string() => first.clone(),
         (first, other) if is_binary(first) && is_binary(other) => first.clone(),
+        // Bytes that are no text are an error.
+        (text, binary) | (binary, text) if by_name && text.is_string() && is_binary(binary) => {
+            text.clone()
+        }
         (first, other) if by_name => return wider(first, other),
         _ => return None,
     };

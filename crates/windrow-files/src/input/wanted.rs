@@ -15,6 +15,7 @@ use super::filter::Filter;
 use super::unify::{Order, Unifier};
 use super::{Opened, ReadOptions};
 use crate::error::Result;
+use crate::facts;
 use crate::paths;
 use crate::preset::Preset;
 
@@ -104,8 +105,9 @@ impl Wanted {
         }
         let fields: Vec<_> =
             places.iter().map(|&place| Arc::clone(&schema.fields()[place])).collect();
-        let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
-        Narrowed { schema: Arc::new(schema), places: Some(places) }
+        let narrow = Schema::new(fields);
+        let metadata = facts::kept(schema, &narrow);
+        Narrowed { schema: Arc::new(narrow.with_metadata(metadata)), places: Some(places) }
     }
 }
 

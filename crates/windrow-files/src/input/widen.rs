@@ -4,8 +4,10 @@
 //!  integers                     the narrower of the types that hold both; uint64 beside a sign: decimal128(20,0)
 //!  floats; integers of up to    the wider; float64
 //!    32 bits and floats
+//!  integers of 64 bits and floats   float64: an integer that is none is an error
 //!  decimals, and integers       as many digits before and behind the point as either has, up to 76
 //!  timestamps, durations        the finer unit: a value that it does not reach is an error
+//!  dates                        date64
 //!  structs                      all members, by name; what one of them lacks is null there
 //! ```
 //! A timestamp of a zone and one without are not the same, nor are a date and a time.
@@ -16,8 +18,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArray, new_null_array,
 };
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_cast::display::{FormatOptions, array_value_to_string};
+use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_ord::cmp::distinct;
 use arrow_schema::ArrowError;
+use arrow_schema::DataType as D;
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
 /// The most digits of a decimal.
@@ -25,7 +30,6 @@ const MOST_DIGITS: u8 = 76;
 
 /// The type that holds the numbers or times of both; none if there is none, or they are something else.
 pub(crate) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
-    use DataType as D;
     match (one, other) {
         (D::Timestamp(unit, zone), D::Timestamp(second, other))
             if zone.is_some() == other.is_some() =>
@@ -41,9 +45,9 @@ pub(crate) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
             Some(if width(one) >= width(other) { one.clone() } else { other.clone() })
         }
         (float, integer) | (integer, float) if float.is_floating() && integer.is_integer() => {
-            // Of 53 digits in base two.
-            (integer.primitive_width()? <= 4).then_some(D::Float64)
+            Some(D::Float64)
         }
+        (D::Date32, D::Date64) | (D::Date64, D::Date32) => Some(D::Date64),
         (one, other) if one.is_integer() && other.is_integer() => integers(one, other),
         (one, other) => decimals(one, other),
     }
@@ -54,7 +58,6 @@ fn finer(one: TimeUnit, other: TimeUnit) -> TimeUnit {
 }
 
 fn integers(one: &DataType, other: &DataType) -> Option<DataType> {
-    use DataType as D;
     let (least, most) = (one.primitive_width()?, other.primitive_width()?);
     let width = match one.is_signed_integer() == other.is_signed_integer() {
         true => least.max(most),
@@ -94,7 +97,6 @@ fn decimals(one: &DataType, other: &DataType) -> Option<DataType> {
 
 /// The digits of a number, and how many of them are behind the point.
 fn digits(kind: &DataType) -> Option<(u8, i8)> {
-    use DataType as D;
     match kind {
         D::Decimal32(precision, scale)
         | D::Decimal64(precision, scale)
@@ -127,10 +129,45 @@ pub(super) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Ar
         }
         (DataType::List(_), DataType::List(item)) => list::<i32>(values, item),
         (DataType::LargeList(_), DataType::LargeList(item)) => list::<i64>(values, item),
-        (_, kind) => {
-            let whole = CastOptions { safe: false, ..CastOptions::default() };
-            cast_with_options(values, kind, &whole)
+        (D::Int64 | D::UInt64, D::Float64) => floats(values),
+        (_, kind) => cast_with_options(values, kind, &WHOLE),
+    }
+}
+
+/// A value that does not fit is an error.
+const WHOLE: CastOptions = CastOptions { safe: false, format_options: FormatOptions::new() };
+
+/// Integers as floats.
+///
+/// # Errors
+/// The first that is between two floats.
+fn floats(integers: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let floats = cast_with_options(integers, &DataType::Float64, &WHOLE)?;
+    let back = cast(&floats, integers.data_type())?;
+    let differ = distinct(integers, &back)?;
+    match differ.values().set_indices().next() {
+        None => Ok(floats),
+        Some(row) => Err(ArrowError::CastError(format!(
+            "the integer {} is between two floats, and the column has fractions in another file; cast the column to a \
+             decimal there",
+            array_value_to_string(integers, row)?
+        ))),
+    }
+}
+
+/// `kind` with dictionaries whose keys number the values of many files.
+pub(super) fn with_wide_keys(kind: &DataType) -> DataType {
+    let wide = |field: &FieldRef| {
+        Arc::new(Field::clone(field).with_data_type(with_wide_keys(field.data_type())))
+    };
+    match kind {
+        D::Dictionary(key, of) if key.primitive_width().is_some_and(|width| width < 4) => {
+            D::Dictionary(Box::new(D::Int32), of.clone())
         }
+        D::Struct(fields) => D::Struct(fields.iter().map(wide).collect()),
+        D::List(of) => D::List(wide(of)),
+        D::LargeList(of) => D::LargeList(wide(of)),
+        kind => kind.clone(),
     }
 }
 
@@ -151,8 +188,6 @@ pub(super) fn nullable(field: &FieldRef) -> FieldRef {
 
 #[cfg(test)]
 mod tests {
-    use DataType as D;
-
     use super::*;
 
     #[test]
@@ -168,7 +203,9 @@ mod tests {
             (D::Float32, D::Float64, Some(D::Float64)),
             (D::Float16, D::Float32, Some(D::Float32)),
             (D::Int32, D::Float32, Some(D::Float64)),
-            (D::Int64, D::Float64, None),
+            (D::Int64, D::Float64, Some(D::Float64)),
+            (D::Float32, D::UInt64, Some(D::Float64)),
+            (D::Date64, D::Date32, Some(D::Date64)),
             (D::Decimal128(10, 2), D::Decimal128(20, 2), Some(D::Decimal128(20, 2))),
             (D::Decimal128(10, 2), D::Decimal128(10, 4), Some(D::Decimal128(12, 4))),
             (D::Decimal128(38, 0), D::Decimal128(10, 5), Some(D::Decimal256(43, 5))),

@@ -3,7 +3,9 @@
 //! Rows hold the values of a dictionary, not its keys: a column is made anew of each slab. The values that
 //! meet there may come from many dictionaries, and be more than one can have.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use windrow::{Decoder, Error, Slab};
 
@@ -15,16 +17,15 @@ pub(super) struct RowDecoder {
     decoder: Decoder,
     /// Of the columns that are written.
     schema: SchemaRef,
+    /// Whether a sift makes these of the decoded ones.
+    is_sifted: bool,
 }
 
 impl RowDecoder {
     pub(super) fn new(arrangement: &Arrangement) -> Result<Self> {
         let decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
-        let schema = match &arrangement.sifting {
-            Some(sifting) => sifting.schema.clone(),
-            None => decoder.schema().clone(),
-        };
-        Ok(Self { decoder, schema })
+        let (schema, is_sifted) = (arrangement.schema()?, arrangement.sifting.is_some());
+        Ok(Self { decoder, schema, is_sifted })
     }
 
     /// The schema of the columns that are written.
@@ -37,7 +38,7 @@ impl RowDecoder {
     /// # Errors
     /// `Unfit` that names the column in which the rows do not fit.
     pub(super) fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
-        self.decoder.decode(slab).map_err(|error| match &error {
+        let batch = self.decoder.decode(slab).map_err(|error| match &error {
             Error::Value { column, message } => {
                 match self.decoder.schema().column_with_name(column) {
                     Some((_, field)) => unfit(column, &field.data_type().to_string(), message),
@@ -45,7 +46,19 @@ impl RowDecoder {
                 }
             }
             _ => error.into(),
-        })
+        })?;
+        if self.is_sifted { Ok(batch) } else { self.written(batch) }
+    }
+
+    /// `batch`, whose columns are those that are written, with the metadata of these.
+    pub(super) fn written(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        if batch.schema_ref().metadata() == self.schema.metadata() {
+            return Ok(batch);
+        }
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let schema = Arc::clone(&self.schema);
+        RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &rows)
+            .map_err(|error| error::Error::data(error.to_string()))
     }
 }
 

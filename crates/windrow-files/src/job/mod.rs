@@ -39,13 +39,13 @@ use arrow_schema::SchemaRef;
 use windrow::{Batch, Batcher, Budget, Pool};
 
 pub use batches::Batches;
-use decode::RowDecoder;
 pub use explain::Explain;
 use plan::{Plan, Planned};
 use replan::Met;
 use tally::Tally;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts;
 use crate::input::Inputs;
 use crate::limits::Limits;
 use crate::output::{Target, WriteOptions};
@@ -75,8 +75,8 @@ impl Job {
     /// # Errors
     /// `Usage` for a column that there is not, here and below.
     pub fn sort(inputs: Inputs, spec: &SortSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs)?;
-        Ok(Self::new(inputs, arrangement, None))
+        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
+        Self::new(inputs, arrangement, None)
     }
 
     /// Reduces the changes in `inputs`.
@@ -84,8 +84,8 @@ impl Job {
     /// # Errors
     /// `Usage` also for an operation column or a time that cannot be read as one.
     pub fn compact(inputs: Inputs, spec: &CompactSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs)?;
-        Ok(Self::new(inputs, arrangement, None))
+        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
+        Self::new(inputs, arrangement, None)
     }
 
     /// Merges `inputs`, each of which is sorted. That one is not is found while it is read.
@@ -93,8 +93,8 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn merge(inputs: Inputs, spec: &MergeSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs)?;
-        Ok(Self::new(inputs, arrangement, None))
+        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
+        Self::new(inputs, arrangement, None)
     }
 
     /// Leaves out rows whose key another row has.
@@ -102,8 +102,8 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn dedupe(inputs: Inputs, spec: &DedupeSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs)?;
-        Ok(Self::new(inputs, arrangement, None))
+        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
+        Self::new(inputs, arrangement, None)
     }
 
     /// What the two sides of `inputs`, an [opened pair](Inputs::open_pair), differ in. A side that has a key twice is
@@ -112,8 +112,8 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort); `Usage` for inputs that are no pair.
     pub fn diff(inputs: Inputs, spec: &DiffSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs)?;
-        Ok(Self::new(inputs, arrangement, None))
+        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
+        Self::new(inputs, arrangement, None)
     }
 
     /// The first rows of `inputs`, as they come. No more is read than has them.
@@ -121,8 +121,8 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn head(inputs: Inputs, spec: &HeadSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs)?;
-        Ok(Self::new(inputs, arrangement, None))
+        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
+        Self::new(inputs, arrangement, None)
     }
 
     /// Splits `inputs` into files. [`write`](Self::write) then makes a directory; [`batches`](Self::batches) is
@@ -131,18 +131,25 @@ impl Job {
     /// # Errors
     /// `Usage` also for ranges that do not ascend, and for nested columns in names.
     pub fn partition(inputs: Inputs, spec: &PartitionSpec) -> Result<Self> {
-        let (arrangement, partitioning) = spec.bind(&inputs)?;
-        Ok(Self::new(inputs, arrangement, Some(partitioning)))
+        let (arrangement, partitioning) =
+            spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
+        Self::new(inputs, arrangement, Some(partitioning))
     }
 
-    fn new(inputs: Inputs, arrangement: Arrangement, partitioning: Option<Partitioning>) -> Self {
-        Self {
+    fn new(
+        inputs: Inputs,
+        mut arrangement: Arrangement,
+        partitioning: Option<Partitioning>,
+    ) -> Result<Self> {
+        let schema = arrangement.schema()?;
+        arrangement.metadata = Some(facts::kept(inputs.schema(), &schema));
+        Ok(Self {
             inputs: Arc::new(inputs),
             arrangement,
             partitioning,
             cancel: Cancel::new(),
             progress: Arc::new(()),
-        }
+        })
     }
 
     /// Ends the job when `cancel` is requested.
@@ -167,7 +174,7 @@ impl Job {
     /// # Errors
     /// `Data` for columns that rows cannot be decoded to.
     pub fn schema(&self) -> Result<SchemaRef> {
-        Ok(Arc::clone(RowDecoder::new(&self.arrangement)?.schema()))
+        self.arrangement.schema()
     }
 
     /// What [`write`](Self::write) would do, without doing it.

@@ -109,13 +109,14 @@ impl Rows {
                 *ended = true;
                 let last = sift.finish()?.filter(|batch| batch.num_rows() > 0);
                 let length = last.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+                let last = last.map(|batch| decoder.written(batch)).transpose()?;
                 return Ok(last.map(|batch| Taken::Batch { batch, bytes: length, keys: None }));
             };
             let (taken, length) = (slab.rows(), slab.bytes());
             let batch = decoder.decode(&slab)?;
             let keys = keys.as_mut().map(|keys| keys.decode(&slab)).transpose()?;
             drop(slab);
-            let batch = sift.push(&batch)?;
+            let batch = decoder.written(sift.push(&batch)?)?;
             if batch.num_rows() > 0 {
                 let bytes = length * batch.num_rows() / taken.max(1);
                 let keys = keys.map(|keys| keys.slice(0, batch.num_rows()));

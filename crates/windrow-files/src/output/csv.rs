@@ -1,7 +1,7 @@
-//! CSV as its options have it: what the writer is told, and columns that it cannot write so.
+//! CSV as its options have it: columns that cannot be [written](super::csv_lines) so.
 //!
-//! Fractions behind a comma are text to the writer. Text that stands for null, and fields that quotes would have to
-//! go around where there are none, would be read back as something else: they are errors.
+//! Fractions behind a comma are text. Text that stands for null, and fields that quotes would have to go around, would be
+//! read back as something else where there are no quotes: they are errors.
 
 use std::sync::Arc;
 
@@ -9,26 +9,12 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_cast::cast;
-use arrow_csv::WriterBuilder;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::input::CsvOptions;
 use crate::setting::Setting;
-
-/// The writer of rows, or of a header.
-pub(super) fn writer(csv: &CsvOptions, header: bool) -> WriterBuilder {
-    let mut writer = WriterBuilder::new()
-        .with_header(header)
-        .with_delimiter(csv.separator())
-        .with_null(csv.null_text().to_owned());
-    writer = match csv.quote {
-        Some(quote) => writer.with_quote(quote),
-        None => writer.with_quote_style(arrow_csv::QuoteStyle::Never),
-    };
-    writer
-}
 
 /// Whether columns are made text before they are written.
 pub(super) fn converts(csv: &CsvOptions) -> bool {
@@ -93,21 +79,18 @@ fn with_commas(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 }
 
 fn check(batch: &RecordBatch, csv: &CsvOptions) -> Result<()> {
-    let null = csv.null_text();
-    if null.is_empty() && csv.quote.is_some() {
+    if csv.quote.is_some() {
         return Ok(());
     }
-    let is_alone = batch.num_columns() == 1;
+    let (null, is_alone) = (csv.null_text(), batch.num_columns() == 1);
     for (column, field) in batch.columns().iter().zip(batch.schema_ref().fields()) {
-        if csv.quote.is_none() && is_alone && null.is_empty() && column.null_count() > 0 {
+        if is_alone && null.is_empty() && column.null_count() > 0 {
             return Err(unfit(field, "a null, which would be an empty line", Setting::CsvQuote));
         }
         let fault = find(column, |value| {
-            if !null.is_empty() && value == null {
+            if value == null {
                 Some((format!("the text {value:?}, which stands for null"), Setting::CsvNull))
-            } else if csv.quote.is_none()
-                && (needs_quotes(value, csv) || is_alone && value.is_empty())
-            {
+            } else if needs_quotes(value, csv) || is_alone && value.is_empty() {
                 Some((format!("{:?}, which needs quotes", head(value)), Setting::CsvQuote))
             } else {
                 None

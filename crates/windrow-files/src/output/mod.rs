@@ -31,6 +31,7 @@ mod atomic;
 mod checksums;
 mod compression;
 mod csv;
+mod csv_lines;
 mod dictionaries;
 mod directory;
 mod folder;

@@ -16,6 +16,7 @@ use parquet::arrow::ArrowSchemaConverter;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::SchemaDescriptor;
 
 use super::properties::{CREATED_BY, properties};
 use super::row_group::RowGroupEncoder;
@@ -25,7 +26,7 @@ use super::{
     foreign_part,
 };
 use crate::error::{Error, Result};
-use crate::input::{Footer, common_order};
+use crate::input::{Footer, annotated, common_order};
 
 /// Refuses columns that Parquet has no name for.
 pub(super) fn check(schema: &Schema) -> Result<()> {
@@ -66,7 +67,7 @@ pub(super) fn open(
         |error: ParquetError| Error::usage(format!("Parquet cannot hold these columns: {error}"));
     check(schema)?;
     let schema = &storable(schema);
-    let descriptor = ArrowSchemaConverter::new().convert(schema).map_err(unsupported)?;
+    let descriptor = descriptor(schema).map_err(unsupported)?;
     let properties = Arc::new(properties(schema, &descriptor, sample, options)?);
     let sink = Sink::open(target, options)?;
     let label = sink.label().to_owned();
@@ -83,13 +84,18 @@ pub(super) fn open(
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
+/// The schema of a file of these columns, which are [storable].
+fn descriptor(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
+    let plain = ArrowSchemaConverter::new().convert(schema)?;
+    annotated(plain.root_schema(), schema).map(SchemaDescriptor::new)
+}
+
 pub(super) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {
     let usual = Compression::PARQUET_DEFAULT.parquet();
     let metadata = footer.metadata();
     let of_file = metadata.file_metadata();
     let stored = storable(schema);
-    let root =
-        ArrowSchemaConverter::new().convert(&stored).map(|parquet| parquet.root_schema_ptr());
+    let root = descriptor(&stored).map(|parquet| parquet.root_schema_ptr());
     let codec = |chunk: &ColumnChunkMetaData| std::mem::discriminant(&chunk.compression());
     let mut chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     options.as_usual

@@ -1,12 +1,11 @@
 //! CSV and NDJSON: lines, which need nothing but to follow one another.
 //!
-//! CSV has one header, a null as nothing between two delimiters unless told otherwise, binary as hex digits, and no
-//! nested types.
+//! CSV has one header, a null as nothing between two delimiters unless told otherwise, an empty string in quotes, binary as
+//! hex digits, and no nested types.
 //! NDJSON names every column on every line, nulls too: a column of nulls would otherwise vanish from the
 //! file, and the readers that infer a schema from the first lines would miss late ones.
 //!
-//! Known limits: text does not hold types. CSV cannot tell a null from an empty string; JSON has no NaN and
-//! no infinities, which become null.
+//! Known limits: text does not hold types. JSON has no NaN and no infinities, which become null.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use arrow_json::writer::LineDelimited;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
+use super::csv_lines::Lines;
 use super::{
     Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Rope, Sink, Written,
     foreign_part,
@@ -46,9 +46,7 @@ pub(super) fn open(
     let mut head = Vec::new();
     if options.format == Format::Csv && options.csv.has_header {
         let schema = csv::shown_schema(schema, &options.csv);
-        let mut writer = csv::writer(&options.csv, true).build(&mut head);
-        let written = writer.write(&RecordBatch::new_empty(schema));
-        drop(writer);
+        let written = Lines::new(&mut head, &options.csv).header(&schema);
         written.map_err(|error| failed(sink.get_ref(), error))?;
     }
     // A compressed file of nothing has a member, too.
@@ -124,9 +122,9 @@ impl Dialect {
     ) -> Result<u64> {
         match self {
             Self::Csv(options) => {
-                let mut writer = csv::writer(options, false).build(out);
+                let mut lines = Lines::new(out, options);
                 let shown = &mut batches.map(|batch| csv::shown(&batch?, options));
-                drain(shown, |batch| writer.write(batch))
+                drain(shown, |batch| lines.rows(batch))
             }
             Self::Json => {
                 let mut writer = json().build::<_, LineDelimited>(out);

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_array::RecordBatch;
-use windrow::{Finish, Layout, Rule, SortColumn as Column};
+use arrow_schema::{Schema, SchemaRef};
+use windrow::{Decoder, Finish, Layout, Rule, SortColumn as Column};
 
 use super::sift::Sifting;
 use crate::derived::Derived;
 use crate::error::{Error, Result};
+use crate::facts::Pairs;
 use crate::input::DeclaredColumn;
 
 /// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
@@ -49,6 +51,8 @@ pub(crate) struct Arrangement {
     pub(crate) projection: Vec<usize>,
     /// Columns of the inputs in which a null is an error: diffs and their times.
     pub(crate) required: Vec<usize>,
+    /// Key-value metadata of what is written, where the job has said it.
+    pub(crate) metadata: Option<Pairs>,
     /// Columns that are appended to what is read, or transformed.
     pub(crate) derived: Option<Derived>,
     /// What becomes of the rows in their order, before they are written.
@@ -70,11 +74,29 @@ impl Arrangement {
             verify: None,
             finish: Finish::Log,
             required: Vec::new(),
+            metadata: None,
             derived: None,
             sifting: None,
             best: None,
             head: None,
         }
+    }
+
+    /// The schema of what is written.
+    ///
+    /// # Errors
+    /// `Data` for columns that rows cannot be decoded to.
+    pub(crate) fn schema(&self) -> Result<SchemaRef> {
+        let schema = match &self.sifting {
+            Some(sifting) => Arc::clone(&sifting.schema),
+            None => Arc::clone(Decoder::new(&self.layout, &self.projection)?.schema()),
+        };
+        Ok(match &self.metadata {
+            Some(metadata) if metadata != schema.metadata() => {
+                Arc::new(Schema::new_with_metadata(schema.fields().clone(), metadata.clone()))
+            }
+            _ => schema,
+        })
     }
 
     /// Whether rows are only put in order: all of them, as they are.

@@ -21,6 +21,7 @@ use arrow_select::interleave::interleave_record_batch;
 
 use super::diff::{DiffSpec, Shown};
 use super::sift::{Sift, copied, failed, same_key, starts};
+use crate::equality::{floats, one_form};
 use crate::error::{Error, Result};
 
 /// The weight of a row of the old side.
@@ -36,6 +37,8 @@ pub(super) struct Pairing {
     width: usize,
     /// Place of the weight.
     weight: usize,
+    /// Whether rows that differ may be equal: in floats.
+    has_floats: bool,
     shown: Shown,
     /// Of what comes out.
     schema: SchemaRef,
@@ -75,7 +78,9 @@ impl Pairing {
         };
         let metadata = given.metadata().clone();
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        Ok(Self { key, width, weight: names.len() - 1, shown: spec.shown, schema, names })
+        let (weight, shown) = (names.len() - 1, spec.shown);
+        let has_floats = !floats(given, 0..weight).is_empty();
+        Ok(Self { key, width, weight, has_floats, shown, schema, names })
     }
 
     /// The schema of what comes out.
@@ -114,11 +119,8 @@ type Place = (usize, usize);
 #[derive(Default)]
 struct Found {
     same: u64,
-    words: Vec<&'static str>,
-    /// The rows that say how.
-    rows: Vec<Place>,
-    /// Those before an update, and behind it.
-    updates: Vec<(Place, Place)>,
+    /// What becomes of a key, the row that says how, and of an update the row before.
+    changes: Vec<(&'static str, Place, Option<Place>)>,
 }
 
 const INSERT: &str = "insert";
@@ -130,24 +132,37 @@ impl Found {
     fn note(&mut self, weights: &[i64], (batch, row): Place) -> bool {
         const BOTH: i64 = OLD + NEW;
         let (first, second) = ((batch, row), (batch, row + 1));
-        let (word, place) = match *weights {
+        self.changes.push(match *weights {
             [BOTH] => {
                 self.same += 1;
                 return true;
             }
-            [OLD] => (DELETE, first),
-            [NEW] => (INSERT, first),
-            [OLD, NEW] | [NEW, OLD] => {
-                let is_ordered = weights[0] == OLD;
-                let (old, new) = if is_ordered { (first, second) } else { (second, first) };
-                self.updates.push((old, new));
-                (UPDATE, new)
-            }
+            [OLD] => (DELETE, first, None),
+            [NEW] => (INSERT, first, None),
+            [OLD, NEW] => (UPDATE, second, Some(first)),
+            [NEW, OLD] => (UPDATE, first, Some(second)),
             _ => return false,
-        };
-        self.words.push(word);
-        self.rows.push(place);
+        });
         true
+    }
+
+    /// The rows before and behind all updates.
+    fn updates(&self, batches: &[&RecordBatch]) -> Result<Option<[RecordBatch; 2]>> {
+        let updates = self.changes.iter().filter_map(|&(_, new, old)| Some((old?, new)));
+        let (old, new): (Vec<Place>, Vec<Place>) = updates.unzip();
+        if old.is_empty() {
+            return Ok(None);
+        }
+        let rows = |places: &[Place]| interleave_record_batch(batches, places).map_err(failed);
+        Ok(Some([rows(&old)?, rows(&new)?]))
+    }
+
+    /// Leaves out the updates that `changed` says no of, in their order.
+    fn keep(&mut self, changed: &[bool]) {
+        let mut changed = changed.iter();
+        let before = self.changes.len();
+        self.changes.retain(|(_, _, old)| old.is_none() || changed.next() != Some(&false));
+        self.same += (before - self.changes.len()) as u64;
     }
 }
 
@@ -177,43 +192,44 @@ impl Changes {
     }
 
     /// What is written of `found` in these record batches.
-    fn shown(&mut self, found: &Found, batches: &[&RecordBatch]) -> Result<RecordBatch> {
-        let pairing = &self.pairing;
-        if pairing.shown == Shown::Summary {
-            self.count(found, batches)?;
-            return Ok(RecordBatch::new_empty(Arc::clone(self.pairing.schema())));
-        }
-        if found.rows.is_empty() {
-            return Ok(RecordBatch::new_empty(Arc::clone(&pairing.schema)));
-        }
-        let rows = interleave_record_batch(batches, &found.rows).map_err(failed)?;
-        let mut columns: Vec<ArrayRef> =
-            vec![Arc::new(StringArray::from_iter_values(&found.words))];
-        columns.extend_from_slice(&rows.columns()[..pairing.width]);
-        RecordBatch::try_new(Arc::clone(&pairing.schema), columns).map_err(failed)
-    }
-
-    fn count(&mut self, found: &Found, batches: &[&RecordBatch]) -> Result<()> {
-        let figures = &mut self.figures;
-        figures.same += found.same as i64;
-        for &word in &found.words {
-            match word {
-                INSERT => figures.inserted += 1,
-                UPDATE => figures.updated += 1,
-                _ => figures.deleted += 1,
+    fn shown(&mut self, mut found: Found, batches: &[&RecordBatch]) -> Result<RecordBatch> {
+        let pairing = Arc::clone(&self.pairing);
+        // Rows are equal by their bytes, and floats as in SQL: rows that differ in nothing else are equal here.
+        if (pairing.shown == Shown::Summary || pairing.has_floats)
+            && let Some([old, new]) = found.updates(batches)?
+        {
+            let columns = old.columns().iter().zip(new.columns()).take(pairing.weight);
+            let columns: Vec<_> = columns.map(|(old, new)| differing(old, new)).collect();
+            let mut changed = vec![false; old.num_rows()];
+            for column in &columns {
+                changed.iter_mut().zip(column).for_each(|(any, differs)| *any |= differs);
+            }
+            found.keep(&changed);
+            for (differing, rows) in self.figures.by_column.iter_mut().zip(&columns) {
+                *differing += rows.iter().filter(|differs| **differs).count() as i64;
             }
         }
-        if found.updates.is_empty() {
-            return Ok(());
+        let figures = &mut self.figures;
+        figures.same += found.same as i64;
+        if pairing.shown == Shown::Summary {
+            for (word, _, _) in &found.changes {
+                match *word {
+                    INSERT => figures.inserted += 1,
+                    UPDATE => figures.updated += 1,
+                    _ => figures.deleted += 1,
+                }
+            }
+            return Ok(RecordBatch::new_empty(Arc::clone(&pairing.schema)));
         }
-        let (old, new): (Vec<Place>, Vec<Place>) = found.updates.iter().copied().unzip();
-        let old = interleave_record_batch(batches, &old).map_err(failed)?;
-        let new = interleave_record_batch(batches, &new).map_err(failed)?;
-        let columns = old.columns().iter().zip(new.columns());
-        for (differing, (old, new)) in figures.by_column.iter_mut().zip(columns) {
-            *differing += differing_rows(old, new) as i64;
+        if found.changes.is_empty() {
+            return Ok(RecordBatch::new_empty(Arc::clone(&pairing.schema)));
         }
-        Ok(())
+        let rows: Vec<Place> = found.changes.iter().map(|(_, row, _)| *row).collect();
+        let rows = interleave_record_batch(batches, &rows).map_err(failed)?;
+        let words = found.changes.iter().map(|(word, _, _)| *word);
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(words))];
+        columns.extend_from_slice(&rows.columns()[..pairing.width]);
+        RecordBatch::try_new(Arc::clone(&pairing.schema), columns).map_err(failed)
     }
 
     fn summary(&self) -> Result<RecordBatch> {
@@ -252,7 +268,7 @@ impl Sift for Changes {
             let whole = whole.map_err(failed)?;
             if lead == rows && whole.num_rows() <= 2 {
                 self.waiting = Some(whole);
-                return self.shown(&found, &[batch]);
+                return self.shown(found, &[batch]);
             }
             if !found.note(pairing.weights(&whole), (1, 0)) {
                 return Err(pairing.repeated(&whole));
@@ -273,7 +289,7 @@ impl Sift for Changes {
         self.waiting = Some(copied(&batch.slice(first, rows - first))?);
         let ended = ended.as_ref();
         let batches: Vec<&RecordBatch> = [batch].into_iter().chain(ended).collect();
-        self.shown(&found, &batches)
+        self.shown(found, &batches)
     }
 
     fn finish(&mut self) -> Result<Option<RecordBatch>> {
@@ -283,7 +299,7 @@ impl Sift for Changes {
             if !found.note(self.pairing.weights(&waiting), (0, 0)) {
                 return Err(self.pairing.repeated(&waiting));
             }
-            left = Some(self.shown(&found, &[&waiting])?);
+            left = Some(self.shown(found, &[&waiting])?);
         }
         match self.pairing.shown {
             Shown::Changes => Ok(left),
@@ -292,14 +308,15 @@ impl Sift for Changes {
     }
 }
 
-/// How many rows of two columns are not equal.
-fn differing_rows(old: &ArrayRef, new: &ArrayRef) -> usize {
+/// Whether each row of two columns differs.
+fn differing(old: &ArrayRef, new: &ArrayRef) -> Vec<bool> {
+    let (old, new) = (one_form(old), one_form(new));
     let rows = 0..old.len();
-    match make_comparator(old, new, SortOptions::default()) {
-        Ok(compare) => rows.filter(|&row| compare(row, row).is_ne()).count(),
+    match make_comparator(&old, &new, SortOptions::default()) {
+        Ok(compare) => rows.map(|row| compare(row, row).is_ne()).collect(),
         // A type without an order.
         Err(_) => {
-            rows.filter(|&row| old.slice(row, 1).to_data() != new.slice(row, 1).to_data()).count()
+            rows.map(|row| old.slice(row, 1).to_data() != new.slice(row, 1).to_data()).collect()
         }
     }
 }

@@ -193,6 +193,11 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     }
     let key = spec.key.clone();
     let mut order_by = spec.order_by.clone();
+    // A column of the key orders nothing among the rows of a key.
+    let orders = |column: &Column| !spec.key.iter().any(|key| key.name == column.name);
+    if spec.as_of.is_none() {
+        order_by.retain(orders);
+    }
     let operation = operation(spec, inputs);
     let log = change_log(spec, inputs, operation.as_ref())?;
     let given = log.as_ref().map_or(inputs.schema(), |(log, _)| log.schema());
@@ -225,6 +230,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         (Some(text), Some(column)) => Some(AsOf::new(schema, &column.name, text)?),
         _ => None,
     };
+    order_by.retain(orders);
     let layout = order.then(order_by).bind(schema)?;
     // What was added for the engine says nothing that other columns do not.
     let added = schema.fields().iter().map(|field| field.name());

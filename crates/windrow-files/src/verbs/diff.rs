@@ -6,8 +6,8 @@
 //! NEW  rows, each with a weight of 2^32 /
 //! ```
 //! Rows that both sides have become one as they meet, in whichever merge that is; what is left of a key is a row or
-//! two. The engine compares whole rows as bytes, so that every type can be told apart: floats bit by bit, but for those
-//! of the key, which are equal as in SQL.
+//! two. The engine compares whole rows as bytes, so that every type can be told apart. Floats are equal as in SQL: those of
+//! the key have one form, and of two rows that are left of a key the others are compared once more.
 
 use std::sync::Arc;
 

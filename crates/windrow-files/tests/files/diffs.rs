@@ -107,7 +107,8 @@ fn side(batch: &RecordBatch, first: usize) -> BTreeMap<Key, (Option<String>, u64
         let key = (ids.is_valid(row).then(|| ids.value(row)), names.value(row).to_owned());
         let text = texts.is_valid(row).then(|| texts.value(row).to_owned());
         let flag = flags.is_valid(row).then(|| flags.value(row));
-        (key, (text, floats.value(row).to_bits(), flag))
+        // The two zeros are one.
+        (key, (text, (floats.value(row) + 0.0).to_bits(), flag))
     });
     let found: BTreeMap<_, _> = rows.collect();
     assert_eq!(found.len(), batch.num_rows(), "a key comes once");

@@ -6,7 +6,7 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 28] = [
+const ORDER: [&str; 29] = [
     "setting",
     "error",
     "size",
@@ -14,6 +14,7 @@ const ORDER: [&str; 28] = [
     "paths",
     "equality",
     "derived",
+    "facts",
     "packing",
     "rewrite",
     "format",

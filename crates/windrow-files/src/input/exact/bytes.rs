@@ -1,4 +1,4 @@
-//! Bytes as JSON has them: two digits of base sixteen each.
+//! Bytes as text has them: two digits of base sixteen each.
 //!
 //! ```text
 //! "00ff1a"   00 ff 1a

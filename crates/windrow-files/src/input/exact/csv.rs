@@ -1,5 +1,5 @@
-//! Values of CSV that its options make others: fields without text, decimal commas; and truth values, as the parser of
-//! CSV has them.
+//! Values of CSV that are read as others: fields without text, decimal commas, blanks around numbers; and truth values,
+//! as the parser of CSV has them.
 
 use std::sync::Arc;
 
@@ -20,18 +20,31 @@ pub(super) fn converted(
     let of_text = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let blank = reading.blank_is_null && !of_text;
     let comma = reading.decimal_comma && (kind.is_floating() || kind.is_decimal());
-    if !blank && !comma {
+    let is_number = kind.is_integer() || kind.is_floating() || kind.is_decimal();
+    let is_blank =
+        |value: &str| matches!(value.as_bytes(), [b' ' | b'\t', ..] | [.., b' ' | b'\t']);
+    let trims = reading.of_fields && is_number && text.iter().flatten().any(is_blank);
+    if !blank && !comma && !trims {
         return Ok(None);
     }
-    let value = |value: Option<&str>| match value {
-        Some("") if blank => Ok(None),
-        Some(value) if comma && value.contains('.') => {
-            Err(format!("{value:?} has a point, and fractions stand behind a comma"))
-        }
-        Some(value) if comma => Ok(Some(value.replace(',', "."))),
-        value => Ok(value.map(str::to_owned)),
-    };
+    let value =
+        |value: Option<&str>| match value.map(|value| if trims { trimmed(value) } else { value }) {
+            Some("") if blank => Ok(None),
+            Some(value) if comma && value.contains('.') => {
+                Err(format!("{value:?} has a point, and fractions stand behind a comma"))
+            }
+            Some(value) if comma => Ok(Some(value.replace(',', "."))),
+            value => Ok(value.map(str::to_owned)),
+        };
     text.iter().map(value).collect::<Result<StringArray, _>>().map(Some)
+}
+
+/// Characters that may stand around a number.
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// `value` without blanks around it.
+pub(in super::super) fn trimmed(value: &str) -> &str {
+    value.trim_matches(BLANKS)
 }
 
 /// Truth values.
@@ -40,6 +53,9 @@ pub(super) fn booleans(text: &StringArray) -> Result<ArrayRef, Fault> {
     for value in text {
         values.append_option(match value {
             None => None,
+            // As most are written.
+            Some("true") => Some(true),
+            Some("false") => Some(false),
             Some(value) if value.eq_ignore_ascii_case("true") => Some(true),
             Some(value) if value.eq_ignore_ascii_case("false") => Some(false),
             Some(value) => return Err(format!("{value:?} is no value of its type, Boolean")),

@@ -16,7 +16,7 @@
 //! A type that the user names says what is meant. One that was inferred is a guess from the first rows: of a
 //! value that would have made it another, had it been among them, the guess would lose what it is.
 //!
-//! This file decides what is parsed, and where it stands; `bytes`, `csv` (what its options say), `integers`, `numbers`
+//! This file decides what is parsed, and where it stands; `bytes`, `csv` (what its options say), `durations`, `integers`, `numbers`
 //! (decimals and floats) and `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
 //!
 //! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the nearest float only
@@ -24,6 +24,7 @@
 
 mod bytes;
 mod csv;
+mod durations;
 mod guess;
 mod integers;
 mod numbers;
@@ -47,6 +48,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use super::csv_options::CsvOptions;
 use super::named::{NamedTypes, TypesAt};
 
+pub(super) use csv::trimmed;
 pub(super) use guess::{is_json_number, is_padded};
 pub(super) use numbers::is_a_float;
 pub(super) use times::has_offset;
@@ -74,12 +76,20 @@ struct Reading<'a> {
     blank_is_null: bool,
     /// Fractions stand behind a comma.
     decimal_comma: bool,
+    /// Fields may be null that the decoder takes for text: those in quotes.
+    of_fields: bool,
 }
 
 impl<'a> Reading<'a> {
     fn of(writing: Writing) -> Self {
-        let named = TypesAt::default();
-        Self { writing, guessed: false, named, blank_is_null: false, decimal_comma: false }
+        Self {
+            writing,
+            guessed: false,
+            named: TypesAt::default(),
+            blank_is_null: false,
+            decimal_comma: false,
+            of_fields: false,
+        }
     }
 
     /// The same of a column, or a member, of which it says how all are read.
@@ -109,6 +119,7 @@ impl Exact {
         let reading = Reading {
             blank_is_null: csv.has_other_nulls(),
             decimal_comma: csv.decimal_comma,
+            of_fields: true,
             ..Reading::of(Writing::Csv)
         };
         Self::new(schema, named, reading)
@@ -134,6 +145,11 @@ impl Exact {
     /// The schema to decode to, with text where values are parsed here.
     pub(super) fn text(&self) -> &SchemaRef {
         &self.text
+    }
+
+    /// The schema of what is parsed.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// What was decoded, with its values parsed.
@@ -175,18 +191,14 @@ fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
         kind if kind.is_integer() && (reading.guessed || reading.writing == Writing::Json) => {
             DataType::Utf8
         }
-        kind if reading.blank_is_null && (kind.is_integer() || *kind == DataType::Boolean) => {
+        kind if reading.of_fields && (kind.is_integer() || *kind == DataType::Boolean) => {
             DataType::Utf8
         }
         DataType::Duration(_)
         | DataType::Binary
         | DataType::LargeBinary
         | DataType::BinaryView
-        | DataType::FixedSizeBinary(_)
-            if reading.writing == Writing::Json =>
-        {
-            DataType::Utf8
-        }
+        | DataType::FixedSizeBinary(_) => DataType::Utf8,
         DataType::List(of) => DataType::List(as_text(of, reading)),
         DataType::LargeList(of) => DataType::LargeList(as_text(of, reading)),
         DataType::ListView(of) => DataType::ListView(as_text(of, reading)),
@@ -297,12 +309,14 @@ fn members(parts: &StructArray, of: &Fields, reading: Reading<'_>) -> Result<Str
 
 fn values(text: &StringArray, kind: &DataType, reading: Reading<'_>) -> Result<ArrayRef, Fault> {
     use DataType as D;
+    let is_plain = reading.guessed && *kind == D::Int64;
+    if is_plain && let Some(integers) = integers::plain(text) {
+        return Ok(Arc::new(integers));
+    }
     let converted = csv::converted(text, kind, reading)?;
     let text = converted.as_ref().unwrap_or(text);
     if reading.guessed {
-        if *kind == D::Int64
-            && let Some(integers) = integers::plain(text)
-        {
+        if is_plain && let Some(integers) = integers::plain(text) {
             return Ok(Arc::new(integers));
         }
         guess::check(text, kind, reading.writing)?;
@@ -317,10 +331,11 @@ fn values(text: &StringArray, kind: &DataType, reading: Reading<'_>) -> Result<A
         D::Timestamp(..) | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) => {
             times::times(text, kind, reading.writing == Writing::Json && !reading.guessed)
         }
-        D::Duration(_) => cast_strictly(&cast(text, &D::Int64)?, kind),
-        D::Boolean if reading.blank_is_null => csv::booleans(text),
-        kind if kind.is_binary() && reading.writing == Writing::Json => bytes::bytes(text, kind),
-        D::FixedSizeBinary(_) if reading.writing == Writing::Json => bytes::bytes(text, kind),
+        D::Duration(unit) => durations::durations(text, *unit),
+        D::Boolean if reading.of_fields => csv::booleans(text),
+        D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => {
+            bytes::bytes(text, kind)
+        }
         _ => cast(text, kind),
     }
 }

@@ -7,6 +7,7 @@
 //! A comparison with a null is not true, as in SQL. Of floats, NaN is equal to itself and greater than all else, and
 //! there is one zero.
 
+mod between;
 mod parse;
 mod prune;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use crate::paths::{self, Steps};
 use crate::setting::Setting;
 
 use super::exact::one_value;
+use between::Between;
 
 pub(super) use prune::{Kept, groups, rows};
 
@@ -93,26 +95,40 @@ impl Condition {
         })?;
         let field = paths::field(schema, &steps, &self.column);
         let kind = plain_type(field.data_type());
-        let value = |text: &String| -> Result<Scalar<ArrayRef>> {
-            let value = literal(text, kind).ok_or_else(|| {
+        let value = |text: &String| match literal(text, kind) {
+            Some(value) => Ok(Value::There(Scalar::new(one_form(&value)))),
+            None => Between::of(text, kind).map(Value::Between).ok_or_else(|| {
                 Error::usage(format!(
                     "{}: {text:?} is no value of column {:?}, which is {}",
                     Setting::Where,
                     self.column,
                     field.data_type()
                 ))
-            })?;
-            Ok(Scalar::new(one_form(&value)))
+            }),
         };
         let test = match &self.test {
             Test::Null(null) => BoundTest::Null(*null),
-            Test::Compare(op, text) => BoundTest::Compare(*op, value(text)?),
+            Test::Compare(op, text) => match value(text)? {
+                Value::There(value) => BoundTest::Compare(*op, value),
+                Value::Between(value) => value.test(*op),
+            },
             Test::In(texts, within) => {
-                BoundTest::In(texts.iter().map(value).collect::<Result<_>>()?, *within)
+                let values = texts.iter().map(value).collect::<Result<Vec<_>>>()?;
+                let there = values.into_iter().filter_map(|value| match value {
+                    Value::There(value) => Some(value),
+                    Value::Between(_) => None,
+                });
+                BoundTest::In(there.collect(), *within)
             }
         };
         Ok(BoundCondition { name: self.column.clone(), steps, test })
     }
+}
+
+/// A value that a column may have, or a number between two of them.
+enum Value {
+    There(Scalar<ArrayRef>),
+    Between(Between),
 }
 
 /// A value of `kind` as people write it; none if it is no such value.
@@ -139,6 +155,11 @@ enum BoundTest {
     Compare(Op, Scalar<ArrayRef>),
     Null(bool),
     In(Vec<Scalar<ArrayRef>>, bool),
+}
+
+impl BoundTest {
+    const NEVER: Self = Self::In(Vec::new(), true);
+    const NOT_NULL: Self = Self::Null(false);
 }
 
 impl Bound {
