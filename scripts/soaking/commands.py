@@ -1,0 +1,301 @@
+"""Random jobs: what is typed, on which files, and what is right."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import data
+
+from . import files, models, partitions, tables
+from .tables import ROW
+
+VERBS = {"sort": 5, "dedupe": 3, "compact": 3, "merge": 2, "diff": 2, "partition": 3, "check": 1, "head": 1, "inspect": 0.5}
+SOURCES = {"parquet": 4, "arrow": 2, "arrow-stream": 2, "csv": 3, "ndjson": 3, "avro": 2}
+TARGETS = {"parquet": 5, "arrow": 2, "arrow-stream": 1, "csv": 3, "ndjson": 2}
+NULL_TEXT = r"\N"
+
+
+@dataclass
+class Job:
+    verb: str
+    source: str
+    packed: str | None
+    inputs: list
+    options: list
+    target: str | None = None
+    null_text: str | None = None
+    output: str | None = None
+    directory: bool = False
+    # Of the right output: raises AssertionError. Of verbs without one: of exit code, standard output and messages.
+    judge: Callable | None = None
+    code: int = 0
+    big: bool = False
+    stdin: bool = False
+    notes: dict = field(default_factory=dict)
+
+    @property
+    def limited(self):
+        """`check` and `inspect` have no options of memory."""
+        return self.target is not None
+
+    def argv(self, binary, inputs, output, knobs=()):
+        files = ["-"] if self.stdin else [str(path) for path in inputs]
+        return [str(binary), self.verb, *files, *self.options, *(["-o", str(output)] if output else []), *map(str, knobs)]
+
+
+def weighted(rng, weights):
+    shares = np.array(list(weights.values()), float)
+    return list(weights)[int(rng.choice(len(shares), p=shares / shares.sum()))]
+
+
+def keys(rng, names, most=3, directions=True):
+    """Some columns, as --by has them."""
+    some = [names[i] for i in rng.permutation(len(names))[: int(rng.integers(1, most + 1))]]
+    ways = ["", ":desc", ":nulls-first", ":desc:nulls-first"] if directions else [""]
+    return ",".join(name + str(rng.choice(ways)) for name in some)
+
+
+class Maker:
+    """A random job, made step by step."""
+
+    def __init__(self, rng, folder, big):
+        self.rng, self.folder, self.big = rng, Path(folder), big
+        self.verb = weighted(rng, VERBS if not big else {verb: n for verb, n in VERBS.items() if verb not in ("check", "head", "inspect")})
+        self.source = weighted(rng, SOURCES if not big else {"parquet": 4, "arrow": 3, "arrow-stream": 1, "csv": 2, "ndjson": 1})
+        self.target = weighted(rng, TARGETS)
+        text = "csv" in (self.source, self.target)
+        self.null_text = NULL_TEXT if text and rng.random() < 0.4 else None
+        self.packed = str(rng.choice([*files.PACKERS])) if self.source in ("csv", "ndjson") and rng.random() < 0.4 else None
+        self.options = []
+
+    def chance(self, share):
+        return self.rng.random() < share
+
+    def kinds(self):
+        return tables.kinds_for(self.source, self.target)
+
+    def table(self, kinds=None):
+        made = tables.random_table(self.rng, kinds or self.kinds(), self.big)
+        return tables.as_written(made, self.source, self.null_text)
+
+    def write(self, parts):
+        paths = []
+        for number, part in enumerate(parts):
+            suffix = files.SUFFIX[self.source] + (f".{self.packed}" if self.packed else "")
+            path = self.folder / f"{number:02}.{suffix}"
+            files.write(self.rng, part, path, self.source, self.null_text, self.packed)
+            paths.append(path)
+        return paths
+
+    def job(self, parts, judge, **more):
+        """The job of these inputs; `self.options` say the rest."""
+        paths = self.write(parts)
+        options = list(self.options)
+        if self.source in ("csv", "ndjson"):
+            options += ["--schema", files.schema_option(parts[0])]
+        if self.null_text:
+            options += ["--csv-null", self.null_text]
+        elif self.source == "csv" and self.chance(0.1):
+            options += ["--csv-delimiter", ","]
+        stdin = len(paths) == 1 and self.chance(0.1) and self.source != "avro"
+        if stdin:
+            options += ["--input-format", self.source]
+        return Job(self.verb, self.source, self.packed, paths, options, null_text=self.null_text, judge=judge, big=self.big, stdin=stdin, **more)
+
+    def where(self, table):
+        """The rows that count, after a condition was added or not."""
+        if not self.chance(0.25):
+            return table
+        name = str(self.rng.choice(table.column_names))
+        kind, values = table[name].type, table[name].drop_null()
+        literal = None
+        if pa.types.is_integer(kind) or kind in (pa.float64(), pa.date32()):
+            operator = str(self.rng.choice(["=", "!=", "<", "<=", ">", ">="]))
+            literal = values[int(self.rng.integers(len(values)))].as_py() if len(values) else None
+        elif pa.types.is_string(kind):
+            operator, literal = str(self.rng.choice(["=", "!=", "<", ">="])), str(self.rng.choice(["m", "x" * 40, "nl", "a"]))
+        if literal is None:
+            operator = str(self.rng.choice(["is null", "is not null"]))
+        text = "" if literal is None else f"'{literal}'" if pa.types.is_string(kind) else f"{literal!r}" if isinstance(literal, float) else f"{literal}"
+        self.options += ["--where", f"{name} {operator} {text}".strip()]
+        return models.selected(table, (name, operator, literal))
+
+    def select(self, table):
+        """Some columns in any order, of which one is the row's number."""
+        if not self.chance(0.2):
+            return table
+        names = [table.column_names[i] for i in self.rng.permutation(table.num_columns)]
+        names = [ROW, *[name for name in names if name != ROW][: int(self.rng.integers(1, len(names)))]]
+        self.options += ["--select", ",".join(names)]
+        return table.select(names)
+
+    def file(self, parts, wanted, directory=False):
+        """A job whose output is these rows."""
+        target, null_text = self.target, self.null_text
+        suffix = files.SUFFIX[target]
+        self.output_options()
+        name = "out" if directory else f"out.{suffix}"
+        if not directory and target in ("csv", "ndjson") and self.chance(0.25):
+            name += "." + str(self.rng.choice([*files.PACKERS]))
+        if directory:
+            self.options += ["--output-format", target]
+
+        def judge(path):
+            if directory:
+                found = [files.read(part, target, wanted, null_text) for part in sorted(path.iterdir())]
+                got = pa.concat_tables(found) if found else wanted.slice(0, 0)
+            else:
+                got = files.read(path, target, wanted, null_text)
+            told = files.difference(got, wanted, target, null_text)
+            assert told is None, told
+
+        return self.job(parts, judge, target=target, output=name, directory=directory)
+
+    def output_options(self):
+        """How the output is written: nothing of this changes a row."""
+        some = []
+        if self.target == "parquet" and self.chance(0.4):
+            some += ["--compression", str(self.rng.choice(["none", "snappy", "lz4", "zstd", "zstd:1", "gzip", "brotli:3"]))]
+        if self.target.startswith("arrow") and self.chance(0.4):
+            some += ["--compression", str(self.rng.choice(["none", "lz4", "zstd"]))]
+        if self.target == "parquet":
+            some += ["--row-group-size", str(self.rng.choice(["64KiB", "1MiB"]))] if self.chance(0.2) else []
+            some += ["--page-size", str(self.rng.choice(["4KiB", "64KiB"]))] if self.chance(0.2) else []
+            some += ["--encoding", "plain"] if self.chance(0.2) else []
+            some += ["--no-checksums"] if self.chance(0.1) else []
+        self.options += some
+
+    # ---- verbs --------------------------------------------------------------------------------
+
+    def sort(self):
+        table = self.table()
+        by = keys(self.rng, [*tables.keys_of(table), ROW])
+        sql = self.chance(0.2)
+        self.options += ["--by", by, *(["--float-order", "sql"] if sql else [])]
+        wanted = models.sort(self.where(table), by, sql)
+        directory = self.chance(0.1)
+        if directory:
+            self.options += ["--max-file-size", "64KiB"]
+        elif self.chance(0.2):
+            limit = int(self.rng.choice([0, 1, 10, 1000]))
+            self.options += ["--limit", str(limit)]
+            wanted = wanted.slice(0, limit)
+        return self.file(tables.pieces(self.rng, table), self.select(wanted), directory)
+
+    def dedupe(self):
+        if self.chance(0.2):
+            return self.dedupe_all()
+        table = self.table()
+        key = keys(self.rng, tables.keys_of(table), 2, directions=False)
+        keep = str(self.rng.choice(["first", "last", "none", "last-known"]))
+        self.options += ["--key", key, "--keep", keep]
+        counted = self.where(table)
+        wanted = models.last_known(counted, key) if keep == "last-known" else models.chosen(counted, key, keep)
+        return self.file(tables.pieces(self.rng, table), self.select(wanted))
+
+    def dedupe_all(self):
+        """Rows that are equal in all columns."""
+        rows = tables.row_count(self.rng, self.big)
+        kinds = [kind for kind in self.kinds() if tables.is_key(kind)]
+        count = int(self.rng.integers(2, 4))
+        columns = {f"k{i}": tables.column(self.rng, kinds[int(self.rng.integers(len(kinds)))], rows) for i in range(count)}
+        table = tables.as_written(pa.table(columns), self.source, self.null_text)
+        wanted = models.chosen(self.where(table), ",".join(table.column_names), "first")
+        return self.file(tables.pieces(self.rng, table), wanted)
+
+    def compact(self):
+        if self.chance(0.25):
+            return self.compact_diffs()
+        table = self.table()
+        rows = table.num_rows
+        words = pa.array(["I", "U", "D"]).take(pa.array(self.rng.choice(3, rows, p=[0.3, 0.5, 0.2])))
+        lsn = pa.array(self.rng.integers(0, max(1, rows), rows), mask=self.rng.random(rows) < 0.1)
+        table = table.append_column("op", words).append_column("lsn", lsn)
+        key = keys(self.rng, tables.keys_of(table.drop_columns(["op", "lsn"])), 2, directions=False)
+        order_by = ["", "lsn", "lsn:nulls-first", "lsn:desc"][int(self.rng.integers(4))]
+        mode = str(self.rng.choice(["snapshot", "log"]))
+        self.options += ["--key", key, "--op-column", "op", "--mode", mode, *(["--order-by", order_by] if order_by else [])]
+        wanted = models.compacted(self.where(table), key, order_by, "op", mode)
+        return self.file(tables.pieces(self.rng, table), wanted)
+
+    def compact_diffs(self):
+        rows = tables.row_count(self.rng, self.big)
+        kinds = [kind for kind in self.kinds() if tables.is_key(kind) and not pa.types.is_floating(kind)]
+        pick = lambda: kinds[int(self.rng.integers(len(kinds)))]
+        columns = {f"k{i}": tables.column(self.rng, pick(), rows) for i in range(int(self.rng.integers(1, 4)))}
+        table = pa.table(columns | {"diff": pa.array(self.rng.integers(-1, 3, rows))})
+        table = tables.as_written(table, self.source, self.null_text)
+        key = keys(self.rng, table.column_names[:-1], 2, directions=False)
+        self.options += ["--key", key, "--diff", "diff", "--mode", "log"]
+        return self.file(tables.pieces(self.rng, table), models.summed(table, key, "diff"))
+
+    def merge(self):
+        table = self.table()
+        by = keys(self.rng, tables.keys_of(table))
+        unique = self.chance(0.3)
+        sql = not unique and self.chance(0.2)
+        self.options += ["--by", by, *(["--float-order", "sql"] if sql else []), *(["--unique"] if unique else [])]
+        parts = [models.sort(part, by, sql or unique) for part in tables.pieces(self.rng, table, 12)]
+        whole = self.where(pa.concat_tables(parts).combine_chunks())
+        wanted = models.chosen(whole, by, "last") if unique else models.sort(whole, by, sql)
+        return self.file(parts, self.select(wanted))
+
+    def diff(self):
+        """Two sides with each key once, most of which they share."""
+        kinds = [kind for kind in self.kinds() if "float" not in str(kind) and "double" not in str(kind)]
+        table = self.table(kinds)
+        key = keys(self.rng, tables.keys_of(table), 2, directions=False)
+        old = models.chosen(table, key, "first")
+        rows = old.num_rows
+        stays = self.rng.random(rows)
+        new = data.take(old, pa.array(np.flatnonzero(stays < 0.8)))
+        changed = pc.if_else(pa.array(self.rng.random(new.num_rows) < 0.2), pc.add(new[ROW], 1_000_000), new[ROW])
+        new = tables.replaced(new, ROW, changed).combine_chunks()
+        old = data.take(old, pa.array(np.flatnonzero((stays < 0.5) | (stays > 0.7))))
+        sides = [data.take(side, pa.array(self.rng.permutation(side.num_rows))) for side in (old, new)]
+        self.options += ["--key", key]
+        return self.file(sides, models.changes(*sides, key, "op"))
+
+    def partition(self):
+        return partitions.partition(self)
+
+    def check(self):
+        table = self.table()
+        by = keys(self.rng, tables.keys_of(table))
+        unique = self.chance(0.3)
+        sql = not unique and self.chance(0.2)
+        self.options += ["--by", by, *(["--unique"] if unique else []), *(["--float-order", "sql"] if sql else [])]
+        if self.chance(0.6):
+            table = models.sort(table, by, unique or sql)
+        broken = models.first_unsorted(table, by, unique, sql)
+        told = "" if broken is None else f"row {broken} "
+
+        def judge(stdout, said):
+            assert told in said, f"no {told!r}"
+
+        return self.job([table], judge, code=0 if broken is None else 1)
+
+    def head(self):
+        table = self.table()
+        count = int(self.rng.choice([0, 1, 5, 100, 100_000]))
+        self.options += ["--rows", str(count)]
+        wanted = self.where(table).slice(0, count)
+        return self.file(tables.pieces(self.rng, table), self.select(wanted))
+
+    def inspect(self):
+        table = self.table()
+
+        def judge(stdout, said):
+            assert self.source != "parquet" or f'"rows":{table.num_rows}' in stdout.replace(" ", ""), "another number of rows"
+
+        self.options += ["--json"]
+        return self.job([table], judge)
+
+
+def random_job(rng, folder, big):
+    maker = Maker(rng, folder, big)
+    return getattr(maker, maker.verb)()
