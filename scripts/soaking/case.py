@@ -19,7 +19,6 @@ from .commands import random_job
 MIB = 1 << 20
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
 FLOOR = re.compile(r"floor (?:of this job, )?([\d.]+) (B|KiB|MiB|GiB)")
-PATIENCE = 60
 
 
 def digest(path):
@@ -30,6 +29,9 @@ def digest(path):
 
 
 class Case:
+    # Seconds after which a run hangs.
+    patience = 60
+
     def __init__(self, rng, folder, starter, binary, big):
         self.rng, self.folder, self.starter, self.binary = rng, folder, starter, binary
         for name in ("in", "out", "tmp", "bad"):
@@ -37,13 +39,14 @@ class Case:
         self.job = random_job(rng, folder / "in", big)
         self.job.inputs = [Path("in") / path.name for path in self.job.inputs]
         same = self.job.output and Path(self.job.output).suffixes == Path(self.job.inputs[0]).suffixes
-        self.in_place = bool(same) and len(self.job.inputs) == 1 and not self.job.stdin and rng.random() < 0.3
-        # State of the right output, and of what was there before.
+        self.in_place = bool(same) and len(self.job.inputs) == 1 and not self.job.stdin and not self.job.whole_folder and rng.random() < 0.3
+        # The right output, and what was there before.
         self.right = self.before = None
         self.seconds = 0.05
         self.knobs = []
         self.limit = None
-        self.commands = []
+        # For `repeat.sh`: what was run, and what was done to files.
+        self.commands, self.notes = [], []
 
     @property
     def output(self):
@@ -88,7 +91,7 @@ class Case:
         """The least limit under these knobs, as the plan names it; None of verbs without a plan."""
         if not self.job.limited:
             return None
-        ended = self.run(more=["--explain"], stage=False)
+        ended = self.run(more=["--explain"])
         found = FLOOR.search(ended.said + (self.folder / "stdout").read_text(errors="replace"))
         return int(float(found[1]) * UNITS[found[2]]) if found else None
 
@@ -113,7 +116,7 @@ class Case:
         return self.starter.start(argv, self.folder, streams, limits or {}, env)
 
     def run(self, **how):
-        return self.start(**how).end(PATIENCE)
+        return self.start(**how).end(self.patience)
 
     # ---- moments ------------------------------------------------------------------------------
 
@@ -127,7 +130,7 @@ class Case:
             running.until(lambda: any(True for _ in self.temporary(running)), 2)
             running.over(self.rng.random() * self.seconds * 0.7)
         else:
-            running.over(self.rng.random() * self.seconds * 1.2)
+            running.over(self.rng.random() * self.seconds)
 
     def temporary(self, running):
         """Open temporary files that hold something. They have no names."""

@@ -1,6 +1,6 @@
 """Random jobs: what is typed, on which files, and what is right."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
@@ -35,7 +35,8 @@ class Job:
     code: int = 0
     big: bool = False
     stdin: bool = False
-    notes: dict = field(default_factory=dict)
+    # The inputs are named by their folder.
+    whole_folder: bool = False
 
     @property
     def limited(self):
@@ -43,7 +44,7 @@ class Job:
         return self.target is not None
 
     def argv(self, binary, inputs, output, knobs=()):
-        files = ["-"] if self.stdin else [str(path) for path in inputs]
+        files = ["-"] if self.stdin else [str(inputs[0].parent)] if self.whole_folder else [str(path) for path in inputs]
         return [str(binary), self.verb, *files, *self.options, *(["-o", str(output)] if output else []), *map(str, knobs)]
 
 
@@ -69,6 +70,7 @@ class Maker:
         self.target = weighted(rng, TARGETS)
         text = "csv" in (self.source, self.target)
         self.null_text = NULL_TEXT if text and rng.random() < 0.4 else None
+        self.delimiter = str(self.rng.choice([";", "\t", "|"])) if text and self.chance(0.2) else ","
         self.packed = str(rng.choice([*files.PACKERS])) if self.source in ("csv", "ndjson") and rng.random() < 0.4 else None
         self.options = []
 
@@ -85,42 +87,72 @@ class Maker:
     def write(self, parts):
         paths = []
         for number, part in enumerate(parts):
-            suffix = files.SUFFIX[self.source] + (f".{self.packed}" if self.packed else "")
+            source = self.source if number == 0 or not self.mixed(part) else str(self.rng.choice(["parquet", "arrow", "arrow-stream"]))
+            suffix = files.SUFFIX[source] + (f".{self.packed}" if self.packed else "")
             path = self.folder / f"{number:02}.{suffix}"
-            files.write(self.rng, part, path, self.source, self.null_text, self.packed)
+            files.write(self.rng, part, path, source, self.null_text, self.packed, self.delimiter)
             paths.append(path)
         return paths
 
+    def mixed(self, part):
+        """Whether files of several formats hold these columns alike."""
+        alike = all(kind in tables.SCALARS and kind != pa.timestamp("s") for kind in part.schema.types)
+        return self.source in ("parquet", "arrow", "arrow-stream") and alike and self.chance(0.2)
+
+    def inferred(self, part):
+        """Whether types that are told by looking do: from CSV to CSV, where what is compared are integers, days and words."""
+        if (self.source, self.target) != ("csv", "csv") or self.verb not in ("sort", "dedupe", "merge", "head", "partition"):
+            return False
+        words = " ".join(self.options).replace(",", " ").replace(":", " ").split()
+        compared = [name for name in part.column_names if name in words]
+        plain = all(part[name].type in (pa.date32(), *data.INTEGERS[:4]) for name in compared)
+        return plain and (self.verb != "dedupe" or "--key" in words) and "last-known" not in words
+
+    def reshaped(self, parts):
+        """The inputs behind the first, some with columns in another order, or without those that hold nothing."""
+        if self.chance(0.3):
+            parts = [parts[0], *(tables.shuffled(self.rng, part) for part in parts[1:])]
+        if self.chance(0.3):
+            empty = lambda part: [name for name in part.column_names if part.num_rows and part[name].null_count == part.num_rows]
+            parts = [parts[0], *(part.drop_columns(empty(part)) for part in parts[1:])]
+            self.options += ["--union-by-name"]
+        return parts
+
     def job(self, parts, judge, **more):
         """The job of these inputs; `self.options` say the rest."""
-        paths = self.write(parts)
+        schema = files.schema_option(parts[0])
+        paths = self.write(self.reshaped(parts) if len(parts) > 1 else parts)
         options = list(self.options)
-        if self.source in ("csv", "ndjson"):
-            options += ["--schema", files.schema_option(parts[0])]
+        if self.source in ("csv", "ndjson") and not (self.inferred(parts[0]) and self.chance(0.4)):
+            options += ["--schema", schema]
         if self.null_text:
             options += ["--csv-null", self.null_text]
-        elif self.source == "csv" and self.chance(0.1):
-            options += ["--csv-delimiter", ","]
-        stdin = len(paths) == 1 and self.chance(0.1) and self.source != "avro"
+        if self.delimiter != ",":
+            options += ["--csv-delimiter", "tab" if self.delimiter == "\t" else self.delimiter]
+        stdin = len(paths) == 1 and self.chance(0.1) and self.source != "avro" and "--range" not in options
         if stdin:
             options += ["--input-format", self.source]
-        return Job(self.verb, self.source, self.packed, paths, options, null_text=self.null_text, judge=judge, big=self.big, stdin=stdin, **more)
+        whole_folder = not stdin and self.verb not in ("diff", "check") and self.chance(0.1)
+        return Job(
+            self.verb, self.source, self.packed, paths, options, null_text=self.null_text, judge=judge, big=self.big, stdin=stdin,
+            whole_folder=whole_folder, **more,
+        )
 
     def where(self, table):
         """The rows that count, after a condition was added or not."""
         if not self.chance(0.25):
             return table
         name = str(self.rng.choice(table.column_names))
-        kind, values = table[name].type, table[name].drop_null()
-        literal = None
+        kind, literal = table[name].type, None
         if pa.types.is_integer(kind) or kind in (pa.float64(), pa.date32()):
             operator = str(self.rng.choice(["=", "!=", "<", "<=", ">", ">="]))
+            values = table[name].drop_null()
             literal = values[int(self.rng.integers(len(values)))].as_py() if len(values) else None
         elif pa.types.is_string(kind):
             operator, literal = str(self.rng.choice(["=", "!=", "<", ">="])), str(self.rng.choice(["m", "x" * 40, "nl", "a"]))
         if literal is None:
             operator = str(self.rng.choice(["is null", "is not null"]))
-        text = "" if literal is None else f"'{literal}'" if pa.types.is_string(kind) else f"{literal!r}" if isinstance(literal, float) else f"{literal}"
+        text = {type(None): "", str: f"'{literal}'", float: repr(literal)}.get(type(literal), str(literal))
         self.options += ["--where", f"{name} {operator} {text}".strip()]
         return models.selected(table, (name, operator, literal))
 
@@ -135,7 +167,7 @@ class Maker:
 
     def file(self, parts, wanted, directory=False):
         """A job whose output is these rows."""
-        target, null_text = self.target, self.null_text
+        target, null_text, delimiter = self.target, self.null_text, self.delimiter
         suffix = files.SUFFIX[target]
         self.output_options()
         name = "out" if directory else f"out.{suffix}"
@@ -146,10 +178,10 @@ class Maker:
 
         def judge(path):
             if directory:
-                found = [files.read(part, target, wanted, null_text) for part in sorted(path.iterdir())]
+                found = [files.read(part, target, wanted, null_text, delimiter) for part in sorted(path.iterdir())]
                 got = pa.concat_tables(found) if found else wanted.slice(0, 0)
             else:
-                got = files.read(path, target, wanted, null_text)
+                got = files.read(path, target, wanted, null_text, delimiter)
             told = files.difference(got, wanted, target, null_text)
             assert told is None, told
 

@@ -6,9 +6,9 @@ A fault returns a `Verdict`, or None where the case has nothing that it could hi
 import os
 import shutil
 import signal
+from pathlib import Path
 
 from . import disks, files
-from .case import PATIENCE, digest
 from .judge import Allowed, Verdict, judged
 
 ERROR = Allowed(error=True)
@@ -25,7 +25,7 @@ def kill_9(case):
     running = case.start()
     case.wait(running)
     case.stop(running)
-    first = running.end(PATIENCE)
+    first = running.end(case.patience)
     verdict = judged(case, first, Allowed(error=True, leftovers=True, signal=signal.SIGKILL))
     # The next run of the same job clears up. One that is done is not repeated into its own input or folder.
     if not case.in_place and not (case.job.directory and case.state() == case.right):
@@ -41,7 +41,7 @@ def interrupted(case):
     case.wait(running)
     case.stop(running, number)
     # Handlers are there after some milliseconds.
-    ended = running.end(PATIENCE)
+    ended = running.end(case.patience)
     return judged(case, ended, Allowed(error=True, signal=number))
 
 
@@ -52,7 +52,7 @@ def stopped(case):
     case.stop(running, signal.SIGSTOP)
     running.over(0.005)
     case.stop(running, signal.SIGCONT)
-    return judged(case, running.end(PATIENCE))
+    return judged(case, running.end(case.patience))
 
 
 def two_runs(case):
@@ -62,7 +62,7 @@ def two_runs(case):
     first = case.start()
     first.over(case.rng.random() * case.seconds)
     second = case.start(stage=False, name="-2")
-    ends = [running.end(PATIENCE) for running in (first, second)]
+    ends = [running.end(case.patience) for running in (first, second)]
     verdict = Verdict()
     for ended in ends:
         # A folder that has files is refused.
@@ -84,11 +84,11 @@ def closed_pipe(case):
     if not plain or case.in_place or case.right is None:
         return None
     case.stage(old=False)
-    size = case.sizes[0]
+    size = case.size
     count = int(case.rng.integers(0, size + 1)) if case.rng.random() < 0.8 else size + 1
     taken = case.folder / "stdout"
     streams = {"take": {"path": str(taken), "bytes": count}}
-    ended = case.start(output="-", more=["--output-format", case.job.target], streams=streams, stage=False).end(PATIENCE)
+    ended = case.start(output="-", more=["--output-format", case.job.target], streams=streams, stage=False).end(case.patience)
     verdict = judged(case, ended, Allowed(error=count <= size, elsewhere=True))
     got = taken.read_bytes()
     if got != case.right_bytes[: len(got)] or (ended.code == 0 and count > size and len(got) != size):
@@ -103,7 +103,7 @@ def full_disk(case):
     if not case.job.output or case.in_place:
         return None
     case.stage(old=False)
-    with disks.small(case.folder / "out", int(case.rng.random() * case.sizes[1] * 1.3)) as there:
+    with disks.small(case.folder / "out", int(case.rng.random() * case.size * 1.1)) as there:
         if not there:
             return None
         return judged(case, case.run(stage=False), ERROR)
@@ -121,7 +121,8 @@ def full_temp(case):
 
 def file_size(case):
     """ulimit -f"""
-    most = max(8192, int(case.rng.random() * (case.sizes[1] if not case.job.big else 12_000_000) * 1.3))
+    # Messages go to a file, too.
+    most = max(1024, int(case.rng.random() * (case.size if not case.job.big else 12_000_000) * 1.1))
     return judged(case, case.run(limits={"RLIMIT_FSIZE": most}), ERROR)
 
 
@@ -150,28 +151,29 @@ def read_only(case):
 
 
 def damaged(case, change):
-    """A run on a copy of the inputs in which one was changed."""
+    """A run on a copy of the inputs in which `change` changed the bytes of one; with these bytes, before that."""
     if case.in_place:
         return None, None
     case.empty("bad")
     for path in case.job.inputs:
         shutil.copy(case.folder / path, case.folder / "bad" / path.name)
-    victim = case.folder / "bad" / case.job.inputs[int(case.rng.integers(len(case.job.inputs)))].name
-    raw = bytearray(victim.read_bytes())
-    if not raw:
+    copies = [Path("bad") / path.name for path in case.job.inputs]
+    victim = case.folder / copies[int(case.rng.integers(len(copies)))]
+    whole = victim.read_bytes()
+    if not whole:
         return None, None
-    what = change(raw)
+    raw = bytearray(whole)
+    case.notes.append(f"{victim.name}: {change(raw)}")
     victim.write_bytes(raw)
-    case.notes.append(f"{victim.name}: {what}")
-    return case.start(inputs=[path.__class__("bad") / path.name for path in case.job.inputs]).end(PATIENCE), raw
+    return case.start(inputs=copies).end(case.patience), (whole, len(raw))
 
 
 def flipped_input(case):
     def flip(raw):
-        places = [int(case.rng.integers(len(raw))) for _ in range(int(case.rng.choice([1, 1, 1, 3])))]
-        if case.rng.random() < 0.3:
-            # Heads and footers are where structure is.
-            places = [int(case.rng.integers(max(0, len(raw) - 300), len(raw)))] if case.rng.random() < 0.6 else [int(case.rng.integers(min(64, len(raw))))]
+        # Heads and footers are where structure is.
+        size = len(raw)
+        start, end = [(0, size), (0, size), (0, size), (0, min(64, size)), (max(0, size - 300), size)][int(case.rng.integers(5))]
+        places = [int(case.rng.integers(start, end)) for _ in range(int(case.rng.choice([1, 1, 1, 3])))]
         for place in places:
             raw[place] ^= 1 << int(case.rng.integers(8))
         return f"bits at {places}"
@@ -184,16 +186,15 @@ def flipped_input(case):
 
 def cut_input(case):
     def cut(raw):
-        length = len(raw) - int(case.rng.integers(1, min(len(raw), 40), endpoint=True)) if case.rng.random() < 0.4 else int(case.rng.integers(len(raw)))
-        case.cut = (bytes(raw), length)
-        del raw[length:]
-        return f"cut to {length}"
+        # Some bytes from the end, or anywhere.
+        most = min(len(raw), 40) if case.rng.random() < 0.4 else len(raw)
+        del raw[len(raw) - int(case.rng.integers(1, most, endpoint=True)) :]
+        return f"cut to {len(raw)}"
 
-    ended, _ = damaged(case, cut)
+    ended, sizes = damaged(case, cut)
     if ended is None:
         return None
-    whole, length = case.cut
-    shows = (case.job.packed or case.job.source in FRAMED) and not at_a_boundary(case.job, whole, length)
+    shows = (case.job.packed or case.job.source in FRAMED) and not at_a_boundary(case.job, *sizes)
     return judged(case, ended, Allowed(error=True, other=not shows))
 
 
@@ -210,7 +211,8 @@ def at_a_boundary(job, whole, length):
 
 def replaced_input(case):
     """Another file takes the place of an input during the run: rows of one of the two, or an error."""
-    if case.in_place or case.job.stdin:
+    # What is looked at, in place of rows, may be of both.
+    if case.in_place or case.job.stdin or case.job.verb == "inspect":
         return None
     path = case.folder / case.job.inputs[int(case.rng.integers(len(case.job.inputs)))]
     other = case.folder / case.job.inputs[int(case.rng.integers(len(case.job.inputs)))]
@@ -224,7 +226,7 @@ def replaced_input(case):
     running = case.start()
     case.wait(running)
     path.unlink() if vanishes else os.replace(new, path)
-    ended = running.end(PATIENCE)
+    ended = running.end(case.patience)
     verdict = judged(case, ended, Allowed(error=True, other=not vanishes, inputs=True))
     if verdict.result == "undetected":
         # The other file's rows are right as well.
@@ -251,7 +253,7 @@ def changed_input(case):
     else:
         with open(path, "ab") as target:
             target.write(case.rng.bytes(int(case.rng.integers(1, 5000))))
-    verdict = judged(case, running.end(PATIENCE), Allowed(error=True, other=True, inputs=True))
+    verdict = judged(case, running.end(case.patience), Allowed(error=True, other=True, inputs=True))
     os.replace(kept, path)
     return verdict
 
@@ -269,7 +271,7 @@ def temporary_files(case, change):
             break
         running.over(case.rng.random() * case.seconds * 0.5)
         hit += sum(change(path) for path, _ in list(case.temporary(running)) if case.rng.random() < 0.7)
-    ended = running.end(PATIENCE)
+    ended = running.end(case.patience)
     # The copy of an input that came through a pipe is what that format is: without checksums, mostly.
     return judged(case, ended, Allowed(error=True, other=case.job.stdin)) if hit else None
 

@@ -35,7 +35,7 @@ AVRO_CODECS = ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"]
 # ---- writing ----------------------------------------------------------------------------------
 
 
-def write(rng, table, path, source, null_text=None, packed=None):
+def write(rng, table, path, source, null_text, packed, delimiter):
     """A file of the table; the dice choose how its writer is set."""
     if source == "parquet":
         write_parquet(rng, table, path)
@@ -44,7 +44,7 @@ def write(rng, table, path, source, null_text=None, packed=None):
     elif source == "avro":
         write_avro(rng, table, path)
     else:
-        text = csv_of(rng, table, null_text) if source == "csv" else ndjson_of(rng, table)
+        text = csv_of(rng, table, null_text, delimiter) if source == "csv" else ndjson_of(rng, table)
         path.write_bytes(pack(rng, text.encode(), packed))
 
 
@@ -104,10 +104,10 @@ def texts_of(column):
     return column.cast(pa.string()).to_pylist()
 
 
-def csv_of(rng, table, null_text):
+def csv_of(rng, table, null_text, delimiter):
     out = io.StringIO()
     quoting = csv.QUOTE_MINIMAL if rng.random() < 0.7 or null_text else csv.QUOTE_NONNUMERIC
-    writer = csv.writer(out, quoting=quoting, lineterminator="\n" if rng.random() < 0.8 else "\r\n")
+    writer = csv.writer(out, delimiter=delimiter, quoting=quoting, lineterminator="\n" if rng.random() < 0.8 else "\r\n")
     writer.writerow(table.column_names)
     null = null_text or (None if quoting == csv.QUOTE_MINIMAL else "")
     columns = [[null if text is None else text for text in texts_of(column)] for column in table.columns]
@@ -180,7 +180,7 @@ def unpacked(raw):
     return {"gz": gzip.decompress, "bz2": bz2.decompress, "xz": lzma.decompress, "zst": zstd.decompress}[kind](raw) if kind else raw
 
 
-def read(path, target, wanted, null_text):
+def read(path, target, wanted, null_text, delimiter):
     """The table in a file of the tool's. `wanted` says what the columns of text are."""
     if target == "parquet":
         return pq.ParquetFile(path).read()
@@ -189,7 +189,7 @@ def read(path, target, wanted, null_text):
     if target == "arrow-stream":
         return pa.ipc.open_stream(path).read_all()
     text = unpacked(path.read_bytes()).decode()
-    return read_csv(text, wanted, null_text) if target == "csv" else read_ndjson(text, wanted)
+    return read_csv(text, wanted, null_text, delimiter) if target == "csv" else read_ndjson(text, wanted)
 
 
 def typed(texts, kind):
@@ -200,8 +200,8 @@ def typed(texts, kind):
 csv.field_size_limit(1 << 30)
 
 
-def read_csv(text, wanted, null_text):
-    records = list(csv.reader(io.StringIO(text, newline="")))
+def read_csv(text, wanted, null_text, delimiter):
+    records = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     if not records:
         raise ValueError("no header")
     columns = list(zip(*records[1:])) or [()] * len(records[0])

@@ -24,7 +24,7 @@ def partition(maker):
 
 def held(maker, path, wanted, order, null_text):
     """The rows of one file, which are rows of the input in the order that they should have."""
-    got = files.read(path, maker.target, wanted, null_text)
+    got = files.read(path, maker.target, wanted, null_text, maker.delimiter)
     numbers = got[ROW].cast(pa.int64()).to_pylist()
     place = {number: place for place, number in enumerate(wanted[ROW].to_pylist())}
     assert all(number in place for number in numbers), f"{path.name}: a row that is not in the input"
@@ -44,9 +44,9 @@ def numbered(maker, folder, wanted, order, into, null_text):
     return numbers
 
 
-def ranks(table, by):
-    """For each row's number the rank of its key, in which keys that are equal in SQL are equal."""
-    compared = models.with_sql_floats(table, models.names(by))
+def ranks(table, by, sql_floats):
+    """For each row's number the rank of its key. A hash is that of floats as in SQL, ranges are those of the order of `sort`."""
+    compared = models.with_sql_floats(table, models.names(by)) if sql_floats else table
     sql = f"SELECT {models.PLACE}, dense_rank() OVER (ORDER BY {models.order_of(by)}) AS rank FROM t ORDER BY {models.PLACE}"
     found = np.asarray(models.ask(compared, models.names(by), sql)["rank"]).astype(np.int64).tolist()
     return dict(zip(table[ROW].to_pylist(), found))
@@ -59,7 +59,7 @@ def by_hash(maker, table, wanted, order):
     null_text = maker.null_text
 
     def judge(folder):
-        rank, where = ranks(wanted, ",".join(by)), {}
+        rank, where = ranks(wanted, ",".join(by), True), {}
         for number, rows in enumerate(numbered(maker, folder, wanted, order, into, null_text)):
             for row in rows:
                 assert where.setdefault(rank[row], number) == number, "a key is in two files"
@@ -78,7 +78,7 @@ def ascending(maker, wanted, order, by, into):
     null_text = maker.null_text
 
     def judge(folder):
-        rank, last = ranks(wanted, by), 0
+        rank, last = ranks(wanted, by, False), 0
         for rows in numbered(maker, folder, wanted, order, into, null_text):
             held = [rank[row] for row in rows]
             assert not held or min(held) > last, "ranges overlap"
@@ -103,7 +103,8 @@ def at_values(maker, table, wanted, order):
 def by_hive(maker, table, wanted, order):
     """A directory for each value of columns whose text is known."""
     plain = [pa.string(), pa.bool_(), pa.date32(), *data.INTEGERS]
-    names = [name for name in tables.keys_of(table) if table[name].type in plain][:2]
+    # Names of directories have at most 255 bytes.
+    names = [name for name in tables.keys_of(table) if table[name].type in plain and name != "long"][:2]
     if not names or table.num_columns - len(names) < 2:
         return by_hash(maker, table, wanted, order)
     maker.options += ["--by", ",".join(names), "--hive"]
@@ -111,24 +112,25 @@ def by_hive(maker, table, wanted, order):
 
     def judge(folder):
         rest = wanted.drop_columns(names)
-        if order and order.split(":")[0] in names:
-            kept = None
-        else:
-            kept = order
         keys = dict(zip(wanted[ROW].to_pylist(), zip(*(wanted[name].to_pylist() for name in names))))
         seen = []
         for path in sorted(file for file in folder.rglob("*") if file.is_file()):
             parts = [part.split("=", 1) for part in path.relative_to(folder).parts[:-1]]
             assert [urllib.parse.unquote(name) for name, _ in parts] == names, path
             texts = tuple(text_of(urllib.parse.unquote(text)) for _, text in parts)
-            rows = held(maker, path, rest, kept, null_text)
+            rows = held(maker, path, rest, order, null_text)
             assert rows, f"{path}: no rows"
             for row in rows:
-                assert tuple(None if value is None else str(value).lower() if isinstance(value, bool) else str(value) for value in keys[row]) == texts, path
+                assert tuple(map(shown, keys[row])) == texts, f"{path}: row {row} is of {keys[row]}"
             seen += rows
         assert sorted(seen) == sorted(wanted[ROW].to_pylist()), f"{len(seen)} rows instead of {wanted.num_rows}"
 
     return judge
+
+
+def shown(value):
+    """The text of a value in a path."""
+    return value if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def text_of(name):

@@ -178,7 +178,8 @@ class Running:
     def end(self, patience):
         hung = not self.over(patience)
         if hung:
-            self.signal(signal.SIGKILL)
+            # With all that it started; it leads a group of its own.
+            os.killpg(self.pid, signal.SIGKILL)
             self.over(30)
         seconds = time.monotonic() - self.since
         answer = self.starter.ask({"reap": self.pid, "kill": hung})

@@ -10,8 +10,9 @@ KEPT = 60
 
 
 class Report:
-    def __init__(self, seed, keep, verbose):
-        self.seed, self.keep, self.verbose = seed, Path(keep), verbose
+    def __init__(self, seed, keep, verbose=False):
+        """`keep`: where failures go, if they are shown and kept."""
+        self.seed, self.keep, self.verbose = seed, keep and Path(keep), verbose
         self.counts = collections.defaultdict(collections.Counter)
         self.cases = self.failed = 0
 
@@ -22,10 +23,12 @@ class Report:
         counts[verdict.result] += 1
         counts.update({kind for kind, _ in verdict.problems})
         if self.verbose:
-            print(f"{self.seed}:{number} {case.job.verb} {case.job.source} {fault}: {verdict.result} {verdict.problems or ''}", flush=True)
+            job = f"{case.job.verb} of {case.job.source} {case.job.packed or ''}"
+            print(f"{self.seed}:{number} {job}, {fault}: {verdict.result} {verdict.problems or ''} {case.notes or ''}", flush=True)
         if verdict.problems:
             self.failed += 1
-            self.failure(case, number, fault, verdict)
+            if self.keep:
+                self.failure(case, number, fault, verdict)
 
     def failure(self, case, number, fault, verdict):
         print(f"FAILED {self.seed}:{number} {fault}: " + "; ".join(f"{kind}: {text}" for kind, text in verdict.problems), flush=True)
@@ -51,5 +54,6 @@ class Report:
                 faults.update(counts)
         lines.append(f"{'all faults':<{width}}" + "".join(f"{faults[name] or '-':>12}" for name in columns))
         rate = faults["runs"] / seconds * 3600
-        lines.append(f"seed {self.seed}: {self.cases} cases, {faults['runs']} faults in {seconds:.0f} s ({rate:.0f} an hour), {self.failed} failures")
+        done = f"{self.cases} cases, {faults['runs']} faults in {seconds:.0f} s ({rate:.0f} an hour)"
+        lines.append(f"seed {self.seed}: {done}, {self.failed} failures")
         return "\n".join(lines)
