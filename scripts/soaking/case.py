@@ -19,6 +19,12 @@ from .commands import random_job
 MIB = 1 << 20
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
 FLOOR = re.compile(r"floor (?:of this job, )?([\d.]+) (B|KiB|MiB|GiB)")
+NEEDED = re.compile(r"the job needs a memory limit of ([\d.]+) (B|KiB|MiB|GiB)")
+
+
+def size_in(pattern, text):
+    found = pattern.search(text)
+    return int(float(found[1]) * UNITS[found[2]]) if found else None
 
 
 def digest(path):
@@ -92,8 +98,11 @@ class Case:
         if not self.job.limited:
             return None
         ended = self.run(more=["--explain"])
-        found = FLOOR.search(ended.said + (self.folder / "stdout").read_text(errors="replace"))
-        return int(float(found[1]) * UNITS[found[2]]) if found else None
+        return size_in(FLOOR, ended.said + (self.folder / "stdout").read_text(errors="replace"))
+
+    def needed(self, ended):
+        """The limit that a message says a job needs, since it met a long row."""
+        return size_in(NEEDED, ended.said)
 
     # ---- runs ---------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """Random jobs: what is typed, on which files, and what is right."""
 
+import datetime
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -17,6 +19,10 @@ VERBS = {"sort": 5, "dedupe": 3, "compact": 3, "merge": 2, "diff": 2, "partition
 SOURCES = {"parquet": 4, "arrow": 2, "arrow-stream": 2, "csv": 3, "ndjson": 3, "avro": 2}
 TARGETS = {"parquet": 5, "arrow": 2, "arrow-stream": 1, "csv": 3, "ndjson": 2}
 NULL_TEXT = r"\N"
+# Names that need care, of files that hold any name.
+ODD_NAMES = ["a.b", 'q"x', "\u00fc k", "a,b", "x:y", " lead", "SELECT", "a'b", "\u65e5\u672c", "=", "50%", "a/b", "new\nline"]
+# Options that hold columns.
+COLUMNS = ("--by", "--key", "--order-by", "--sort", "--select", "--diff", "--op-column")
 
 
 @dataclass
@@ -53,6 +59,17 @@ def weighted(rng, weights):
     return list(weights)[int(rng.choice(len(shares), p=shares / shares.sum()))]
 
 
+def shown(literal):
+    """A value as --where has it."""
+    if isinstance(literal, str):
+        return f"'{literal}'"
+    if isinstance(literal, datetime.datetime):
+        return literal.isoformat()
+    if isinstance(literal, bool):
+        return str(literal).lower()
+    return "" if literal is None else str(literal)
+
+
 def keys(rng, names, most=3, directions=True):
     """Some columns, as --by has them."""
     some = [names[i] for i in rng.permutation(len(names))[: int(rng.integers(1, most + 1))]]
@@ -72,6 +89,7 @@ class Maker:
         self.null_text = NULL_TEXT if text and rng.random() < 0.4 else None
         self.delimiter = str(self.rng.choice([";", "\t", "|"])) if text and self.chance(0.2) else ","
         self.packed = str(rng.choice([*files.PACKERS])) if self.source in ("csv", "ndjson") and rng.random() < 0.4 else None
+        self.odd = {}
         self.options = []
 
     def chance(self, share):
@@ -82,7 +100,34 @@ class Maker:
 
     def table(self, kinds=None):
         made = tables.random_table(self.rng, kinds or self.kinds(), self.big)
+        if self.source in ("parquet", "arrow", "arrow-stream") and self.chance(0.15):
+            names = [name for name in made.column_names if name != ROW and self.chance(0.5)]
+            self.odd = dict(zip(names, (ODD_NAMES[i] for i in self.rng.permutation(len(ODD_NAMES)))))
         return tables.as_written(made, self.source, self.null_text)
+
+    def named(self, table):
+        """With the names that files have."""
+        return table.rename_columns([self.odd.get(name, name) for name in table.column_names])
+
+    def read(self, path, wanted):
+        """An output, with the names that the models know."""
+        got = files.read(path, self.target, self.named(wanted), self.null_text, self.delimiter)
+        back = {odd: name for name, odd in self.odd.items()}
+        return got.rename_columns([back.get(name, name) for name in got.column_names])
+
+    def typed(self, options):
+        """Options with the names that files have, quoted."""
+        if not self.odd:
+            return options
+        quoted = lambda name: '"' + self.odd[name].replace('"', '""') + '"' if name in self.odd else name
+        made = list(options)
+        for place, (option, value) in enumerate(zip(options, options[1:]), 1):
+            if option in COLUMNS:
+                parts = [part.split(":", 1) for part in value.split(",")]
+                made[place] = ",".join(":".join([quoted(name), *rest]) for name, *rest in parts)
+            elif option == "--where":
+                made[place] = re.sub(r"(^|(?<= and ))(\w+)", lambda found: quoted(found[0]), value)
+        return made
 
     def write(self, parts):
         paths = []
@@ -90,7 +135,7 @@ class Maker:
             source = self.source if number == 0 or not self.mixed(part) else str(self.rng.choice(["parquet", "arrow", "arrow-stream"]))
             suffix = files.SUFFIX[source] + (f".{self.packed}" if self.packed else "")
             path = self.folder / f"{number:02}.{suffix}"
-            files.write(self.rng, part, path, source, self.null_text, self.packed, self.delimiter)
+            files.write(self.rng, self.named(part), path, source, self.null_text, self.packed, self.delimiter)
             paths.append(path)
         return paths
 
@@ -122,7 +167,7 @@ class Maker:
         """The job of these inputs; `self.options` say the rest."""
         schema = files.schema_option(parts[0])
         paths = self.write(self.reshaped(parts) if len(parts) > 1 else parts)
-        options = list(self.options)
+        options = self.typed(self.options)
         if self.source in ("csv", "ndjson") and not (self.inferred(parts[0]) and self.chance(0.4)):
             options += ["--schema", schema]
         if self.null_text:
@@ -139,22 +184,28 @@ class Maker:
         )
 
     def where(self, table):
-        """The rows that count, after a condition was added or not."""
-        if not self.chance(0.25):
+        """The rows that count, after conditions were added or not."""
+        if not self.chance(0.3):
             return table
+        texts = []
+        for _ in range(int(self.rng.choice([1, 1, 2]))):
+            name, operator, literal = self.condition(table)
+            texts.append(f"{name} {operator} {shown(literal)}".strip())
+            table = models.selected(table, (name, operator, literal))
+        self.options += ["--where", " and ".join(texts)]
+        return table
+
+    def condition(self, table):
         name = str(self.rng.choice(table.column_names))
-        kind, literal = table[name].type, None
-        if pa.types.is_integer(kind) or kind in (pa.float64(), pa.date32()):
-            operator = str(self.rng.choice(["=", "!=", "<", "<=", ">", ">="]))
+        kind, operator = table[name].type, str(self.rng.choice(["=", "!=", "<", "<=", ">", ">="]))
+        exact = pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or kind in (pa.float64(), pa.date32(), pa.bool_(), pa.string())
+        if exact or kind in tables.TIMES[:3]:
             values = table[name].drop_null()
             literal = values[int(self.rng.integers(len(values)))].as_py() if len(values) else None
-        elif pa.types.is_string(kind):
-            operator, literal = str(self.rng.choice(["=", "!=", "<", ">="])), str(self.rng.choice(["m", "x" * 40, "nl", "a"]))
-        if literal is None:
-            operator = str(self.rng.choice(["is null", "is not null"]))
-        text = {type(None): "", str: f"'{literal}'", float: repr(literal)}.get(type(literal), str(literal))
-        self.options += ["--where", f"{name} {operator} {text}".strip()]
-        return models.selected(table, (name, operator, literal))
+            # A quote has no place within quotes.
+            if literal is not None and "'" not in str(literal):
+                return name, operator, literal
+        return name, str(self.rng.choice(["is null", "is not null"])), None
 
     def select(self, table):
         """Some columns in any order, of which one is the row's number."""
@@ -167,7 +218,7 @@ class Maker:
 
     def file(self, parts, wanted, directory=False):
         """A job whose output is these rows."""
-        target, null_text, delimiter = self.target, self.null_text, self.delimiter
+        target, null_text = self.target, self.null_text
         suffix = files.SUFFIX[target]
         self.output_options()
         name = "out" if directory else f"out.{suffix}"
@@ -178,10 +229,10 @@ class Maker:
 
         def judge(path):
             if directory:
-                found = [files.read(part, target, wanted, null_text, delimiter) for part in sorted(path.iterdir())]
+                found = [self.read(part, wanted) for part in sorted(path.iterdir())]
                 got = pa.concat_tables(found) if found else wanted.slice(0, 0)
             else:
-                got = files.read(path, target, wanted, null_text, delimiter)
+                got = self.read(path, wanted)
             told = files.difference(got, wanted, target, null_text)
             assert told is None, told
 
@@ -271,7 +322,7 @@ class Maker:
         unique = self.chance(0.3)
         sql = not unique and self.chance(0.2)
         self.options += ["--by", by, *(["--float-order", "sql"] if sql else []), *(["--unique"] if unique else [])]
-        parts = [models.sort(part, by, sql or unique) for part in tables.pieces(self.rng, table, 12)]
+        parts = [models.sort(part, by, sql or unique) for part in tables.pieces(self.rng, table, int(self.rng.choice([4, 12, 40])))]
         whole = self.where(pa.concat_tables(parts).combine_chunks())
         wanted = models.chosen(whole, by, "last") if unique else models.sort(whole, by, sql)
         return self.file(parts, self.select(wanted))

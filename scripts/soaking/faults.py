@@ -8,8 +8,11 @@ import shutil
 import signal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from . import disks, files
-from .judge import Allowed, Verdict, judged
+from .judge import Allowed, Verdict, judged, values_are_right
 
 ERROR = Allowed(error=True)
 # Formats whose end is told, so that a cut shows.
@@ -94,6 +97,36 @@ def closed_pipe(case):
     if got != case.right_bytes[: len(got)] or (ended.code == 0 and count > size and len(got) != size):
         verdict.add("wrong", f"standard output got {len(got)} bytes, which are not those of the file")
     return verdict
+
+
+def sorted_again(case):
+    """The output as the input of the same job: its row groups are in order, and are copied as they are. Some are damaged."""
+    job = case.job
+    plain = job.verb in ("sort", "merge") and job.target == "parquet" and job.source not in ("csv", "ndjson")
+    if not plain or job.directory or job.stdin or job.whole_folder or case.in_place or "--select" in job.options:
+        return None
+    case.empty("bad")
+    again = case.folder / "bad" / "again.parquet"
+    raw = bytearray(case.right_bytes)
+    pages = 4 + sum(group.total_compressed_size for group in columns_of(case.right_bytes))
+    flipped = pages > 4 and "--no-checksums" not in job.options and case.rng.random() < 0.6
+    if flipped:
+        place = int(case.rng.integers(4, pages))
+        raw[place] ^= 1 << int(case.rng.integers(8))
+        case.notes.append(f"again.parquet: bit at {place}")
+    again.write_bytes(raw)
+    ended = case.start(inputs=[Path("bad/again.parquet")]).end(case.patience)
+    verdict = judged(case, ended, Allowed(error=flipped, other=True))
+    if verdict.result == "undetected":
+        # The same rows, in row groups that may end elsewhere.
+        verdict.result = "right"
+        verdict.problems += values_are_right(case).problems
+    return verdict
+
+
+def columns_of(raw):
+    footer = pq.read_metadata(pa.BufferReader(raw))
+    return [footer.row_group(group).column(column) for group in range(footer.num_row_groups) for column in range(footer.num_columns)]
 
 
 # ---- disks ------------------------------------------------------------------------------------
@@ -211,8 +244,8 @@ def at_a_boundary(job, whole, length):
 
 def replaced_input(case):
     """Another file takes the place of an input during the run: rows of one of the two, or an error."""
-    # What is looked at, in place of rows, may be of both.
-    if case.in_place or case.job.stdin or case.job.verb == "inspect":
+    # What `inspect` tells may be of both, and a folder may have been read before or after.
+    if case.in_place or case.job.stdin or case.job.whole_folder or case.job.verb == "inspect":
         return None
     path = case.folder / case.job.inputs[int(case.rng.integers(len(case.job.inputs)))]
     other = case.folder / case.job.inputs[int(case.rng.integers(len(case.job.inputs)))]
@@ -259,6 +292,16 @@ def changed_input(case):
 
 
 # ---- temporary files --------------------------------------------------------------------------
+
+
+def temporary_folder_goes(case):
+    """Somebody clears up the folder of temporary files, which have no names there."""
+    running = case.start()
+    case.wait(running)
+    shutil.rmtree(case.folder / "tmp")
+    ended = running.end(case.patience)
+    (case.folder / "tmp").mkdir()
+    return judged(case, ended, ERROR)
 
 
 def temporary_files(case, change):
@@ -309,11 +352,12 @@ def cut_temp(case):
 
 SMALL = {
     kill_9: 3, interrupted: 3, stopped: 0.5, two_runs: 2, few_files: 1, closed_pipe: 2, full_disk: 2, file_size: 2, read_only: 1,
-    flipped_input: 5, cut_input: 4, replaced_input: 2, changed_input: 2,
+    flipped_input: 5, cut_input: 4, sorted_again: 4, temporary_folder_goes: 0.5, replaced_input: 2, changed_input: 2,
 }
 BIG = {
     kill_9: 2, interrupted: 2, stopped: 0.3, two_runs: 1, few_files: 0.5, closed_pipe: 0.5, full_disk: 1, full_temp: 2, file_size: 1,
-    quota: 2, read_only: 0.3, flipped_input: 1, cut_input: 1, replaced_input: 2, changed_input: 2, flipped_temp: 4, cut_temp: 2,
+    quota: 2, read_only: 0.3, flipped_input: 1, cut_input: 1, replaced_input: 2, changed_input: 2, flipped_temp: 4, cut_temp: 2, sorted_again: 1,
+    temporary_folder_goes: 1,
 }
 
 

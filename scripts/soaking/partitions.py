@@ -24,7 +24,7 @@ def partition(maker):
 
 def held(maker, path, wanted, order, null_text):
     """The rows of one file, which are rows of the input in the order that they should have."""
-    got = files.read(path, maker.target, wanted, null_text, maker.delimiter)
+    got = maker.read(path, wanted)
     numbers = got[ROW].cast(pa.int64()).to_pylist()
     place = {number: place for place, number in enumerate(wanted[ROW].to_pylist())}
     assert all(number in place for number in numbers), f"{path.name}: a row that is not in the input"
@@ -116,7 +116,7 @@ def by_hive(maker, table, wanted, order):
         seen = []
         for path in sorted(file for file in folder.rglob("*") if file.is_file()):
             parts = [part.split("=", 1) for part in path.relative_to(folder).parts[:-1]]
-            assert [urllib.parse.unquote(name) for name, _ in parts] == names, path
+            assert [urllib.parse.unquote(name) for name, _ in parts] == [maker.odd.get(name, name) for name in names], path
             texts = tuple(text_of(urllib.parse.unquote(text)) for _, text in parts)
             rows = held(maker, path, rest, order, null_text)
             assert rows, f"{path}: no rows"

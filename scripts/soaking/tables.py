@@ -57,7 +57,7 @@ def keys_of(table):
 
 def row_count(rng, big):
     if big:
-        return int(rng.integers(3_000, 20_000))
+        return int(np.exp(rng.uniform(np.log(30), np.log(20_000))))
     return int(rng.choice([0, 1, 2, 3, 10, 40, 200, 1000, 5000], p=[0.05, 0.05, 0.05, 0.05, 0.15, 0.2, 0.3, 0.12, 0.03]))
 
 
