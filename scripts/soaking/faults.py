@@ -115,8 +115,12 @@ def sorted_again(case):
         raw[place] ^= 1 << int(case.rng.integers(8))
         case.notes.append(f"again.parquet: bit at {place}")
     again.write_bytes(raw)
+    # The floor is that of another input.
+    knobs, limit = case.knobs, case.limit
+    case.set_knobs(int(case.rng.integers(1, 5)))
     ended = case.start(inputs=[Path("bad/again.parquet")]).end(case.patience)
     verdict = judged(case, ended, Allowed(error=flipped, other=True))
+    case.knobs, case.limit = knobs, limit
     if verdict.result == "undetected":
         # The same rows, in row groups that may end elsewhere.
         verdict.result = "right"
