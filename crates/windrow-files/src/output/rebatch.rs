@@ -1,8 +1,8 @@
 //! Cuts a part into runs of exactly so many rows, whatever batches it comes in; of fewer, where values are long.
 //!
 //! Writers look at their buffers once a call, so pages and messages would begin where batches do, and
-//! batches are as large as the memory limit allows. Runs that lie within one batch are slices; only a run
-//! that spans batches is copied.
+//! batches are as large as the memory limit allows. Runs that lie within one batch are slices; a run that
+//! spans batches is copied, and so is one that ends within a byte of bits: the other bits are of rows behind it.
 //!
 //! ```text
 //! values  | short ............................ | long | long | short ....
@@ -15,6 +15,7 @@ use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
 use super::array_bytes;
+use super::views::own_rows;
 use crate::error::{Error, Result};
 use crate::input::long_values;
 use crate::watch::Watch;
@@ -72,12 +73,18 @@ pub(super) fn rebatch(
     mut each: impl FnMut(RecordBatch) -> Result<()>,
 ) -> Result<u64> {
     pieces(batches, runs, |pieces| {
-        if let [_whole] = pieces.as_slice() {
+        let Some(first) = pieces.first() else { return Ok(()) };
+        let ends_a_byte = first.num_rows().is_multiple_of(8);
+        if pieces.len() == 1 && ends_a_byte {
             return pieces.into_iter().try_for_each(&mut each);
         }
-        let Some(first) = pieces.first() else { return Ok(()) };
         watch.room_for(pieces.iter().map(array_bytes).sum());
-        match concat_batches(&first.schema(), &pieces) {
+        let joined = match pieces.as_slice() {
+            // To put one together copies nothing.
+            [whole] => own_rows(whole),
+            _ => concat_batches(&first.schema(), &pieces),
+        };
+        match joined {
             Ok(run) => {
                 // Whoever takes the copy is not to have the pieces beside it.
                 drop(pieces);
@@ -158,6 +165,24 @@ mod tests {
             let expected: Vec<Vec<i32>> = values.chunks(10).map(<[i32]>::to_vec).collect();
             assert_eq!(runs, expected);
         }
+    }
+
+    #[test]
+    fn runs_hold_no_bits_of_other_rows() {
+        let bits = |rows: usize| {
+            let nulls = (0..rows).map(|row| (row % 3 > 0).then_some(1)).collect::<Int32Array>();
+            let batch = RecordBatch::try_from_iter([("a", Arc::new(nulls) as _)]);
+            let mut batches = std::iter::once(Ok(batch.expect("one column").slice(0, 10)));
+            let mut bytes = Vec::new();
+            let rows = rebatch(&mut batches, Runs::of(100, 100), &Watch::default(), |run| {
+                let nulls = run.column(0).nulls().expect("some are null");
+                bytes.extend_from_slice(nulls.inner().sliced().as_slice());
+                Ok(())
+            });
+            assert_eq!(rows.expect("no error"), 10);
+            bytes
+        };
+        assert_eq!(bits(10), bits(16));
     }
 
     #[test]
