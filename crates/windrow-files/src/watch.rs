@@ -15,6 +15,7 @@
 //! pass the limit if none of it came from free blocks.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -205,10 +206,28 @@ pub(crate) fn remove(path: &Path) {
         return;
     }
     for _ in 0..LATE {
-        if fs::remove_dir_all(path).is_ok() {
+        if fs::remove_dir_all(path).is_ok() || remove_by_path(path).is_ok() {
             return;
         }
     }
+}
+
+/// Removes a directory with one descriptor at a time; `remove_dir_all` takes one a level, and a job may end
+/// because there are no more.
+fn remove_by_path(directory: &Path) -> io::Result<()> {
+    // Entries keep their directory open.
+    let named = |entry: io::Result<fs::DirEntry>| {
+        entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_dir())))
+    };
+    let entries: Vec<_> = fs::read_dir(directory)?.map(named).collect::<io::Result<_>>()?;
+    for (path, is_directory) in entries {
+        if is_directory {
+            remove_by_path(&path)?;
+        } else {
+            fs::remove_file(path)?;
+        }
+    }
+    fs::remove_dir(directory)
 }
 
 #[cfg(test)]

@@ -68,6 +68,31 @@ fn a_temporary_file_larger_than_files_may_be() {
     work.holds_only(&[]);
 }
 
+/// To look into a directory takes a descriptor, and there are none.
+#[test]
+fn fewer_files_than_a_job_opens() {
+    let work = Work::new();
+    work.put("in/a.csv", "k,l,m,v\n1,1,1,1\n2,2,2,2\n3,3,3,3\n");
+    let jobs = [
+        "partition in/a.csv --by k --into 3 -o out/o",
+        "partition in/a.csv --by k,l,m --hive -o out/o",
+        "sort in/a.csv --by k --max-file-size 64KiB --output-format csv -o out/o",
+        "sort in/a.csv --by k -o out/o.csv",
+    ];
+    for job in jobs {
+        let done = (5..24).filter(|files| {
+            let ran = work.run_limited(&format!("-n {files}"), job);
+            if ran.code == Some(0) {
+                std::fs::remove_dir_all(work.path("out")).expect("removed");
+                std::fs::create_dir(work.path("out")).expect("made");
+            }
+            work.holds_only(&[]);
+            ran.code == Some(0)
+        });
+        assert!((1..19).contains(&done.count()), "{job}");
+    }
+}
+
 #[test]
 fn more_temporary_space_than_allowed() {
     let (work, sort) = spilling();

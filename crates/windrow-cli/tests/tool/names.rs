@@ -49,6 +49,25 @@ fn names_in_quotes_and_marks_in_front() {
     assert_eq!(work.read("out/o.csv"), b"id,v\n1,b\n2,a\n");
 }
 
+/// A Parquet writer's properties go by name, and not all encodings suit all types.
+#[test]
+fn columns_of_one_name_and_several_types() {
+    let work = Work::new();
+    for rows in [["true,1,x,2.5,2", "false,2,y,0.5,1"], ["1,true,2.5,x,2", "2,false,0.5,y,1"]] {
+        work.put("in/a.csv", format!("v,v,v,v,k\n{}\n{}\n", rows[0], rows[1]));
+        for more in ["", " --encoding plain", " --max-file-size 1MiB --output-format parquet"] {
+            let out = if more.contains("max") { "out/d" } else { "out/o.parquet" };
+            work.run(&format!("sort in/a.csv --by k -o {out}{more}")).succeeds();
+            work.run(&format!("head {out} -o out/o.csv")).succeeds();
+            let wanted = format!("v,v,v,v,k\n{}\n{}\n", rows[1], rows[0]);
+            assert_eq!(work.read("out/o.csv"), wanted.as_bytes());
+            if out == "out/d" {
+                std::fs::remove_dir_all(work.path(out)).expect("removed");
+            }
+        }
+    }
+}
+
 #[test]
 fn outputs_through_links_leave_the_links() {
     let work = Work::new();

@@ -25,7 +25,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 
-use super::views::own_rows;
+use super::views::own;
 use crate::error::{Error, Result};
 
 /// The dictionaries of a schema, in the order of its fields.
@@ -211,7 +211,7 @@ fn renumber(
             ))
         });
     }
-    let data = own_rows(array).map_err(internal)?.to_data();
+    let data = own(array).map_err(internal)?.to_data();
     let fields = child_fields(field.data_type());
     let children = data.child_data().iter().zip(&fields);
     let children = children

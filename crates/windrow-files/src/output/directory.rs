@@ -37,11 +37,34 @@ use crate::watch::{Cancel, Live, remove};
 
 /// A temporary directory that becomes its target when it is committed.
 pub(crate) struct AtomicDirectory {
-    temporary: TempDir,
-    /// Holds the lock.
+    /// Holds the lock. It is closed first: to remove a directory takes a descriptor, and a job may end because
+    /// there are no more.
     open: File,
+    temporary: Temporary,
     live: Live,
     place: Place,
+}
+
+/// Is removed with all that is in it, also where no more files can be opened than one.
+struct Temporary(Option<TempDir>);
+
+impl Temporary {
+    fn path(&self) -> &Path {
+        self.0.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+
+    /// What has the name is not ours to remove.
+    fn keep(mut self) {
+        let _ = self.0.take().map(TempDir::keep);
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(directory) = &self.0 {
+            remove(directory.path());
+        }
+    }
 }
 
 /// Where a directory goes.
@@ -85,7 +108,7 @@ impl AtomicDirectory {
                 take_over(&open, existing, &place.target)?;
             }
             let live = Live::new(cancel, temporary.path());
-            return Ok(Self { temporary, open, live, place });
+            return Ok(Self { open, temporary: Temporary(Some(temporary)), live, place });
         }
         Err(failed(io::Error::other("other processes keep locking its temporary directories")))
     }
@@ -116,7 +139,7 @@ impl AtomicDirectory {
             let error =
                 lost("its temporary directory was removed or moved during the job".to_owned());
             // What has the name now, if anything does, is not ours to remove.
-            let _ = temporary.keep();
+            temporary.keep();
             return error;
         }
         let found = Contents::of(path).map_err(failed)?;
@@ -133,7 +156,7 @@ impl AtomicDirectory {
             fs::rename(temporary.path(), &target).map_err(failed)?;
             drop(live);
             // What has the old name now is not ours.
-            let _ = temporary.keep();
+            temporary.keep();
         }
         // The rename is done; a parent that cannot be synced only delays it.
         if let Ok(parent) = File::open(parent) {

@@ -18,7 +18,7 @@
 //! Whether values are few is read off a sample of the head of the output, and a dictionary that outgrows
 //! [`DICTIONARY_BYTES`] after all is given up by the crate within the row group.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -106,10 +106,14 @@ pub(super) fn properties(
     let sampled = sampled_leaves(sample, descriptor.num_columns());
     let mut categorical = Vec::new();
     schema.fields().iter().for_each(|field| collect_kinds(field.data_type(), &mut categorical));
+    // A writer's properties go by path. Columns that share one get an encoding that suits any type.
+    let mut named: HashMap<_, usize> = HashMap::new();
+    descriptor.columns().iter().for_each(|column| *named.entry(column.path()).or_default() += 1);
     for (leaf, column) in descriptor.columns().iter().enumerate() {
         let values = sampled.get(leaf).and_then(Option::as_ref);
         let strings = column.physical_type() == Type::BYTE_ARRAY;
         let plan = match categorical.get(leaf) {
+            _ if named[column.path()] > 1 => Plan::LONG,
             Some(true) if strings => Plan::CATEGORICAL,
             _ if strings && options.long_rows => Plan::LONG,
             _ => plan(column.physical_type(), values),
@@ -180,7 +184,7 @@ fn are_short(values: &ArrayRef) -> bool {
 }
 
 impl Plan {
-    /// For values that may be as long as a row group: the encoding that copies them least.
+    /// For values that may be as long as a row group: the encoding that copies them least, and of any type.
     const LONG: Self = Self { encoding: Encoding::PLAIN, dictionary: false };
     /// For text that is a dictionary in Arrow: pyarrow and Polars read it into one again, which they can
     /// from these pages alone.

@@ -3,7 +3,8 @@
 //!
 //! Writers check their buffers once in each call. Without runs, pages and messages would start
 //! where record batches do, and the memory limit determines the size of record batches. A run
-//! within one record batch is a slice; only a run across record batches is copied.
+//! within one record batch is a slice. A run across record batches is copied, and so is a run that
+//! ends within a byte of bits, whose other bits belong to later rows.
 //!
 //! ```text
 //! values  | short ............................ | long | long | short ....
@@ -16,6 +17,7 @@ use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
 use super::array_bytes;
+use super::views::own_rows;
 use crate::error::{Error, Result};
 use crate::input::long_values;
 use crate::watch::Watch;
@@ -73,12 +75,18 @@ pub(super) fn rebatch(
     mut each: impl FnMut(RecordBatch) -> Result<()>,
 ) -> Result<u64> {
     pieces(batches, runs, |pieces| {
-        if let [_whole] = pieces.as_slice() {
+        let Some(first) = pieces.first() else { return Ok(()) };
+        let ends_a_byte = first.num_rows().is_multiple_of(8);
+        if pieces.len() == 1 && ends_a_byte {
             return pieces.into_iter().try_for_each(&mut each);
         }
-        let Some(first) = pieces.first() else { return Ok(()) };
         watch.room_for(pieces.iter().map(array_bytes).sum());
-        match concat_batches(&first.schema(), &pieces) {
+        let joined = match pieces.as_slice() {
+            // To put one together copies nothing.
+            [whole] => own_rows(whole),
+            _ => concat_batches(&first.schema(), &pieces),
+        };
+        match joined {
             Ok(run) => {
                 // Free the pieces before the copy is used.
                 drop(pieces);
@@ -159,6 +167,24 @@ mod tests {
             let expected: Vec<Vec<i32>> = values.chunks(10).map(<[i32]>::to_vec).collect();
             assert_eq!(runs, expected);
         }
+    }
+
+    #[test]
+    fn runs_hold_no_bits_of_other_rows() {
+        let bits = |rows: usize| {
+            let nulls = (0..rows).map(|row| (row % 3 > 0).then_some(1)).collect::<Int32Array>();
+            let batch = RecordBatch::try_from_iter([("a", Arc::new(nulls) as _)]);
+            let mut batches = std::iter::once(Ok(batch.expect("one column").slice(0, 10)));
+            let mut bytes = Vec::new();
+            let rows = rebatch(&mut batches, Runs::of(100, 100), &Watch::default(), |run| {
+                let nulls = run.column(0).nulls().expect("some are null");
+                bytes.extend_from_slice(nulls.inner().sliced().as_slice());
+                Ok(())
+            });
+            assert_eq!(rows.expect("no error"), 10);
+            bytes
+        };
+        assert_eq!(bits(10), bits(16));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow_select::take::take;
 
 use super::dictionaries::child_fields;
-use super::views::own_rows;
+use super::views::own;
 use crate::error::{Error, Result};
 use crate::input::readable;
 
@@ -93,7 +93,7 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         | DataType::LargeList(_)
         | DataType::FixedSizeList(..)
         | DataType::Map(..) => {
-            let own = own_rows(array)?.to_data();
+            let own = own(array)?.to_data();
             let children = own.child_data().iter().zip(child_fields(to));
             let children = children.map(|(child, field)| {
                 Ok(converted(&make_array(child.clone()), field.data_type())?.to_data())

@@ -1,17 +1,17 @@
 //! Compaction of view arrays: removes bytes outside of all views.
 //!
-//! The views of an array point into shared buffers. A slice of a few rows keeps the buffers of all
-//! rows, and the record batches of the rows determine the buffers. An Arrow message contains whole
-//! buffers, so views are compacted into one buffer before encoding.
+//! The views of an array, of strings or of lists, point into shared buffers. A slice of a few rows
+//! keeps the buffers of all rows, and the record batches of the rows determine the buffers. An
+//! Arrow message contains whole buffers, so views are compacted into one buffer before encoding.
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt64Array, make_array};
+use arrow_array::{Array, ArrayRef, make_array};
 use arrow_schema::ArrowError;
 use arrow_schema::DataType;
-use arrow_select::take::take;
+use arrow_select::interleave::interleave;
 
 /// Returns the record batch with every view array compacted.
 pub(super) fn compact_views(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
@@ -24,7 +24,7 @@ fn compact(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         DataType::Utf8View => Ok(Arc::new(array.as_string_view().gc())),
         DataType::BinaryView => Ok(Arc::new(array.as_binary_view().gc())),
         nested if has_views(nested) => {
-            let own = own_rows(array)?.to_data();
+            let own = own(array)?.to_data();
             let children = own.child_data().iter();
             let children = children.map(|child| Ok(compact(&make_array(child.clone()))?.to_data()));
             let children = children.collect::<Result<_, ArrowError>>()?;
@@ -34,22 +34,52 @@ fn compact(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// Copies a nested array. A slice of lists keeps the children of all lists, the copy only its own.
-pub(super) fn own_rows(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let rows = UInt64Array::from_iter_values(0..array.len() as u64);
-    take(array, &rows, None)
+/// Copies the rows, without anything else that their arrays hold.
+pub(super) fn own_rows(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().map(own);
+    RecordBatch::try_new(batch.schema(), columns.collect::<Result<_, _>>()?)
+}
+
+/// Copies an array. A slice of lists keeps the children of all lists, the copy only its own.
+pub(super) fn own(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    // `take` leaves the children of views of lists unchanged.
+    let rows: Vec<(usize, usize)> = (0..array.len()).map(|row| (0, row)).collect();
+    interleave(&[array.as_ref()], &rows)
 }
 
 fn has_views(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Utf8View | DataType::BinaryView => true,
+        DataType::Utf8View
+        | DataType::BinaryView
+        | DataType::ListView(_)
+        | DataType::LargeListView(_) => true,
         DataType::Struct(fields) => fields.iter().any(|field| has_views(field.data_type())),
         DataType::List(item)
         | DataType::LargeList(item)
-        | DataType::ListView(item)
-        | DataType::LargeListView(item)
         | DataType::FixedSizeList(item, _)
         | DataType::Map(item, _) => has_views(item.data_type()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::builder::{Int32Builder, ListViewBuilder};
+    use arrow_array::types::Int32Type;
+
+    use super::*;
+
+    #[test]
+    fn views_of_lists_have_their_own_items_only() {
+        let mut lists = ListViewBuilder::new(Int32Builder::new());
+        for row in 0..100 {
+            lists.append_value([Some(row), None, Some(-row)]);
+        }
+        let lists = Arc::new(lists.finish()) as ArrayRef;
+        let compacted = compact(&lists.slice(7, 2)).expect("compacted");
+        let items = compacted.as_list_view::<i32>().values();
+        let items: Vec<_> = items.as_primitive::<Int32Type>().iter().collect();
+        assert_eq!(items, [Some(7), None, Some(-7), Some(8), None, Some(-8)]);
+        assert_eq!(&compacted, &lists.slice(7, 2));
     }
 }

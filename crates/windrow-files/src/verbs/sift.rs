@@ -11,6 +11,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::{concat, concat_batches};
 use arrow_select::filter::filter_record_batch;
+use arrow_select::interleave::interleave_record_batch;
 
 use crate::error::{Error, Result};
 
@@ -159,9 +160,8 @@ pub(super) fn same_key(one: &RecordBatch, other: &RecordBatch, key: &[usize]) ->
 
 /// The rows, in buffers of their own.
 pub(super) fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
-    let columns = rows.columns().iter().map(|column| concat(&[column]));
-    let columns = columns.collect::<Result<_, _>>().map_err(failed)?;
-    RecordBatch::try_new(rows.schema(), columns).map_err(failed)
+    let all: Vec<_> = (0..rows.num_rows()).map(|row| (0, row)).collect();
+    interleave_record_batch(&[rows], &all).map_err(failed)
 }
 
 #[cfg(test)]
