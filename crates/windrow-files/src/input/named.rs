@@ -164,7 +164,15 @@ impl Named {
             (None, Some(name)) if !self.open => (name, None),
             (None, _) => return Ok(()),
         };
+        let of_row =
+            |outer: &String| IMAGES.contains(&outer.rsplit('.').next().unwrap_or_default());
         let advice = match outer {
+            Some(outer) if of_row(&outer) => {
+                format!(
+                    "the column of the row in a change log is called '{}'",
+                    &name[outer.len() + 1..]
+                )
+            }
             Some(outer) => format!("what is within '{outer}' gets its type from its values"),
             None => "correct it, or leave it out".to_owned(),
         };
