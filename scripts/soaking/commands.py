@@ -202,8 +202,8 @@ class Maker:
         if exact or kind in tables.TIMES[:3]:
             values = table[name].drop_null()
             literal = values[int(self.rng.integers(len(values)))].as_py() if len(values) else None
-            # A quote has no place within quotes.
-            if literal is not None and "'" not in str(literal):
+            # A quote has no place within quotes, nor has a zero in an argument.
+            if literal is not None and not {"'", "\0"} & set(str(literal)):
                 return name, operator, literal
         return name, str(self.rng.choice(["is null", "is not null"])), None
 
