@@ -50,6 +50,7 @@
 //! They can all be named in `order_by`.
 
 mod envelope;
+mod one_table;
 mod op;
 mod position;
 mod ranks;
@@ -69,6 +70,7 @@ use arrow_select::interleave::interleave_record_batch;
 use windrow::SortColumn as Column;
 
 use self::envelope::{Envelope, Moved};
+use self::one_table::OneTable;
 use self::op::{Change, Operations};
 pub(crate) use self::ranks::Ranks;
 use self::unchanged::Partial;
@@ -101,6 +103,8 @@ pub(crate) struct Said<'a> {
     pub(crate) op_column: Option<&'a str>,
     pub(crate) op_map: Option<&'a OpMap>,
     pub(crate) unchanged: Unchanged,
+    /// Whether the caller names the tables that the log is of.
+    pub(crate) tables_are_named: bool,
 }
 
 /// A preset bound to the schema of an input.
@@ -118,6 +122,8 @@ pub(crate) struct ChangeLog {
     sided: bool,
     /// Where the position in the producer's log is, if rows of a snapshot have their place by it.
     position: Option<usize>,
+    /// The table of Debezium's events, unless the caller names it.
+    one_table: Option<OneTable>,
 }
 
 /// Where the columns of the output come from.
@@ -141,7 +147,7 @@ impl ChangeLog {
             )));
         }
         if has_events(schema, said, turned) {
-            return Self::bind_envelope(schema, said);
+            return Ok(Self::bind_envelope(schema, said)?.of_one_table(said));
         }
         if said.preset == Preset::Wal2json {
             refuse_raw_wal2json(schema)?;
@@ -174,8 +180,9 @@ impl ChangeLog {
             rows: RowsIn::Plain { op },
             sided: false,
             position: None,
+            one_table: None,
         };
-        Ok(log.with_own())
+        Ok(log.with_own().of_one_table(said))
     }
 
     fn bind_envelope(schema: &SchemaRef, said: &Said<'_>) -> Result<Self> {
@@ -194,6 +201,7 @@ impl ChangeLog {
             rows: RowsIn::Envelope(envelope),
             sided: false,
             position: None,
+            one_table: None,
         };
         Ok(log.with_own())
     }
@@ -206,6 +214,13 @@ impl ChangeLog {
         }
         if self.classed {
             self.add(CLASS, DataType::Int8, false);
+        }
+        self
+    }
+
+    fn of_one_table(mut self, said: &Said<'_>) -> Self {
+        if said.preset == Preset::Debezium && !said.tables_are_named {
+            self.one_table = OneTable::bind(&self.schema);
         }
         self
     }
@@ -345,6 +360,9 @@ impl ChangeLog {
                 (changes, columns)
             }
         };
+        if let Some(one_table) = &self.one_table {
+            one_table.check(&columns, first_row)?;
+        }
         self.partial.refuse(&columns, &changes, first_row)?;
         let unknown = self.partial.unknown(&columns, &changes)?;
         columns.push(flags(&changes, Change::Delete));

@@ -370,7 +370,13 @@ fn change_log(
     };
     let op_column = spec.op_column.as_deref();
     let op_column = op_column.or_else(|| told.and_then(|told| told.op_column.as_deref()));
-    let said = Said { preset, op_column, op_map: spec.op_map.as_ref(), unchanged: spec.unchanged };
+    let said = Said {
+        preset,
+        op_column,
+        op_map: spec.op_map.as_ref(),
+        unchanged: spec.unchanged,
+        tables_are_named: !spec.tables.is_empty(),
+    };
     let names: Vec<String> = spec.key.iter().map(|column| column.name.clone()).collect();
     let log = ChangeLog::bind(schema, &said)?.keyed_by(&names);
     Ok(Some((log, preset)))

@@ -1,0 +1,78 @@
+//! Events of several tables in one log: an error, unless the caller names the tables.
+//!
+//! Rows of two tables with one key would replace each other. Raw logs are checked where their text is read (`raw/tables.rs`);
+//! here are the events of Debezium that are read unchanged.
+
+use std::sync::{Mutex, PoisonError};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Schema};
+
+use crate::error::{Error, Result};
+use crate::setting::Setting;
+
+/// The columns that name the table of an event, and its schema or database.
+const TABLE: [&str; 4] = ["source.table", "source.collection", "__source_table", "__table"];
+const WITHIN: [&str; 5] = ["source.schema", "source.db", "__source_schema", "__schema", "__db"];
+
+/// The table of all events.
+pub(super) struct OneTable {
+    table: usize,
+    within: Option<usize>,
+    /// The table of the first event that was read.
+    first: Mutex<Option<String>>,
+}
+
+impl OneTable {
+    /// Returns `None` if no column of text names the table.
+    pub(super) fn bind(schema: &Schema) -> Option<Self> {
+        let text = |name: &&str| {
+            let (place, field) = schema.fields().find(name)?;
+            let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8)
+                || *field.data_type() == DataType::Utf8View;
+            is_text.then_some(place)
+        };
+        let table = TABLE.iter().find_map(text)?;
+        Some(Self { table, within: WITHIN.iter().find_map(text), first: Mutex::default() })
+    }
+
+    /// Checks the events in `columns`; `first_row` is the ordinal of the first.
+    ///
+    /// # Errors
+    /// `Usage` that names both tables.
+    pub(super) fn check(&self, columns: &[ArrayRef], first_row: u64) -> Result<()> {
+        let text = |place: usize| {
+            let text = cast(&columns[place], &DataType::Utf8);
+            text.map_err(|error| Error::data(error.to_string()))
+        };
+        let tables = text(self.table)?;
+        let within = self.within.map(text).transpose()?;
+        let (tables, within) = (tables.as_string::<i32>(), within.as_deref());
+        let within = within.map(|within| within.as_string::<i32>());
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = None;
+        for row in (0..tables.len()).filter(|&row| tables.is_valid(row)) {
+            let within = within.filter(|within| within.is_valid(row)).map(|w| w.value(row));
+            let event = (within.filter(|within| !within.is_empty()), tables.value(row));
+            if event.1.is_empty() || last == Some(event) {
+                continue;
+            }
+            last = Some(event);
+            let whole = match event {
+                (Some(within), table) => format!("{within}.{table}"),
+                (None, table) => table.to_owned(),
+            };
+            let known = first.get_or_insert_with(|| whole.clone());
+            if *known != whole {
+                return Err(Error::usage(format!(
+                    "row {}: a change of table {whole} among those of {known}; say which is wanted with {} {whole}",
+                    first_row + row as u64 + 1,
+                    Setting::Table
+                )));
+            }
+        }
+        Ok(())
+    }
+}
