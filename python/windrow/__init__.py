@@ -28,10 +28,11 @@ from windrow._errors import (
     WindrowError,
 )
 from windrow._progress import Progress
+from windrow._reader import Reader
 from windrow._results import Check, Explain, Inspect, Stats
 from windrow._table import Table
 from windrow._verbs import check, compact, dedupe, diff, head, inspect, merge, partition, sort
-from windrow._windrow import Column, Reader, RecordBatch, Schema, __version__, col
+from windrow._windrow import Column, RecordBatch, Schema, __version__, col
 
 __all__ = [
     "Check",

@@ -1,5 +1,7 @@
 """What calls return: plain objects with a text, a table for notebooks, and a dict."""
 
+from windrow._rows import escaped
+
 
 class _Result:
     """Attributes by name, in order."""
@@ -72,7 +74,7 @@ class Inspect(_Result):
         return self._text.rstrip("\n")
 
     def _repr_html_(self):
-        return f"<pre>{_escaped(self._text)}</pre>"
+        return f"<pre>{escaped(self._text)}</pre>"
 
 
 class Explain(_Result):
@@ -106,9 +108,5 @@ def _flat(figures):
 
 
 def _table(rows):
-    cells = (f"<tr><th>{_escaped(name)}</th><td>{_escaped(value)}</td></tr>" for name, value in rows)
+    cells = (f"<tr><th>{escaped(name)}</th><td>{escaped(value)}</td></tr>" for name, value in rows)
     return f"<table>{''.join(cells)}</table>"
-
-
-def _escaped(value):
-    return str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

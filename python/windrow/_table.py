@@ -1,6 +1,7 @@
 """The table with a key: rows that are kept up to date from a stream of changes."""
 
 from windrow import _windrow
+from windrow._reader import Reader
 
 
 class Table:
@@ -113,7 +114,7 @@ class Table:
 
         What becomes of the table while that is read does not show in it.
         """
-        return self._table.scan(start, stop, at)
+        return Reader(self._table.scan(start, stop, at))
 
     def forget_before(self, time):
         """Gives up what was there before ``time``; its memory and files are free as changes go on."""

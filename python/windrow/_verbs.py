@@ -8,6 +8,7 @@ import json
 
 from windrow import _windrow
 from windrow._progress import watching
+from windrow._reader import Reader
 from windrow._results import Check, Explain, Inspect
 
 
@@ -639,4 +640,5 @@ def explaining(verb):
 
 def _run(verb, inputs, output, options):
     with watching(options["progress"]) as progress:
-        return _windrow.run(verb, inputs, progress, options)
+        result = _windrow.run(verb, inputs, progress, options)
+    return result if output is not None else Reader(result)

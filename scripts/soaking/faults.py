@@ -319,8 +319,7 @@ def temporary_files(case, change):
         running.over(case.rng.random() * case.seconds * 0.5)
         hit += sum(change(path) for path, _ in list(case.temporary(running)) if case.rng.random() < 0.7)
     ended = running.end(case.patience)
-    # The copy of an input that came through a pipe is what that format is: without checksums, mostly.
-    return judged(case, ended, Allowed(error=True, other=case.job.stdin)) if hit else None
+    return judged(case, ended, ERROR) if hit else None
 
 
 def flipped_temp(case):

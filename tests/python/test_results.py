@@ -121,3 +121,85 @@ def test_a_line_where_there_is_no_tqdm(rows, monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     wr.sort(rows, by="id", output="a.parquet", progress=True)
     assert "write: 20,000 of 20,000 rows" in "".join(written) and written[-1] == "\r\x1b[K"
+
+
+ORDERS = pa.table({"id": [3, 1, 2], "name": ["c", None, "b\nb"]})
+SORTED = [{"id": 1, "name": None}, {"id": 2, "name": "b\nb"}, {"id": 3, "name": "c"}]
+
+
+def test_readers_become_what_one_works_with():
+    import duckdb
+
+    assert wr.sort(ORDERS, by="id").to_arrow().to_pylist() == SORTED
+    assert wr.sort(ORDERS, by="id").read_all().to_pylist() == SORTED
+    assert wr.sort(ORDERS, by="id").to_pylist() == SORTED
+    assert wr.sort(ORDERS, by="id").to_polars().to_dicts() == SORTED
+    frame = wr.sort(ORDERS, by="id").to_pandas(types_mapper={pa.int64(): "Int64"}.get)
+    assert frame["id"].tolist() == [1, 2, 3]
+    assert wr.sort(ORDERS, by="id").to_duckdb().fetchall() == [(1, None), (2, "b\nb"), (3, "c")]
+    with duckdb.connect() as connection:
+        wr.sort(ORDERS, by="id").to_duckdb(connection).create("orders")
+        assert connection.sql("select sum(id) from orders").fetchone() == (6,)
+
+
+def test_a_reader_is_fetched_piece_by_piece(rows):
+    reader = wr.sort(rows, by="id")
+    ids = [fetched[0] for fetched in reader.fetchmany(7)]
+    assert ids == list(range(7)) and reader.fetchmany()[0][0] == 7
+    assert len(reader.fetchmany(30_000)) == 20_000 - 8 and reader.fetchmany(3) == []
+
+
+def test_what_takes_a_reader_for_something_else_names_the_call():
+    import numpy
+    import pandas
+
+    for take in [pandas.DataFrame, numpy.asarray]:
+        with pytest.raises(TypeError, match=r"reader.to_pandas\(\)"):
+            take(wr.sort(ORDERS, by="id"))
+
+
+def test_a_library_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ImportError, match="to_polars.* pip install polars"):
+        wr.sort(ORDERS, by="id").to_polars()
+
+
+def test_readers_show_their_first_rows_which_are_still_to_be_read(rows):
+    reader = wr.sort(ORDERS, by="id")
+    assert repr(reader).splitlines() == [
+        "id     name",
+        "Int64  Utf8",
+        "-----  ----",
+        "1      null",
+        "2      b\\nb",
+        "3      c",
+        "(3 rows)",
+    ]
+    assert "<td><em>null</em></td>" in reader._repr_html_() and reader.to_pylist() == SORTED
+    assert repr(reader) == "<Reader: id: Int64, name: Utf8>"
+    reader = wr.sort(rows, by="id")
+    assert repr(reader).endswith("(the first 10 rows)") and len(reader.to_arrow()) == 20_000
+    batch = next(wr.sort(rows, by="id"))
+    assert repr(batch).endswith(f"(the first 10 of {len(batch):,} rows)")
+    wide = pa.table({f"column{at}": ["<" * 99] for at in range(20)})
+    text, html = repr(wr.sort(wide, by="column0")), wr.sort(wide, by="column0")._repr_html_()
+    assert "..." in text and "column11" in text and "column12" not in text and "20 columns" in text
+    assert "&lt;" in html and "<<" not in html
+    none = wr.sort(ORDERS, by="id", where="id > 9")
+    assert none.to_pylist() == []
+    with wr.Table({"id": "int64"}, key="id") as table:
+        table.upsert(pa.table({"id": [2, 1]}))
+        assert repr(table.scan()).splitlines()[3:] == ["1", "2", "(2 rows)"]
+
+
+def test_an_error_behind_the_first_rows_is_that_of_who_reads():
+    def batches():
+        yield ORDERS.to_batches()[0]
+        raise OSError("the producer fell over")
+
+    with pytest.raises(wr.WindrowError, match="fell over"):
+        wr.sort(pa.RecordBatchReader.from_batches(ORDERS.schema, batches()), by="id").to_arrow()
+    reader = wr.merge([ORDERS, ORDERS], by="id")
+    assert repr(reader) == "<Reader: id: Int64, name: Utf8>"
+    with pytest.raises((wr.UnsortedError, pa.ArrowException), match="not sorted"):
+        reader.to_arrow()

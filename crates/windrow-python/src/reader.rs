@@ -5,11 +5,13 @@
 //!                        \<-- stream: get_next            (any thread, without the interpreter)
 //! ```
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::{ArrayRef, RecordBatchReader, StructArray};
+use arrow_array::{Array, ArrayRef, RecordBatchReader, StructArray};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::ArrowError;
 use arrow_schema::{Field, FieldRef, SchemaRef};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
@@ -38,8 +40,13 @@ pub(crate) struct Reader {
 
 struct Shared {
     state: Mutex<State>,
+    /// What was looked at, and is still to be read.
+    peeked: Mutex<VecDeque<Next>>,
     memory: Memory,
 }
+
+/// A record batch, or why there is none.
+type Next = Result<arrow_array::RecordBatch, Failed>;
 
 /// The source of the rows.
 enum Rows {
@@ -85,7 +92,29 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> Option<Result<arrow_array::RecordBatch, Failed>> {
+    fn peeked(&self) -> MutexGuard<'_, VecDeque<Next>> {
+        self.peeked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<Next> {
+        let peeked = self.peeked().pop_front();
+        peeked.or_else(|| self.made())
+    }
+
+    /// The first record batch, and how many there are, up to two; all of them are still to be read.
+    fn peek(&self) -> (usize, Option<arrow_array::RecordBatch>) {
+        let mut peeked = self.peeked();
+        while peeked.len() < 2
+            && let Some(next) = self.made()
+        {
+            peeked.push_back(next);
+        }
+        let first = peeked.front().and_then(|next| next.as_ref().ok().cloned());
+        (peeked.len(), first)
+    }
+
+    /// The next record batch of the job.
+    fn made(&self) -> Option<Next> {
         let mut state = self.state();
         let rows = match &mut *state {
             State::Open(rows) => rows,
@@ -104,6 +133,7 @@ impl Shared {
     }
 
     fn close(&self) {
+        self.peeked().clear();
         let mut state = self.state();
         if let State::Open(rows) = &*state {
             *state = State::Closed(rows.stats());
@@ -131,8 +161,15 @@ impl Reader {
 
     fn of(rows: Rows, schema: SchemaRef, memory: Memory) -> Self {
         let state = Mutex::new(State::Open(rows));
-        let shared = Arc::new(Shared { state, memory });
+        let shared = Arc::new(Shared { state, peeked: Mutex::default(), memory });
         Self { shared, schema, handed: AtomicBool::new(false), begun: AtomicBool::new(false) }
+    }
+
+    fn raised(&self, py: Python<'_>, failed: Failed) -> PyErr {
+        match failed {
+            Failed::Job(error) => exception(py, &error, Some(&self.shared.memory)),
+            Failed::Here(message) => PyValueError::new_err(message),
+        }
     }
 }
 
@@ -176,11 +213,17 @@ impl Reader {
         }
         self.begun.store(true, Ordering::Relaxed);
         let next = py.detach(|| self.shared.next());
-        let raised = |failed| match failed {
-            Failed::Job(error) => exception(py, &error, Some(&self.shared.memory)),
-            Failed::Here(message) => PyValueError::new_err(message),
-        };
-        next.map(|next| next.map(RecordBatch).map_err(raised)).transpose()
+        next.transpose().map(|next| next.map(RecordBatch)).map_err(|failed| self.raised(py, failed))
+    }
+
+    /// The first record batch, and whether others follow; all of them are still to be read. `None` where others have the
+    /// rows, and where there is no first record batch: its error is that of who reads.
+    fn peek(&self, py: Python<'_>) -> Option<(RecordBatch, bool)> {
+        if self.begun.load(Ordering::Relaxed) || self.handed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (count, first) = py.detach(|| self.shared.peek());
+        first.map(|first| (RecordBatch(first), count > 1))
     }
 
     #[pyo3(signature = (requested_schema = None))]
@@ -200,10 +243,6 @@ impl Reader {
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<Reader: {}>", described(&self.schema))
     }
 }
 
@@ -278,9 +317,40 @@ impl RecordBatch {
         Ok(to_schema_pycapsule(py, self.0.schema().as_ref())?)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<RecordBatch: {} rows of {}>", self.0.num_rows(), described(&self.0.schema()))
+    /// The first `rows` rows as text: a list for each row, with `None` for null.
+    fn texts(&self, rows: usize) -> PyResult<Vec<Vec<Option<String>>>> {
+        let options = FormatOptions::new().with_display_error(true);
+        let columns = self
+            .0
+            .columns()
+            .iter()
+            .map(|column| Ok((column, ArrayFormatter::try_new(column, &options)?)));
+        let columns: Vec<_> = columns.collect::<Result<_, ArrowError>>().map_err(unwritten)?;
+        let text = |row: usize| {
+            let cells = columns.iter();
+            let cells = cells
+                .map(|(column, text)| column.is_valid(row).then(|| text.value(row).to_string()));
+            cells.collect()
+        };
+        Ok((0..rows.min(self.0.num_rows())).map(text).collect())
     }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        written(this, "text")
+    }
+
+    fn _repr_html_(this: &Bound<'_, Self>) -> PyResult<String> {
+        written(this, "html")
+    }
+}
+
+/// A table of the rows, by the function `name` of the module that writes them.
+fn written(batch: &Bound<'_, RecordBatch>, name: &str) -> PyResult<String> {
+    batch.py().import("windrow._rows")?.getattr(name)?.call1((batch,))?.extract()
+}
+
+fn unwritten(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }
 
 /// Names and types of columns, for Arrow libraries.

@@ -54,12 +54,8 @@ pub(super) fn open(
     options: &ReadOptions,
     reference: Option<&Schema>,
 ) -> Result<Opened> {
-    let mut sample = origin.head(SAMPLE_BYTES)?;
     let known = options.csv.clone().known_of(path);
-    if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 + known.skip_lines as u64 {
-        // A header and a part of a row tell no types.
-        sample = origin.head(SAMPLE_BYTES + rest_of_line(&origin, &sample))?;
-    }
+    let sample = sampled(&origin, known.skip_lines)?;
     let cut = sample.len() >= SAMPLE_BYTES;
     let known_lines = known.skip_lines;
     let csv = sniff::told(known, &sample, !cut);
@@ -130,6 +126,16 @@ pub(super) fn open(
         lacks: lacks.then_some("the file is empty; CSV starts with a line that names the columns"),
     };
     Ok(file.opened(options.batch_rows.max(1)))
+}
+
+/// Reads the first bytes of `origin`, with a row at least if there is one.
+fn sampled(origin: &Origin, skip_lines: usize) -> Result<Vec<u8>> {
+    let sample = origin.head(SAMPLE_BYTES)?;
+    if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 + skip_lines as u64 {
+        // A header and a part of a row tell no types.
+        return origin.head(SAMPLE_BYTES + rest_of_line(origin, &sample));
+    }
+    Ok(sample)
 }
 
 /// The columns of a file with rows, of which those are text that nothing compares, where they are carried.

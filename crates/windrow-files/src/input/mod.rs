@@ -19,6 +19,7 @@ mod avro;
 mod blocks;
 mod charset;
 mod content;
+mod copied;
 mod csv;
 mod csv_options;
 mod csv_values;

@@ -19,6 +19,7 @@ use crate::store::{Look, Object, RANGE, is_far};
 use crate::watch::Cancel;
 
 use super::charset::{CHARSET_BYTES, Charset};
+use super::copied::Copying;
 use super::random::RandomFile;
 use super::{ReadOptions, SAMPLE_BYTES};
 
@@ -362,8 +363,9 @@ impl Origin {
             return Ok(self);
         }
         let directory = directory.map_or_else(std::env::temp_dir, Path::to_owned);
-        let mut copy =
+        let copy =
             tempfile::tempfile_in(&directory).map_err(|cause| Error::output(&directory, &cause))?;
+        let mut copy = Copying::new(copy);
         let mut stream = self.stream()?;
         let mut chunk = vec![0; 128 << 10];
         loop {
@@ -388,7 +390,7 @@ impl Origin {
             std::io::Write::write_all(&mut copy, &chunk[..read])
                 .map_err(|cause| Error::output(&directory, &cause))?;
         }
-        let copy = RandomFile::new(copy).map_err(|cause| self.error(cause))?;
+        let copy = RandomFile::of_copy(copy.finish());
         Ok(Self { place: Place::Spooled(copy), unpacking: 0, ..self })
     }
 

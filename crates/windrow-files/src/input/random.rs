@@ -12,6 +12,7 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::copied::Copied;
 use crate::store::{Object, Window};
 
 /// Bytes to read at a time to decode a page header. The `parquet` crate opens such a reader for
@@ -29,6 +30,7 @@ pub(super) struct RandomFile {
 #[derive(Clone)]
 enum At {
     File(Arc<File>),
+    Copy(Arc<Copied>),
     Object(Arc<Window>),
 }
 
@@ -39,6 +41,7 @@ impl At {
             Self::File(file) => std::os::unix::fs::FileExt::read_at(&**file, bytes, offset),
             #[cfg(windows)]
             Self::File(file) => std::os::windows::fs::FileExt::seek_read(&**file, bytes, offset),
+            Self::Copy(copied) => copied.read_at(bytes, offset),
             Self::Object(window) => window.read_at(bytes, offset),
         }
     }
@@ -48,6 +51,11 @@ impl RandomFile {
     pub(super) fn new(mut file: File) -> std::io::Result<Self> {
         let len = file.seek(SeekFrom::End(0))?;
         Ok(Self { at: At::File(Arc::new(file)), len })
+    }
+
+    /// The temporary copy of a stream.
+    pub(super) fn of_copy(copied: Copied) -> Self {
+        Self { len: copied.len(), at: At::Copy(Arc::new(copied)) }
     }
 
     /// An object without loaded bytes yet.
@@ -141,7 +149,7 @@ impl ChunkReader for RandomFile {
             At::Object(window) => {
                 self.check(start, length).and_then(|()| window.bytes(start, length))
             }
-            At::File(_) => self.read_exact(start, length).map(Bytes::from),
+            At::File(_) | At::Copy(_) => self.read_exact(start, length).map(Bytes::from),
         };
         bytes.map_err(|cause| ParquetError::EOF(cause.to_string()))
     }
