@@ -4,6 +4,8 @@
 //! NDJSON tells its columns by the way: the keys of a sample, and of the rest of a file while a named column has
 //! not been seen. A stream cannot be looked at further. A key that is named may come behind its sample.
 
+use std::collections::HashSet;
+
 use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
@@ -11,7 +13,7 @@ use crate::setting::Setting;
 
 /// The columns of `schema`, and those of them that no input was seen to have.
 pub(super) struct Named {
-    all: Vec<String>,
+    all: HashSet<String>,
     unseen: Vec<String>,
     /// Whether an input has columns that were not looked at.
     open: bool,
@@ -20,13 +22,13 @@ pub(super) struct Named {
 impl Named {
     pub(super) fn of(schema: Option<&Schema>) -> Self {
         let fields = schema.into_iter().flat_map(|schema| schema.fields().iter());
-        let all: Vec<String> = fields.map(|field| field.name().clone()).collect();
-        Self { unseen: all.clone(), all, open: false }
+        let unseen: Vec<String> = fields.map(|field| field.name().clone()).collect();
+        Self { all: unseen.iter().cloned().collect(), unseen, open: false }
     }
 
     /// Whether `schema` gives a type to this column.
     pub(super) fn has(&self, column: &str) -> bool {
-        self.all.iter().any(|name| name == column)
+        self.all.contains(column)
     }
 
     /// Whether there is anything left to look for.
@@ -37,7 +39,8 @@ impl Named {
     /// An input has these columns.
     pub(super) fn see<'a>(&mut self, columns: impl Iterator<Item = &'a str>) {
         if !self.is_seen() {
-            columns.for_each(|column| self.unseen.retain(|name| name != column));
+            let columns: HashSet<&str> = columns.collect();
+            self.unseen.retain(|name| !columns.contains(name.as_str()));
         }
     }
 

@@ -18,17 +18,19 @@
 //! the decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact). It reads "5"
 //! there as 5: see [`records`](super::records).
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::error::Result;
+use crate::names::Places;
 
 use super::dialect::{Columns, Dialect};
 use super::exact::Exact;
@@ -44,6 +46,13 @@ use super::{Opened, ReadOptions, SAMPLE_BYTES};
 /// Objects of the sample that are looked at.
 const SAMPLE_ROWS: usize = 10_000;
 
+/// What a key takes as a column, and in a job.
+const KEY_BYTES: u64 = 512;
+const JOB_BYTES: u64 = 6 << 10;
+
+/// Keys of an object from which on a table finds one sooner than a look at all.
+const FEW_KEYS: usize = 16;
+
 /// Why there are no columns.
 const NO_OBJECT: &str = "holds no object to tell the columns; name them with `schema`";
 
@@ -57,12 +66,14 @@ pub(super) fn open(
 ) -> Result<Opened> {
     let schema = match reference {
         Some(first) if options.union_by_name || options.wanted.is_some() => {
-            let own = infer(&origin, options.schema.as_deref(), named)?;
-            let field = |own: &Arc<Field>| match first.field_with_name(own.name()) {
-                Ok(known) if !known.data_type().is_null() && !known.data_type().is_nested() => {
-                    Field::clone(own).with_data_type(known.data_type().clone())
+            let own = infer(&origin, options, named)?;
+            let known = Places::of(first.fields());
+            let field = |own: &Arc<Field>| {
+                let known = known.first(own.name()).map(|place| first.field(place).data_type());
+                match known.filter(|kind| !kind.is_null() && !kind.is_nested()) {
+                    Some(kind) => Field::clone(own).with_data_type(kind.clone()),
+                    None => Field::clone(own),
                 }
-                _ => Field::clone(own),
             };
             Schema::new(own.fields().iter().map(field).collect::<Vec<_>>())
         }
@@ -73,7 +84,7 @@ pub(super) fn open(
             let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
             Schema::new(first.fields().iter().map(nullable).collect::<Vec<_>>())
         }
-        None => infer(&origin, options.schema.as_deref(), named)?,
+        None => infer(&origin, options, named)?,
     };
     let lacks = schema.fields().is_empty().then_some(NO_OBJECT);
     let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
@@ -178,12 +189,18 @@ impl Keys {
     }
 }
 
-fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<Schema> {
+fn infer(origin: &Origin, options: &ReadOptions, named: &mut Named) -> Result<Schema> {
+    let schema = options.schema.as_deref();
     let Keys { columns, is_blank } = Keys::of(origin, named)?;
+    let keys: u64 = columns.iter().map(|(_, shape)| shape.keys()).sum();
+    let (bytes, later) = (keys * KEY_BYTES, keys * JOB_BYTES);
+    options.ceiling.admit(bytes, later, origin.name(), "the keys of its objects")?;
     let mut fields = Vec::with_capacity(columns.len());
+    let given: &[FieldRef] = schema.map_or(&[], |schema| schema.fields());
+    let places = Places::of(given);
     for (name, shape) in columns {
-        let kind = match schema.and_then(|schema| schema.field_with_name(&name).ok()) {
-            Some(field) => field.data_type().clone(),
+        let kind = match places.first(&name) {
+            Some(place) => given[place].data_type().clone(),
             None => shape.data_type().ok_or_else(|| {
                 origin.error(format!(
                     "column '{name}' is a scalar in some rows, a list or an object in others; \
@@ -193,11 +210,10 @@ fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<
         };
         fields.push(Field::new(name, kind, true));
     }
-    for field in schema.map(|schema| schema.fields().iter()).into_iter().flatten() {
-        if !fields.iter().any(|known| known.name() == field.name()) {
-            fields.push(Field::clone(field));
-        }
-    }
+    let known: HashSet<&String> = fields.iter().map(Field::name).collect();
+    let lacking = given.iter().filter(|field| !known.contains(field.name()));
+    let lacking: Vec<Field> = lacking.map(|field| Field::clone(field)).collect();
+    fields.extend(lacking);
     if fields.is_empty() && !is_blank {
         return Err(origin.error(NO_OBJECT));
     }
@@ -313,6 +329,15 @@ impl Shape {
         }
     }
 
+    /// The values that it has in a row.
+    fn keys(&self) -> u64 {
+        match self {
+            Self::List(of) => of.keys(),
+            Self::Object(keys) => keys.iter().map(|(_, shape)| shape.keys()).sum(),
+            _ => 1,
+        }
+    }
+
     fn data_type(&self) -> Option<DataType> {
         Some(match self {
             Self::Mixed => return None,
@@ -351,12 +376,17 @@ fn complete_envelope(columns: &mut [(String, Shape)]) {
 }
 
 fn merge_keys(into: &mut Vec<(String, Shape)>, keys: Vec<(String, Shape)>) {
-    for (place, (name, shape)) in keys.into_iter().enumerate() {
-        // Rows of a file mostly hold the same keys in the same order.
-        let known = match into.get(place) {
-            Some((key, _)) if *key == name => Some(place),
-            _ => into.iter().position(|(key, _)| *key == name),
-        };
+    // Rows of a file mostly hold the same keys in the same order.
+    let same = keys.iter().zip(&*into).take_while(|((name, _), (key, _))| name == key).count();
+    let places: Vec<Option<usize>> = match keys.len() - same {
+        0 => Vec::new(),
+        _ => {
+            let known: Places<'_> = into.iter().map(|(key, _)| key.as_str()).collect();
+            keys[same..].iter().map(|(name, _)| known.first(name)).collect()
+        }
+    };
+    let places = (0..same).map(Some).chain(places);
+    for ((name, shape), known) in keys.into_iter().zip(places) {
         match known {
             Some(place) => {
                 let before = std::mem::replace(&mut into[place].1, Shape::Null);
@@ -415,9 +445,19 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shape, A::Error> {
-        let mut keys = Vec::new();
+        let mut keys: Vec<(String, Shape)> = Vec::new();
+        let mut seen = HashSet::new();
         while let Some((name, shape)) = entries.next_entry::<String, Shape>()? {
-            if keys.iter().any(|(key, _)| *key == name) {
+            let is_known = match keys.len() {
+                ..FEW_KEYS => keys.iter().any(|(key, _)| *key == name),
+                length => {
+                    if length == FEW_KEYS {
+                        seen.extend(keys.iter().map(|(key, _)| key.clone()));
+                    }
+                    !seen.insert(name.clone())
+                }
+            };
+            if is_known {
                 return Err(A::Error::custom(format!("{name:?} is there twice in an object")));
             }
             keys.push((name, shape));

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;
-use crate::limits::Limits;
+use crate::limits::{Ceiling, Limits};
 use crate::preset::Preset;
 use crate::store::Stores;
 use crate::watch::Cancel;
@@ -60,6 +60,8 @@ pub struct ReadOptions {
     pub(crate) temp_dir: Option<PathBuf>,
     /// Bytes that they may take there together.
     pub(crate) temp_bytes: u64,
+    /// What opening them may take.
+    pub(crate) ceiling: Ceiling,
     /// Ends the copying of streams.
     pub(crate) cancel: Cancel,
 }
@@ -152,7 +154,8 @@ impl ReadOptions {
     }
 
     /// Copies streams that must be read at random - Parquet and Arrow files on standard input - to a
-    /// temporary file within `limits`.
+    /// temporary file within `limits`. Where the job is [alone](Limits::alone) in the process, inputs whose schemas and
+    /// footers do not fit the memory limit are refused before they are read.
     ///
     /// # Errors
     /// `Usage` if a directory for temporary files is not there.
@@ -160,6 +163,7 @@ impl ReadOptions {
         limits.check()?;
         self.temp_dir = limits.temp_dirs.first().cloned();
         self.temp_bytes = limits.max_temp_bytes.unwrap_or(u64::MAX);
+        self.ceiling = limits.ceiling()?;
         Ok(self)
     }
 
@@ -188,6 +192,7 @@ impl Default for ReadOptions {
             stores: Stores::default(),
             temp_dir: None,
             temp_bytes: u64::MAX,
+            ceiling: Ceiling::default(),
             cancel: Cancel::new(),
         }
     }

@@ -17,11 +17,13 @@
 //!                a number: a walk, if some column of numbers is called zip
 //! ```
 
+use std::collections::HashSet;
+
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema};
 use memchr::memrchr;
 
-use super::exact::{is_json_number, is_named};
+use super::exact::{all_named, is_json_number};
 use super::json_walk::{ANY, MOST_DEPTH, Node, RECORD, Walk};
 
 /// Bytes that are glanced at together.
@@ -31,7 +33,7 @@ const GLANCE: usize = 64;
 pub(super) struct Records {
     nodes: Vec<Node>,
     /// The keys of values that are to be numbers; whether lists hold any, and objects behind any key.
-    numbers: Vec<String>,
+    numbers: HashSet<Vec<u8>>,
     lists_of_numbers: bool,
     maps_of_numbers: bool,
     /// Whether every record is walked over.
@@ -46,14 +48,15 @@ impl Records {
     pub(super) fn new(schema: &Schema, named: Option<&Schema>) -> Self {
         let mut records = Self {
             nodes: vec![Node::Any, Node::Any],
-            numbers: Vec::new(),
+            numbers: HashSet::new(),
             lists_of_numbers: false,
             maps_of_numbers: false,
             always: false,
             walk: Walk::default(),
             walking: false,
         };
-        let fields = schema.fields().iter().filter(|field| !is_named(field, named));
+        let named = all_named(named);
+        let fields = schema.fields().iter().filter(|field| !named.has(field.name()));
         let keys = fields.map(|field| (field.name().clone(), records.node(field, field.name())));
         records.nodes[RECORD] = Node::Object(keys.collect());
         records
@@ -63,7 +66,7 @@ impl Records {
     fn node(&mut self, field: &Field, path: &str) -> usize {
         let node = match field.data_type() {
             kind if is_of_numbers(kind) => {
-                self.numbers.push(field.name().clone());
+                self.numbers.insert(field.name().as_bytes().to_vec());
                 Node::Number(path.to_owned(), kind.clone())
             }
             kind @ (DataType::Binary
@@ -162,7 +165,7 @@ impl Records {
                         self.maps_of_numbers
                             || key.contains(&b'\\')
                             || start > 1 && line[start - 2] == b'\\'
-                            || self.numbers.iter().any(|name| name.as_bytes() == key)
+                            || self.numbers.contains(key)
                     }
                     _ => true,
                 },

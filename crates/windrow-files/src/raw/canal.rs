@@ -4,7 +4,9 @@
 //! Integers and floats become numbers again by these types, so that keys are in the order of numbers; decimals
 //! stay text, with all digits.
 
-use super::json::{elements, find, members, object, string};
+use std::collections::HashMap;
+
+use super::json::{by_name, elements, find, members, object, string};
 use super::maxwell::before;
 use super::tables::Tables;
 use super::{Carries, Members, event, without};
@@ -20,7 +22,7 @@ pub(super) fn events(
         return Ok(());
     }
     let about = without(record, &["data", "old", "mysqlType", "sqlType", "sql", "pkNames"]);
-    let types = object(record, "mysqlType").unwrap_or_default();
+    let types = by_name(&object(record, "mysqlType").unwrap_or_default());
     let kind = kind.to_ascii_lowercase();
     match kind.as_str() {
         "insert" | "update" | "delete" => {}
@@ -54,11 +56,14 @@ pub(super) fn events(
     Ok(())
 }
 
+/// Types of columns, by name.
+type Types<'a> = HashMap<&'a [u8], &'a [u8]>;
+
 /// A value without its quotes, if its column is of numbers.
-fn by_type<'a>((name, value): (&'a [u8], &'a [u8]), types: &Members<'a>) -> (&'a [u8], &'a [u8]) {
+fn by_type<'a>((name, value): (&'a [u8], &'a [u8]), types: &Types<'a>) -> (&'a [u8], &'a [u8]) {
     const NUMBERS: [&str; 8] =
         ["tinyint", "smallint", "mediumint", "int", "integer", "bigint", "float", "double"];
-    let found = types.iter().find(|(other, _)| *other == name).and_then(|(_, kind)| string(kind));
+    let found = types.get(name).and_then(|kind| string(kind));
     let kind = found.unwrap_or_default().to_ascii_lowercase();
     let kind = kind.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     let text = value.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));

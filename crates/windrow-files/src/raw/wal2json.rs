@@ -1,6 +1,8 @@
 //! wal2json, PostgreSQL's output plugin: a record a change (format 2), a record a transaction (format 1), or
 //! changes that a pipeline has flattened to a column each.
 
+use std::collections::HashSet;
+
 use super::json::{elements, find, members, object, string};
 use super::tables::Tables;
 use super::{Carries, Members, Row, event, json, put_carried, without};
@@ -66,10 +68,9 @@ fn row<'a>(columns: &[&'a [u8]]) -> Result<Row<'a>, String> {
 /// The row after a change, with what only the row `before` has: a large value that did not change is left out of the
 /// one, and is in the other if the table's replica identity is full.
 fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Row<'a> {
-    for (name, value) in before.unwrap_or_default() {
-        if find(&after, &String::from_utf8_lossy(name)).is_none() {
-            after.push((name, value));
-        }
+    if let Some(before) = before {
+        let mut known: HashSet<&[u8]> = after.iter().map(|(name, _)| *name).collect();
+        after.extend(before.iter().filter(|(name, _)| known.insert(*name)));
     }
     after
 }

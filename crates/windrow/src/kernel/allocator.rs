@@ -36,6 +36,24 @@ pub fn give_back_large_blocks() -> bool {
     false
 }
 
+/// Tells the allocator to have one heap for all threads, for a process whose address space is limited (`ulimit -v`): glibc
+/// else maps 64 MiB of it for each thread, and where there is no room for that it tries anew at each allocation. True if
+/// there is such a setting (glibc). It is best made before there are threads.
+///
+/// ```
+/// let _set = windrow::share_heap();
+/// ```
+pub fn share_heap() -> bool {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: `mallopt` takes the lock of the allocator, may be called at any time, and changes where blocks to come
+        // are from, not those that there are.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) == 1 }
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    false
+}
+
 /// Tells the allocator to give back the pages of all blocks that are free, also those between others: blocks
 /// that ask for an alignment, as Arrow's buffers do, leave holes that the next one of their size does not fit
 /// into. A few milliseconds; true if there was anything to give back.

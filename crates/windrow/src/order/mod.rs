@@ -21,6 +21,8 @@ mod node;
 mod shape;
 pub(crate) mod types;
 
+use std::collections::HashMap;
+
 use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
 
 pub use fold::Fold;
@@ -370,17 +372,35 @@ impl Order {
     }
 }
 
-/// The position of the only column called `name`.
-pub(crate) fn find<'a>(schema: &'a Schema, name: &str) -> Result<(usize, &'a Field)> {
-    let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
-    match (found.next(), found.next()) {
-        (Some((index, field)), None) => Ok((index, field)),
-        (Some(_), Some(_)) => {
-            Err(Error::InvalidOrder(format!("more than one column is named {name:?}")))
+/// The columns of a schema by name: to look for each of 100,000 among all of them would cost their square.
+pub(crate) struct Names<'a> {
+    schema: &'a Schema,
+    /// Positions; none of a name that several columns have.
+    places: HashMap<&'a str, Option<usize>>,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn of(schema: &'a Schema) -> Self {
+        let mut places = HashMap::with_capacity(schema.fields().len());
+        for (index, field) in schema.fields().iter().enumerate() {
+            let place = |place: &mut Option<usize>| *place = None;
+            places.entry(field.name().as_str()).and_modify(place).or_insert(Some(index));
         }
-        (None, _) => {
-            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-            Err(Error::MissingColumn { column: name.to_owned(), available: names.join(", ") })
+        Self { schema, places }
+    }
+
+    /// The position of the only column called `name`.
+    pub(crate) fn find(&self, name: &str) -> Result<(usize, &'a Field)> {
+        match self.places.get(name) {
+            Some(Some(index)) => Ok((*index, self.schema.field(*index))),
+            Some(None) => {
+                Err(Error::InvalidOrder(format!("more than one column is named {name:?}")))
+            }
+            None => {
+                let names = self.schema.fields().iter().map(|field| field.name().as_str());
+                let available = names.collect::<Vec<_>>().join(", ");
+                Err(Error::MissingColumn { column: name.to_owned(), available })
+            }
         }
     }
 }

@@ -45,6 +45,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use super::csv_options::CsvOptions;
+use crate::names::Places;
 
 pub(super) use guess::{is_json_number, is_padded};
 pub(super) use numbers::is_a_float;
@@ -103,7 +104,9 @@ impl Exact {
     }
 
     fn new(schema: &SchemaRef, named: Option<&Schema>, reading: Reading) -> Self {
-        let reading = |field: &FieldRef| Reading { guessed: !is_named(field, named), ..reading };
+        let named = all_named(named);
+        let guessed = |field: &FieldRef| !named.has(field.name());
+        let reading = |field: &FieldRef| Reading { guessed: guessed(field), ..reading };
         let readings: Vec<_> = schema.fields().iter().map(reading).collect();
         let fields = schema.fields().iter().zip(&readings);
         let fields: Fields = fields.map(|(field, reading)| as_text(field, *reading)).collect();
@@ -137,9 +140,9 @@ impl Exact {
     }
 }
 
-/// Whether `--schema` gives the type of the column.
-pub(super) fn is_named(field: &Field, named: Option<&Schema>) -> bool {
-    named.is_some_and(|named| named.field_with_name(field.name()).is_ok())
+/// The columns of which `--schema` gives the types.
+pub(super) fn all_named(named: Option<&Schema>) -> Places<'_> {
+    Places::of(named.map_or(&[], |named| &**named.fields()))
 }
 
 /// `field`, with text where values are parsed here.
