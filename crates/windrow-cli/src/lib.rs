@@ -21,6 +21,7 @@ mod values;
 use std::ffi::OsString;
 
 use clap::Parser;
+use rustix::process::{Resource, getrlimit};
 use windrow_files::Cancel;
 
 use crate::args::Cli;
@@ -32,6 +33,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ! {
     let cli = Cli::parse_from(args);
     // Another allocator's blocks are its own matter.
     let _ = windrow::give_back_large_blocks();
+    let limits = [Resource::As, Resource::Data].map(getrlimit);
+    if limits.iter().any(|limit| limit.current.is_some()) {
+        let _ = windrow::share_heap();
+    }
     silence_caught_panics();
     let cancel = Cancel::new();
     signals::install(&cancel);

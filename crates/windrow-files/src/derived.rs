@@ -6,6 +6,7 @@
 //! They stand behind all others, are called by their paths, and are written only where they are selected. So are the
 //! floats of an order in which they are equal as in SQL, beside the values that stay as they are.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -15,7 +16,8 @@ use windrow::SortColumn;
 
 use crate::equality::{FloatOrder, one_form, plain_type};
 use crate::error::{Error, Result};
-use crate::paths::{self, Steps};
+use crate::names::Places;
+use crate::paths::{self, Paths, Steps};
 
 /// Columns to append.
 #[derive(Clone, Debug)]
@@ -44,11 +46,10 @@ impl Derived {
     ) -> Option<Self> {
         let mut fields = schema.fields().to_vec();
         let mut columns = Vec::new();
-        for name in names {
-            if fields.iter().any(|field| field.name() == name) {
-                continue;
-            }
-            if let Some(steps) = paths::find(schema, name) {
+        let (places, paths) = (Places::of(schema.fields()), Paths::of(schema));
+        let mut seen = HashSet::new();
+        for name in names.into_iter().filter(|name| !places.has(name)) {
+            if let Some(steps) = paths.find(name).filter(|_| seen.insert(name)) {
                 fields.push(Arc::new(paths::field(schema, &steps, name)));
                 columns.push(Copied { from: steps, one_form: false });
             }
@@ -72,8 +73,9 @@ impl Derived {
         let none = || Self { schema: Arc::clone(schema), columns: Vec::new() };
         let mut all = derived.unwrap_or_else(none);
         let mut fields = all.schema.fields().to_vec();
+        let paths = Paths::of(schema);
         for column in by {
-            let Some(from) = paths::find(schema, &column.name) else { continue };
+            let Some(from) = paths.find(&column.name) else { continue };
             let field = paths::field(schema, &from, &column.name);
             if plain_type(field.data_type()).is_floating() {
                 column.name = format!("{OWN}_{}", column.name);

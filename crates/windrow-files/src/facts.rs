@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use arrow_schema::Schema;
 use serde_json::{Map, Value};
 
+use crate::names::Places;
+
 /// Metadata of a schema.
 pub(crate) type Pairs = HashMap<String, String>;
 
@@ -127,7 +129,8 @@ fn join_column(
 /// GeoParquet's metadata of the columns that are there.
 fn geo_of(value: &str, columns: &Schema) -> Option<String> {
     let mut geo = object(value)?;
-    let there = |name: &str| columns.field_with_name(name).is_ok();
+    let places = Places::of(columns.fields());
+    let there = |name: &str| places.has(name);
     let of = geo.get_mut("columns")?.as_object_mut()?;
     of.retain(|name, _| there(name));
     for column in of.values_mut().filter_map(Value::as_object_mut) {
@@ -162,9 +165,9 @@ fn without_range(value: &str) -> Option<String> {
 /// pandas' metadata of the columns that are there.
 fn pandas_of(value: &str, columns: &Schema) -> Option<String> {
     let mut pandas = object(&without_range(value)?)?;
-    let there = |name: Option<&Value>| {
-        name.and_then(Value::as_str).is_some_and(|name| columns.field_with_name(name).is_ok())
-    };
+    let places = Places::of(columns.fields());
+    let there =
+        |name: Option<&Value>| name.and_then(Value::as_str).is_some_and(|name| places.has(name));
     pandas.get_mut("index_columns")?.as_array_mut()?.retain(|name| there(Some(name)));
     let about = |column: &Value| column.get("field_name").or_else(|| column.get("name")).cloned();
     pandas.get_mut("columns")?.as_array_mut()?.retain(|column| there(about(column).as_ref()));

@@ -51,6 +51,7 @@ mod inspect;
 mod job;
 mod limits;
 mod longest;
+mod names;
 mod offset;
 mod output;
 mod packing;

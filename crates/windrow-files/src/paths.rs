@@ -14,21 +14,40 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use arrow_select::nullif::nullif;
 
+use crate::names::Places;
+
 /// Where a value is: the place of a column, and of the members within it.
 pub(crate) type Steps = Vec<usize>;
 
-/// What `name` stands for; none if there is no such column, or more than one.
-pub(crate) fn find(schema: &Schema, name: &str) -> Option<Steps> {
-    if let Some(place) = only(schema.fields(), name) {
-        return Some(vec![place]);
-    }
-    let mut steps = Vec::new();
-    within(schema.fields(), name, &mut steps).then_some(steps)
+/// What names stand for in a schema.
+pub(crate) struct Paths<'a> {
+    schema: &'a Schema,
+    places: Places<'a>,
 }
 
-/// Whether `name` stands for a member of a struct.
-pub(crate) fn is_path(schema: &Schema, name: &str) -> bool {
-    find(schema, name).is_some_and(|steps| steps.len() > 1)
+impl<'a> Paths<'a> {
+    pub(crate) fn of(schema: &'a Schema) -> Self {
+        Self { schema, places: Places::of(schema.fields()) }
+    }
+
+    /// What `name` stands for; none if there is no such column, or more than one.
+    pub(crate) fn find(&self, name: &str) -> Option<Steps> {
+        if let Some(place) = self.places.only(name) {
+            return Some(vec![place]);
+        }
+        let mut steps = Vec::new();
+        within(self.schema.fields(), name, &mut steps).then_some(steps)
+    }
+
+    /// Whether `name` stands for a member of a struct.
+    pub(crate) fn is_path(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|steps| steps.len() > 1)
+    }
+}
+
+/// What one name stands for.
+pub(crate) fn find(schema: &Schema, name: &str) -> Option<Steps> {
+    Paths::of(schema).find(name)
 }
 
 /// The place of the only field of this name.

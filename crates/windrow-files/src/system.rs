@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::process::Resource;
+
 /// Bytes of memory that this process may use: the tightest cgroup's limit, or the machine's memory.
 pub(crate) fn available_memory() -> Option<u64> {
     let machine = meminfo(&fs::read_to_string("/proc/meminfo").ok()?)?;
@@ -29,9 +31,20 @@ pub(crate) fn resident_now() -> u64 {
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
+/// The room that is left in the address space of this process, if that (`ulimit -v`) or its data
+/// (`ulimit -d`) is limited, and the limit.
+pub(crate) fn address_space() -> Option<(u64, u64)> {
+    let of = |resource, name| {
+        let limit = rustix::process::getrlimit(resource).current?;
+        Some((limit.saturating_sub(status(name)?), limit))
+    };
+    let (all, data) = (of(Resource::As, "VmSize:"), of(Resource::Data, "VmData:"));
+    all.into_iter().chain(data).min()
+}
+
 /// Files that this process may have open at one time.
 pub(crate) fn open_files() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = rustix::process::getrlimit(Resource::Nofile).current;
     limit.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 

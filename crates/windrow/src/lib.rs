@@ -174,7 +174,7 @@ pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
 pub use cursor::{Cursor, TakenRows};
 pub use error::{Error, Result};
-pub use kernel::allocator::{give_back_free_blocks, give_back_large_blocks};
+pub use kernel::allocator::{give_back_free_blocks, give_back_large_blocks, share_heap};
 pub use merge::OrderCheck;
 pub use order::{Fold, IntoColumns, Layout, Order, Rule, SortColumn, asc, desc};
 #[cfg(feature = "ipc")]

@@ -8,3 +8,4 @@ mod limit_sweep;
 mod memory;
 mod memory_of_inputs;
 mod near_the_floor;
+mod refused;

@@ -20,6 +20,7 @@
 //! Kafka Connect's JSON converter wraps the whole once more, as `{schema, payload}`; `payload`
 //! is then opened and `schema` left out.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -38,6 +39,7 @@ use super::{misfit, missing_op};
 use crate::error::{Error, Result};
 use crate::input::widen::wider;
 use crate::input::widened;
+use crate::names::Places;
 use crate::preset::Preset;
 
 /// Ordinals from the record batch's columns down through structs.
@@ -94,9 +96,10 @@ impl Envelope {
             .collect();
 
         let mut rest = Vec::new();
+        let mut names: HashSet<String> = row.iter().map(|column| column.name.clone()).collect();
         let mut add = |path: Path, name: String, field: &Field| {
             let mut name = name;
-            while fields.iter().any(|other| *other.name() == name) {
+            while !names.insert(name.clone()) {
                 name.push_str("_envelope");
             }
             fields.push(Arc::new(field.clone().with_name(name).with_nullable(true)));
@@ -125,6 +128,7 @@ impl Envelope {
     }
 
     pub(super) fn keyed_by(&mut self, keys: &[String]) {
+        let keys: HashSet<&String> = keys.iter().collect();
         for column in &mut self.row {
             column.key = keys.contains(&column.name);
         }
@@ -294,19 +298,22 @@ fn image<'a>(event: &'a Fields, name: &str) -> Result<Option<&'a Fields>> {
     }
 }
 
-fn row_columns(after: Option<&Fields>, before: Option<&Fields>) -> Result<Vec<RowColumn>> {
-    let find = |image: Option<&Fields>, name: &str| {
-        image.and_then(|fields| fields.find(name)).map(|(i, _)| i)
-    };
+fn row_columns<'a>(
+    after: Option<&'a Fields>,
+    before: Option<&'a Fields>,
+) -> Result<Vec<RowColumn>> {
+    let places = |image: Option<&'a Fields>| Places::of(image.map_or(&[], |fields| &**fields));
+    let (in_after, in_before) = (places(after), places(before));
     let mut row: Vec<RowColumn> = Vec::new();
+    let mut seen = HashSet::new();
     for field in after.into_iter().chain(before).flatten() {
-        if row.iter().any(|column| column.name == *field.name()) {
+        if !seen.insert(field.name()) {
             continue;
         }
         let of = |image: Option<&Fields>, at: Option<usize>| {
             image.zip(at).map(|(fields, i)| fields[i].data_type().clone())
         };
-        let (new, old) = (find(after, field.name()), find(before, field.name()));
+        let (new, old) = (in_after.first(field.name()), in_before.first(field.name()));
         let data_type = match (of(after, new), of(before, old)) {
             (Some(new), Some(old)) => common(&new, &old).ok_or_else(|| {
                 Error::data(format!(

@@ -6,7 +6,7 @@
 //! | wal2json | they are not among its columns |
 //! | Maxwell, Canal | with binlog images that are not full, columns that did not change |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -65,7 +65,7 @@ impl Partial {
             marks.entry(row).or_insert_with(|| vec![0; length])[column / 8] |= 1 << (column % 8);
         };
         for (row, said) in self.partial_rows(columns, changes)? {
-            let nulls: Vec<&str> = said.split('\0').skip(1).collect();
+            let nulls: HashSet<&str> = said.split('\0').skip(1).collect();
             for (column, name) in &self.columns {
                 let is_null = columns[*column].is_null(row);
                 if is_null && !nulls.contains(&name.as_str()) {

@@ -11,6 +11,7 @@
 //!
 //! Invariant: a column that Parquet annotates has its annotation in Parquet output.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
@@ -33,7 +34,7 @@ const VARIANT: &str = "VARIANT";
 /// The footer, with the annotations in the metadata of the fields.
 pub(super) fn settled(footer: Footer) -> Result<Footer> {
     let parquet = footer.metadata().file_metadata().schema_descr();
-    let mut variants = Vec::new();
+    let mut variants = HashSet::new();
     let mut leaf = 0;
     for field in parquet.root_schema().get_fields() {
         find_variants(field, &mut leaf, &mut variants);
@@ -61,7 +62,7 @@ pub(super) fn settled(footer: Footer) -> Result<Footer> {
 }
 
 /// Collects the first leaf of each VARIANT below `kind`, and the leaf behind its last.
-fn find_variants(kind: &Type, leaf: &mut usize, found: &mut Vec<(usize, usize)>) {
+fn find_variants(kind: &Type, leaf: &mut usize, found: &mut HashSet<(usize, usize)>) {
     if kind.is_primitive() {
         *leaf += 1;
         return;
@@ -69,12 +70,16 @@ fn find_variants(kind: &Type, leaf: &mut usize, found: &mut Vec<(usize, usize)>)
     let first = *leaf;
     kind.get_fields().iter().for_each(|field| find_variants(field, leaf, found));
     if let Some(LogicalType::Variant(_)) = kind.get_basic_info().logical_type_ref() {
-        found.push((first, *leaf));
+        found.insert((first, *leaf));
     }
 }
 
 /// `field`, whose first leaf is `leaf`, with its VARIANTs marked.
-fn with_variants(field: &FieldRef, leaf: &mut usize, variants: &[(usize, usize)]) -> FieldRef {
+fn with_variants(
+    field: &FieldRef,
+    leaf: &mut usize,
+    variants: &HashSet<(usize, usize)>,
+) -> FieldRef {
     let first = *leaf;
     let mut within = |field: &FieldRef| with_variants(field, leaf, variants);
     let kind = match field.data_type() {

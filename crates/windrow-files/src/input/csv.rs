@@ -22,21 +22,23 @@
 //! A value behind the sample that is none of its column's type by these rules is an error (see
 //! [`exact`](super::exact)).
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_csv::reader::Format as Reader;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use memchr::memchr_iter;
 
 use crate::error::{Error, Result};
-use crate::paths;
+use crate::names::Places;
+use crate::paths::Paths;
 use crate::setting::Setting;
 
 use super::blocks::newlines;
 use super::csv_values::{Seen, look_at_values};
 use super::dialect::{Columns, Dialect};
-use super::exact::is_named;
 use super::filter::Filter;
 use super::named::NamedTypes;
 use super::origin::Origin;
@@ -45,6 +47,10 @@ use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES, sniff};
 
 /// Rows of the sample that are looked at.
 const SAMPLE_ROWS: usize = 10_000;
+
+/// Bytes of a column while its type is inferred, and in a job.
+const COLUMN_BYTES: u64 = 2 << 10;
+const JOB_BYTES: u64 = 6 << 10;
 
 /// Reads the header and a sample of `origin`. `reference` is the schema of the first input, if this
 /// is not it.
@@ -68,6 +74,7 @@ pub(super) fn open(
         )));
     }
     nested(options.schema.as_deref())?;
+    admit_columns(&origin, &csv, text, options)?;
     let is_empty = text.trim_ascii().is_empty();
     if let Err(fault) = std::str::from_utf8(text) {
         let valid = first + fault.valid_up_to();
@@ -138,6 +145,19 @@ fn sampled(origin: &Origin, skip_lines: usize) -> Result<Vec<u8>> {
     Ok(sample)
 }
 
+/// Refuses a file if there is no memory for its columns.
+fn admit_columns(
+    origin: &Origin,
+    csv: &CsvOptions,
+    text: &[u8],
+    options: &ReadOptions,
+) -> Result<()> {
+    let first_line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let columns = 1 + memchr_iter(csv.separator(), first_line).count() as u64;
+    let (bytes, later) = (columns * COLUMN_BYTES, columns * JOB_BYTES);
+    options.ceiling.admit(bytes, later, origin.name(), "the names of its columns")
+}
+
 /// The columns of a file with rows, of which those are text that nothing compares, where they are carried.
 fn of_rows(
     origin: &Origin,
@@ -161,13 +181,14 @@ fn carried_columns(
     options: &ReadOptions,
 ) -> impl Fn(usize) -> bool {
     let typed = options.compared.as_ref().map(|compared| {
+        let (paths, types) = (Paths::of(schema), types_of(named));
         let filtered = options.filter.iter().flat_map(Filter::columns);
         let compared = compared.iter().map(String::as_str).chain(filtered);
-        let of_names = compared.filter_map(|name| paths::find(schema, name)?.first().copied());
+        let of_names = compared.filter_map(|name| paths.find(name)?.first().copied());
         let of_log = |name: &str| options.op_preset.is_some_and(|preset| preset.reads(name));
         let others = schema.fields().iter().enumerate();
-        let others = others.filter(|(_, field)| is_named(field, named) || of_log(field.name()));
-        of_names.chain(others.map(|(place, _)| place)).collect::<Vec<usize>>()
+        let others = others.filter(|(_, field)| types(field).is_some() || of_log(field.name()));
+        of_names.chain(others.map(|(place, _)| place)).collect::<HashSet<usize>>()
     });
     move |place| typed.as_ref().is_some_and(|typed| !typed.contains(&place))
 }
@@ -226,11 +247,10 @@ fn whole_lines(sample: &[u8], cut: bool) -> &[u8] {
 
 /// The columns of a later file, with the types of the first where it has them.
 fn like(names: &Schema, first: &Schema) -> Schema {
+    let known = Places::of(first.fields());
     let fields = names.fields().iter().map(|field| {
-        let kind = match first.field_with_name(field.name()).map(Field::data_type) {
-            Ok(DataType::Null) | Err(_) => &DataType::Utf8,
-            Ok(kind) => kind,
-        };
+        let kind = known.first(field.name()).map(|place| first.field(place).data_type());
+        let kind = kind.filter(|kind| !kind.is_null()).unwrap_or(&DataType::Utf8);
         Field::new(field.name(), kind.clone(), true)
     });
     Schema::new(fields.collect::<Vec<_>>())
@@ -238,30 +258,41 @@ fn like(names: &Schema, first: &Schema) -> Schema {
 
 /// The columns of a later file that may have others than the first, with the types of the first where it has them.
 fn with_types_of(first: &Schema, own: &Schema) -> Schema {
-    let fields = own.fields().iter().map(|field| match first.field_with_name(field.name()) {
-        Ok(known) if !known.data_type().is_null() => {
-            Field::clone(field).with_data_type(known.data_type().clone())
+    let known = Places::of(first.fields());
+    let fields = own.fields().iter().map(|field| {
+        let known = known.first(field.name()).map(|place| first.field(place).data_type());
+        match known.filter(|kind| !kind.is_null()) {
+            Some(kind) => Field::clone(field).with_data_type(kind.clone()),
+            None => Field::clone(field),
         }
-        _ => Field::clone(field),
     });
     Schema::new(fields.collect::<Vec<_>>())
 }
 
 /// Those of `named` that a file has.
 fn only_of(named: &Schema, columns: &Schema) -> Schema {
-    let kept = named.fields().iter().filter(|field| columns.field_with_name(field.name()).is_ok());
+    let columns = Places::of(columns.fields());
+    let kept = named.fields().iter().filter(|field| columns.has(field.name()));
     Schema::new(kept.cloned().collect::<Vec<_>>())
 }
 
 /// The columns of a file without rows: those that `schema` names have types.
 fn header_only(origin: &Origin, names: &Schema, named: Option<&Schema>) -> Result<Schema> {
     named.map_or(Ok(()), |named| are_in_header(origin, names, named))?;
+    let types = types_of(named);
     let fields = names.fields().iter().map(|field| {
-        let kind = named.and_then(|named| named.field_with_name(field.name()).ok());
-        let kind = kind.map_or(&DataType::Null, Field::data_type);
+        let kind = types(field).unwrap_or(&DataType::Null);
         Field::new(field.name(), kind.clone(), true)
     });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The types that `schema` gives to columns.
+fn types_of<'a>(named: Option<&'a Schema>) -> impl Fn(&Field) -> Option<&'a DataType> {
+    let places = Places::of(named.map_or(&[], |named| &**named.fields()));
+    move |field| {
+        named.zip(places.first(field.name())).map(|(named, at)| named.field(at).data_type())
+    }
 }
 
 /// Refuses types that CSV has no text for.
@@ -278,7 +309,8 @@ fn nested(named: Option<&Schema>) -> Result<()> {
 }
 
 fn are_in_header(origin: &Origin, header: &Schema, named: &Schema) -> Result<()> {
-    match named.fields().iter().find(|field| header.field_with_name(field.name()).is_err()) {
+    let header = Places::of(header.fields());
+    match named.fields().iter().find(|field| !header.has(field.name())) {
         None => Ok(()),
         Some(field) => Err(Error::usage(format!(
             "`schema`: column '{}' is not in the header of {}",
@@ -312,10 +344,11 @@ fn first_file(
     }
     let (seen, names) = look_at_values(csv, text, &inferred);
     noted.names = names;
+    let types = types_of(named);
     let fields = inferred.fields().iter().enumerate().map(|(column, field)| {
-        let named = named.and_then(|named| named.field_with_name(field.name()).ok());
+        let named = types(field);
         let kind = match (named, field.data_type()) {
-            (Some(named), _) => named.data_type().clone(),
+            (Some(named), _) => named.clone(),
             (None, DataType::Null) => DataType::Utf8,
             (None, DataType::Int64 | DataType::Float64) if seen[column].padded => DataType::Utf8,
             // A point is no part of a number.

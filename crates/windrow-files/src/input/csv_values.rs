@@ -10,6 +10,9 @@ use super::CsvOptions;
 use super::csv::reader;
 use super::exact::{has_offset, is_a_float, is_padded, trimmed};
 
+/// Values of the sample that are parsed at a time: the parser has eight bytes for each.
+const SAMPLE_CELLS: usize = 1 << 18;
+
 /// The byte order mark.
 const MARK: char = '\u{feff}';
 
@@ -152,7 +155,8 @@ pub(super) fn look_at_values(
     let schema = Arc::new(Schema::new(as_text.collect::<Vec<_>>()));
     let batches = reader(csv).and_then(|reader| {
         let schema = Arc::clone(&schema);
-        arrow_csv::ReaderBuilder::new(schema).with_format(reader).with_batch_size(1024).build(text)
+        let rows = (SAMPLE_CELLS / columns.len().max(1)).clamp(1, 1024);
+        arrow_csv::ReaderBuilder::new(schema).with_format(reader).with_batch_size(rows).build(text)
     });
     let mut record = usize::from(csv.has_header);
     let mut repeated = None;

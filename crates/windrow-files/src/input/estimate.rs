@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  held = footer + batch + max over leaves(compressed page) + max over leaves(dictionary)
-//!       + sum over leaves(page + dictionary + codec)
+//!       + sum over leaves(page + dictionary + codec + decoder)
 //! ```
 
 use parquet::basic::{Compression, Type};
@@ -17,6 +17,11 @@ use super::profile::{Profile, size};
 
 /// The buffers of the file and the batch reader itself.
 const FIXED: u64 = 64 << 10;
+
+/// The reader of a leaf, and its decoder: 1,024 places of a dictionary.
+const LEAF: u64 = 5 << 10;
+/// As many again, of byte strings.
+const WORDS: u64 = 4 << 10;
 
 /// A zstd context for decompression (`ZSTD_estimateDCtxSize()` is 95 KiB), one per leaf.
 const ZSTD_CONTEXT: u64 = 128 << 10;
@@ -47,9 +52,9 @@ impl Reader {
         self.longest = self.longest.max(profile.longest);
     }
 
-    /// The heap that it takes.
-    pub(super) fn bytes(&self, metadata: &ParquetMetaData) -> usize {
-        let mut held = FIXED + metadata.memory_size() as u64 + self.batch;
+    /// The heap that it takes, where the `footer` is read once more.
+    pub(super) fn bytes(&self, metadata: &ParquetMetaData, footer: u64) -> usize {
+        let mut held = FIXED.saturating_add(footer).saturating_add(self.batch);
         let group = metadata.row_groups().first();
         for (place, leaf) in self.leaves.iter().enumerate() {
             let chunk = group.filter(|group| place < group.num_columns());
@@ -58,7 +63,12 @@ impl Reader {
                 Some(Compression::ZSTD(_)) => ZSTD_CONTEXT,
                 _ => 0,
             };
-            let read = leaf.page.saturating_add(leaf.dictionary).saturating_add(codec);
+            let words = match chunk.map(|chunk| chunk.column_type()) {
+                Some(Type::BYTE_ARRAY) => WORDS,
+                _ => 0,
+            };
+            let fixed = codec + LEAF + words;
+            let read = leaf.page.saturating_add(leaf.dictionary).saturating_add(fixed);
             // INT96 may be read twice at a time.
             let times = match chunk.map(|chunk| chunk.column_type()) {
                 Some(Type::INT96) => 2,

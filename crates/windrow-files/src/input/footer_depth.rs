@@ -1,8 +1,10 @@
-//! How deep the schema in a Parquet footer nests, and whether columns are encrypted.
+//! What a Parquet footer holds, before it is read: how deep its schema nests, how much memory it
+//! takes, and whether columns are encrypted.
 //!
-//! Those who read the schema recur into its groups, and a footer may have a million of them within each
-//! other. So its list of elements is looked at first. It is in the order of a walk, each element with the
-//! number of its members:
+//! The reader of a footer makes some 400 bytes of the 40 of a column chunk in the file. The reader
+//! also recurs into the groups of the schema, and a footer may have a million groups within each
+//! other. So the footer is walked over first. The list of elements is in the order of a walk, each
+//! element with the number of its members:
 //!
 //! ```text
 //!  root 2   id -   a 1   b 1   v -
@@ -17,70 +19,121 @@ use crate::thrift::{Thrift, kind};
 /// Groups within each other, a leaf among them. A list is two, and types of Arrow nest 61 deep at the most.
 const MOST_DEPTH: usize = 256;
 
-/// Fields of `FileMetaData` and of `SchemaElement`.
+/// Fields of `FileMetaData`, of `SchemaElement` and of `RowGroup`.
 const SCHEMA: i64 = 2;
+const ROW_GROUPS: i64 = 4;
 const ENCRYPTION: i64 = 8;
 const MEMBERS: i64 = 5;
+const CHUNKS: i64 = 1;
 
-/// Refuses the schema of `footer` if it nests too deep.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn check(footer: impl BufRead) -> Result<(), String> {
-    match Footer(Thrift(footer)).is_too_deep() {
-        Ok(true) => Err(format!("its schema is nested more than {MOST_DEPTH} deep")),
-        // Who reads on tells what is damaged.
-        Ok(false) | Err(_) => Ok(()),
-    }
+/// Bytes of a schema element once it is read: the columns of Parquet and of Arrow, with names and
+/// paths.
+const ELEMENT_BYTES: u64 = 1280;
+/// Bytes of a column chunk once it is read, without its statistics.
+const CHUNK_BYTES: u64 = 432;
+
+/// What a footer holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Survey {
+    elements: u64,
+    chunks: u64,
+    is_too_deep: bool,
+    /// Whether it says how columns are encrypted, while it is not itself.
+    pub(super) is_encrypted: bool,
 }
 
-/// Whether `footer` says how columns are encrypted, while it is not itself.
-pub(super) fn is_encrypted(footer: impl BufRead) -> bool {
-    let mut footer = Thrift(footer);
-    let mut last = 0;
-    // Who reads on tells what is damaged.
-    while let Ok(Some((field, kind))) = footer.field(&mut last) {
-        if (field, kind) == (ENCRYPTION, kind::STRUCT) {
-            return true;
-        }
-        if footer.skip(kind, 0).is_err() {
-            break;
+impl Survey {
+    /// Walks over `footer`.
+    ///
+    /// # Errors
+    /// If its schema nests too deep.
+    pub(super) fn of(footer: impl BufRead) -> Result<Self, String> {
+        let mut survey = Self::default();
+        // Who reads on tells what is damaged.
+        let _ = Footer(Thrift(footer)).walk(&mut survey);
+        match survey.is_too_deep {
+            true => Err(format!("its schema is nested more than {MOST_DEPTH} deep")),
+            false => Ok(survey),
         }
     }
-    false
+
+    /// Columns and groups of them.
+    pub(super) fn columns(&self) -> u64 {
+        self.elements
+    }
+
+    /// The memory that it takes once it is read.
+    pub(super) fn bytes(&self) -> u64 {
+        let elements = self.elements.saturating_mul(ELEMENT_BYTES);
+        elements.saturating_add(self.chunks.saturating_mul(CHUNK_BYTES))
+    }
 }
 
 struct Footer<R>(Thrift<R>);
 
 impl<R: BufRead> Footer<R> {
-    fn is_too_deep(&mut self) -> io::Result<bool> {
+    fn walk(&mut self, survey: &mut Survey) -> io::Result<()> {
         let mut last = 0;
         while let Some((field, kind)) = self.0.field(&mut last)? {
-            if (field, kind) != (SCHEMA, kind::LIST) {
-                self.0.skip(kind, 0)?;
-                continue;
+            match (field, kind) {
+                (SCHEMA, kind::LIST) => self.schema(survey)?,
+                (ROW_GROUPS, kind::LIST) => {
+                    for _ in 0..self.0.list()?.0 {
+                        self.row_group(survey)?;
+                    }
+                }
+                (ENCRYPTION, kind::STRUCT) => {
+                    survey.is_encrypted = true;
+                    self.0.skip(kind, 0)?;
+                }
+                (_, kind) => self.0.skip(kind, 0)?,
             }
-            let (elements, _) = self.0.list()?;
-            // Of each group that the walk is in: the members that are to come.
-            let mut groups: Vec<i64> = Vec::new();
-            for _ in 0..elements {
-                let members = self.members()?;
-                if let Some(group) = groups.last_mut() {
-                    *group -= 1;
-                }
-                if members > 0 {
-                    groups.push(members);
-                }
-                if groups.len() > MOST_DEPTH {
-                    return Ok(true);
-                }
-                while groups.last() == Some(&0) {
-                    groups.pop();
-                }
+            if survey.is_too_deep {
+                break;
             }
-            return Ok(false);
         }
-        Ok(false)
+        Ok(())
+    }
+
+    fn schema(&mut self, survey: &mut Survey) -> io::Result<()> {
+        let (elements, _) = self.0.list()?;
+        // Of each group that the walk is in: the members that are to come.
+        let mut groups: Vec<i64> = Vec::new();
+        for _ in 0..elements {
+            let members = self.members()?;
+            survey.elements += 1;
+            if let Some(group) = groups.last_mut() {
+                *group -= 1;
+            }
+            if members > 0 {
+                groups.push(members);
+            }
+            if groups.len() > MOST_DEPTH {
+                survey.is_too_deep = true;
+                break;
+            }
+            while groups.last() == Some(&0) {
+                groups.pop();
+            }
+        }
+        Ok(())
+    }
+
+    fn row_group(&mut self, survey: &mut Survey) -> io::Result<()> {
+        let mut last = 0;
+        while let Some((field, kind)) = self.0.field(&mut last)? {
+            match (field, kind) {
+                (CHUNKS, kind::LIST) => {
+                    let (chunks, of) = self.0.list()?;
+                    for _ in 0..chunks {
+                        self.0.skip(of, 1)?;
+                        survey.chunks += 1;
+                    }
+                }
+                (_, kind) => self.0.skip(kind, 1)?,
+            }
+        }
+        Ok(())
     }
 
     /// The members of the schema element that comes next.
@@ -124,24 +177,25 @@ mod tests {
     fn schemas_that_nest_too_deep() {
         for (groups, fits) in [(0, true), (1, true), (255, true), (256, false), (1_000_000, false)]
         {
-            assert_eq!(check(&*footer(groups)).is_ok(), fits, "{groups} groups");
+            assert_eq!(Survey::of(&*footer(groups)).is_ok(), fits, "{groups} groups");
         }
         // Groups beside each other are none within each other.
-        let mut wide = vec![0x19, 0xfc, 0x80, 0x08, 0x48, 1, b'r', 0x15, 0xfe, 0x07, 0];
+        let mut wide = vec![0x29, 0xfc, 0x80, 0x08, 0x48, 1, b'r', 0x15, 0xfe, 0x07, 0];
         for _ in 0..511 {
             wide.extend([0x48, 1, b'g', 0x15, 2, 0, 0x48, 1, b'v', 0]);
         }
-        assert_eq!(check(&*wide), Ok(()));
+        assert_eq!(Survey::of(&*wide).map(|survey| survey.elements), Ok(1023));
     }
 
     #[test]
     fn footers_that_tell_of_encryption() {
+        let is_encrypted = |bytes: &[u8]| Survey::of(bytes).unwrap().is_encrypted;
         let mut bytes = footer(2);
-        assert!(!is_encrypted(&*bytes));
+        assert!(!is_encrypted(&bytes));
         // Behind the row groups, field 4: a union of two structs, of which the first is empty.
         bytes.pop();
         bytes.extend([0x4c, 0x1c, 0, 0, 0]);
-        assert!(is_encrypted(&*bytes));
+        assert!(is_encrypted(&bytes));
         for end in 0..bytes.len() - 5 {
             assert!(!is_encrypted(&bytes[..end]));
         }
@@ -151,9 +205,22 @@ mod tests {
     fn what_is_damaged_is_left_to_others() {
         let whole = footer(2);
         for end in 0..whole.len() {
-            assert_eq!(check(&whole[..end]), Ok(()));
+            assert!(Survey::of(&whole[..end]).is_ok());
         }
-        assert_eq!(check(&[0x1c; 1000][..]), Ok(()));
-        assert_eq!(check(&[0x19, 0xf9, 0xff, 0xff, 0xff, 0xff, 0xff][..]), Ok(()));
+        assert!(Survey::of(&[0x1c; 1000][..]).is_ok());
+        assert!(Survey::of(&[0x19, 0xf9, 0xff, 0xff, 0xff, 0xff, 0xff][..]).is_ok());
+    }
+
+    #[test]
+    fn what_footers_take_is_counted() {
+        let mut bytes = footer(0);
+        // Two row groups in place of none: each has three chunks, which are empty structs, and a
+        // number.
+        bytes.truncate(bytes.len() - 3);
+        let group = [0x19, 0x3c, 0, 0, 0, 0x16, 2, 0];
+        bytes.extend([0x19, 0x2c].into_iter().chain(group).chain(group).chain([0]));
+        let survey = Survey::of(&*bytes).unwrap();
+        assert_eq!((survey.elements, survey.chunks), (3, 6));
+        assert_eq!(survey.bytes(), 3 * ELEMENT_BYTES + 6 * CHUNK_BYTES);
     }
 }

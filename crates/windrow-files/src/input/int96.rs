@@ -25,7 +25,6 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::basic::Type;
 use parquet::errors::Result;
-use parquet::file::metadata::FileMetaData;
 
 use super::parquet::Footer;
 use super::random::RandomFile;
@@ -98,10 +97,12 @@ fn is_beyond(column: &dyn Array) -> bool {
     }
 }
 
-/// The ordinals of the INT96 leaves that are read in nanoseconds.
+/// The ordinals of the INT96 leaves that are read in nanoseconds, ascending.
 fn leaves(footer: &Footer) -> Vec<usize> {
     let file = footer.metadata().file_metadata();
-    if !is_int96(file).any(|is| is) {
+    let columns = file.schema_descr().columns().iter();
+    let is_int96: Vec<bool> = columns.map(|column| column.physical_type() == Type::INT96).collect();
+    if !is_int96.contains(&true) {
         return Vec::new();
     }
     let mut found = Vec::new();
@@ -110,7 +111,7 @@ fn leaves(footer: &Footer) -> Vec<usize> {
         each_leaf(field, &mut |field| {
             let nanoseconds =
                 matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _));
-            if nanoseconds && is_int96(file).nth(leaf) == Some(true) {
+            if nanoseconds && is_int96.get(leaf) == Some(&true) {
                 found.push(leaf);
             }
             leaf += 1;
@@ -120,17 +121,13 @@ fn leaves(footer: &Footer) -> Vec<usize> {
     found
 }
 
-fn is_int96(file: &FileMetaData) -> impl Iterator<Item = bool> {
-    file.schema_descr().columns().iter().map(|column| column.physical_type() == Type::INT96)
-}
-
 /// The footer, with the [leaves] in `unit`.
 fn in_unit(footer: &Footer, unit: TimeUnit) -> Result<Footer> {
     let chosen = leaves(footer);
     let mut leaf = 0;
     let fields = footer.schema().fields().iter().map(|field| {
         each_leaf(field, &mut |field| {
-            let is_chosen = chosen.contains(&leaf);
+            let is_chosen = chosen.binary_search(&leaf).is_ok();
             leaf += 1;
             match is_chosen {
                 true => with_type(field, DataType::Timestamp(unit, None)),

@@ -22,6 +22,7 @@ use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;
+use crate::limits::Ceiling;
 use crate::watch::Watch;
 
 use super::content::{Pieces, decoded};
@@ -41,6 +42,9 @@ const TRAILER: u64 = 10;
 /// No writer aligns to more than 64 bytes.
 const BEFORE_FOOTER: u64 = 8 + 64;
 
+/// A footer, and the schema made of it: fields that are described in 80 bytes take 240.
+const FOOTER_TIMES: u64 = 4;
+
 /// Bytes of a file without blocks besides those of its schema, with room.
 const WITHOUT_BLOCKS: u64 = 1 << 10;
 
@@ -59,8 +63,12 @@ struct Index {
 }
 
 /// Reads the footer of `origin` and the headers of its record batches.
-pub(super) fn open(origin: Origin) -> Result<Opened> {
+pub(super) fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
     let file = origin.random()?;
+    let footer = file.read_exact(file.len().saturating_sub(TRAILER), 4).unwrap_or_default();
+    let footer = footer.first_chunk().map_or(0, |length| u64::from(u32::from_le_bytes(*length)));
+    let bytes = footer.min(file.len()).saturating_mul(FOOTER_TIMES);
+    ceiling.admit(bytes, bytes.saturating_mul(2), origin.name(), "its footer")?;
     let index = read_index(&file).map_err(|what| origin.error(what))?;
     let Surveyed { spans, rows, reader_bytes, row_bytes } =
         survey(&file, &index).map_err(|what| origin.error(what))?;

@@ -12,6 +12,7 @@
 //!
 //! Invariant: of a block that the walk comes through, the rows are those that these make of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, StringBuilder};
@@ -39,6 +40,8 @@ pub(super) struct Plain {
 struct Object {
     fields: Fields,
     members: Vec<Member>,
+    /// Where members are, by their keys.
+    places: HashMap<Vec<u8>, usize>,
     rows: usize,
     /// Whether each is there.
     valid: BooleanBufferBuilder,
@@ -124,16 +127,21 @@ impl Object {
                 }
                 (DataType::Boolean, DataType::Boolean) => Values::Boolean(BooleanBuilder::new()),
                 (kind, DataType::Utf8) if !kind.is_nested() && !kind.is_binary() => Values::Text {
-                    values: StringBuilder::new(),
+                    // There may be 100,000 columns, and a row of them.
+                    values: StringBuilder::with_capacity(0, 0),
                     is_number: named.is_some() && is_of_numbers(kind),
                 },
                 _ => return None,
             };
             Some(Member { key: [name, b"\""].concat(), rows: 0, values })
         };
+        let members: Vec<Member> = fields.iter().zip(text).map(member).collect::<Option<_>>()?;
+        let places = members.iter().enumerate().rev();
         Some(Self {
             fields: text.clone(),
-            members: fields.iter().zip(text).map(member).collect::<Option<_>>()?,
+            // The first of a name counts.
+            places: places.map(|(place, member)| (member.key.clone(), place)).collect(),
+            members,
             rows: 0,
             valid: BooleanBufferBuilder::new(0),
         })
@@ -152,7 +160,8 @@ impl Object {
                 let rest = &bytes[at..];
                 let is_next = self.members.get(next).is_some_and(|m| rest.starts_with(&m.key));
                 if !is_next {
-                    next = self.members.iter().position(|m| rest.starts_with(&m.key))?;
+                    let end = memchr2(b'"', b'\\', rest)?;
+                    next = *self.places.get(&rest[..=end])?;
                 }
                 let member = &mut self.members[next];
                 if member.rows > self.rows {

@@ -4,11 +4,13 @@
 //! NDJSON tells its columns by the way: the keys of a sample, and of the rest of a file while a named column has
 //! not been seen. A stream cannot be looked at further. A key that is named may come behind its sample.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::names::Places;
 use crate::setting::Setting;
 
 use super::shapes::{IMAGES, PAYLOAD};
@@ -21,34 +23,29 @@ use super::shapes::{IMAGES, PAYLOAD};
 /// ```
 #[derive(Clone, Default)]
 pub(super) struct NamedTypes {
-    columns: Option<SchemaRef>,
-    of_rows: Option<SchemaRef>,
+    /// Names of columns, and of columns of rows.
+    columns: Arc<HashSet<String>>,
+    of_rows: Arc<HashSet<String>>,
     of_log: bool,
 }
 
 impl NamedTypes {
     /// Those of a text of these columns, which may be of a log. A name that a column of the row has is that one's.
     pub(super) fn of(named: Option<&SchemaRef>, columns: &Schema, of_log: bool) -> Self {
-        let Some(named) = named else { return Self { of_log, ..Self::default() } };
-        let mut names = Vec::new();
+        let mut rows = HashSet::new();
         if of_log {
-            rows_of(columns.fields(), &mut names);
+            rows_of(columns.fields(), &mut rows);
         }
-        let of_rows = named_within(Some(named), &names);
-        if of_rows.is_empty() {
-            return Self { columns: Some(Arc::clone(named)), of_rows: None, of_log };
-        }
-        let others = named.fields().iter().filter(|field| !of_rows.contains(field));
-        Self {
-            columns: Some(Arc::new(Schema::new(others.cloned().collect::<Vec<_>>()))),
-            of_rows: Some(Arc::new(Schema::new(of_rows))),
-            of_log,
-        }
+        let fields = named.into_iter().flat_map(|named| named.fields());
+        let names = fields.map(|field| field.name().clone());
+        let (of_rows, columns) = names.partition(|name| rows.contains(name.as_str()));
+        Self { columns: Arc::new(columns), of_rows: Arc::new(of_rows), of_log }
     }
 
     /// All of them.
     pub(super) fn all(&self) -> TypesAt<'_> {
-        TypesAt { here: self.columns.as_deref(), of_rows: self.of_rows.as_deref() }
+        let of_rows = Some(&*self.of_rows).filter(|names| !names.is_empty());
+        TypesAt { here: Some(&self.columns), of_rows }
     }
 
     /// The name by which a type is given to the column of a row that is there at `path`.
@@ -61,7 +58,7 @@ impl NamedTypes {
 }
 
 /// The columns of rows in events among `fields`.
-fn rows_of<'a>(fields: &'a Fields, names: &mut Vec<&'a str>) {
+fn rows_of<'a>(fields: &'a Fields, names: &mut HashSet<&'a str>) {
     for field in fields {
         match (field.name().as_str(), field.data_type()) {
             (PAYLOAD, DataType::Struct(fields)) => rows_of(fields, names),
@@ -74,22 +71,22 @@ fn rows_of<'a>(fields: &'a Fields, names: &mut Vec<&'a str>) {
 }
 
 /// Those of `named` that are called as one of `names`.
-pub(super) fn named_within(named: Option<&Schema>, names: &[&str]) -> Vec<Arc<Field>> {
+pub(super) fn named_within(named: Option<&Schema>, names: &HashSet<&str>) -> Vec<FieldRef> {
     let fields = named.into_iter().flat_map(|named| named.fields());
-    fields.filter(|field| names.contains(&field.name().as_str())).cloned().collect()
+    fields.filter(|field| names.contains(field.name().as_str())).cloned().collect()
 }
 
 /// The named types of the columns of a text, or of the members of one of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TypesAt<'a> {
-    here: Option<&'a Schema>,
-    of_rows: Option<&'a Schema>,
+    here: Option<&'a HashSet<String>>,
+    of_rows: Option<&'a HashSet<String>>,
 }
 
 impl<'a> TypesAt<'a> {
     /// Whether the type of `field` is named.
     pub(super) fn has(self, field: &Field) -> bool {
-        self.here.is_some_and(|named| named.field_with_name(field.name()).is_ok())
+        self.here.is_some_and(|named| named.contains(field.name()))
     }
 
     /// Those of the members of `field`, whose own type is not named.
@@ -103,15 +100,9 @@ impl<'a> TypesAt<'a> {
     }
 }
 
-impl<'a> From<Option<&'a Schema>> for TypesAt<'a> {
-    fn from(here: Option<&'a Schema>) -> Self {
-        Self { here, of_rows: None }
-    }
-}
-
 /// The columns of `schema`, and those of them that no input was seen to have.
 pub(super) struct Named {
-    all: Vec<String>,
+    all: HashSet<String>,
     unseen: Vec<String>,
     /// Whether an input has columns that were not looked at.
     open: bool,
@@ -120,13 +111,13 @@ pub(super) struct Named {
 impl Named {
     pub(super) fn of(schema: Option<&Schema>) -> Self {
         let fields = schema.into_iter().flat_map(|schema| schema.fields().iter());
-        let all: Vec<String> = fields.map(|field| field.name().clone()).collect();
-        Self { unseen: all.clone(), all, open: false }
+        let unseen: Vec<String> = fields.map(|field| field.name().clone()).collect();
+        Self { all: unseen.iter().cloned().collect(), unseen, open: false }
     }
 
     /// Whether `schema` gives a type to this column.
     pub(super) fn has(&self, column: &str) -> bool {
-        self.all.iter().any(|name| name == column)
+        self.all.contains(column)
     }
 
     /// Whether there is anything left to look for.
@@ -137,7 +128,8 @@ impl Named {
     /// An input has these columns.
     pub(super) fn see<'a>(&mut self, columns: impl Iterator<Item = &'a str>) {
         if !self.is_seen() {
-            columns.for_each(|column| self.unseen.retain(|name| name != column));
+            let columns: HashSet<&str> = columns.collect();
+            self.unseen.retain(|name| !columns.contains(name.as_str()));
         }
     }
 
@@ -151,10 +143,11 @@ impl Named {
     /// # Errors
     /// `Usage` that names the first.
     pub(super) fn check(&self, schema: &Schema) -> Result<()> {
+        let places = Places::of(schema.fields());
         let within = |name: &String| {
             let mut parts = name.match_indices('.').map(|(dot, _)| &name[..dot]);
             let is_nested = |name: &&str| {
-                schema.field_with_name(name).is_ok_and(|field| field.data_type().is_nested())
+                places.first(name).is_some_and(|place| schema.field(place).data_type().is_nested())
             };
             parts.rfind(is_nested).map(str::to_owned)
         };

@@ -18,15 +18,17 @@
 //! the decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact). It reads "5"
 //! there as 5: see [`records`](super::records).
 
+use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 use memchr::{memchr, memmem};
 
 use crate::error::Result;
+use crate::names::Places;
 
 use super::dialect::{Columns, Dialect};
 use super::exact::Exact;
@@ -45,6 +47,10 @@ use crate::raw::Raw;
 /// Objects of the sample that are looked at.
 const SAMPLE_ROWS: usize = 10_000;
 
+/// What a key takes as a column, and in a job.
+const KEY_BYTES: u64 = 512;
+const JOB_BYTES: u64 = 6 << 10;
+
 /// Why there are no columns.
 const NO_OBJECT: &str = "holds no object to tell the columns; name them with `schema`";
 
@@ -58,15 +64,17 @@ pub(super) fn open(
     raw: Option<&Raw>,
 ) -> Result<Opened> {
     let of_log = options.op_preset.is_some_and(Preset::is_raw);
-    let infer = |named: &mut Named| infer(&origin, options.schema.as_deref(), raw, of_log, named);
+    let infer = |named: &mut Named| infer(&origin, options, raw, of_log, named);
     let schema = match reference {
         Some(first) if options.union_by_name || options.wanted.is_some() => {
             let own = infer(named)?;
-            let field = |own: &Arc<Field>| match first.field_with_name(own.name()) {
-                Ok(known) if !known.data_type().is_null() && !known.data_type().is_nested() => {
-                    Field::clone(own).with_data_type(known.data_type().clone())
+            let known = Places::of(first.fields());
+            let field = |own: &Arc<Field>| {
+                let known = known.first(own.name()).map(|place| first.field(place).data_type());
+                match known.filter(|kind| !kind.is_null() && !kind.is_nested()) {
+                    Some(kind) => Field::clone(own).with_data_type(kind.clone()),
+                    None => Field::clone(own),
                 }
-                _ => Field::clone(own),
             };
             Schema::new(own.fields().iter().map(field).collect::<Vec<_>>())
         }
@@ -217,27 +225,31 @@ impl Keys {
 
 fn infer(
     origin: &Origin,
-    schema: Option<&Schema>,
+    options: &ReadOptions,
     raw: Option<&Raw>,
     of_log: bool,
     named: &mut Named,
 ) -> Result<Schema> {
     let keys = Keys::of(origin, of_log, named)?;
+    let count: u64 = keys.columns.iter().map(|(_, shape)| shape.keys()).sum();
+    let (bytes, later) = (count * KEY_BYTES, count * JOB_BYTES);
+    options.ceiling.admit(bytes, later, origin.name(), "the keys of its objects")?;
     let declared = raw.map(Raw::declared).unwrap_or_default();
-    let of_rows = named_within(schema, &keys.of_rows().collect::<Vec<_>>());
+    let schema = options.schema.as_deref();
+    let of_rows = named_within(schema, &keys.of_rows().collect());
+    let in_rows = Places::of(&of_rows);
     let of_row = |name: &str| {
-        let named = of_rows.iter().find(|field| field.name() == name);
-        let declared = declared.iter().find(|(column, _)| column == name);
-        named.map(|field| field.data_type().clone()).or(declared.map(|(_, kind)| kind.clone()))
+        let named = in_rows.first(name).map(|place| of_rows[place].data_type());
+        named.or_else(|| declared.get(name)).cloned()
     };
     let Keys { columns, is_blank, .. } = keys;
     let mut fields = Vec::with_capacity(columns.len());
-    let is_of_rows = |field: &Field| of_rows.iter().any(|other| other.name() == field.name());
-    let schema = schema.map(|schema| schema.fields().iter().filter(|field| !is_of_rows(field)));
-    let schema: Vec<&Arc<Field>> = schema.into_iter().flatten().collect();
+    let given = schema.into_iter().flat_map(|schema| schema.fields());
+    let given: Vec<FieldRef> = given.filter(|field| !in_rows.has(field.name())).cloned().collect();
+    let places = Places::of(&given);
     for (name, shape) in columns {
-        let kind = match schema.iter().find(|field| *field.name() == name) {
-            Some(field) => field.data_type().clone(),
+        let kind = match places.first(&name) {
+            Some(place) => given[place].data_type().clone(),
             None => shape.data_type_with(&name, of_log, &of_row).ok_or_else(|| {
                 origin.error(format!(
                     "column '{name}' is a scalar in some rows, a list or an object in others; \
@@ -247,11 +259,10 @@ fn infer(
         };
         fields.push(Field::new(name, kind, true));
     }
-    for field in schema {
-        if !fields.iter().any(|known| known.name() == field.name()) {
-            fields.push(Field::clone(field));
-        }
-    }
+    let known: HashSet<&String> = fields.iter().map(Field::name).collect();
+    let lacking = given.iter().filter(|field| !known.contains(field.name()));
+    let lacking: Vec<Field> = lacking.map(|field| Field::clone(field)).collect();
+    fields.extend(lacking);
     if fields.is_empty() && !is_blank {
         return Err(origin.error(NO_OBJECT));
     }

@@ -128,20 +128,22 @@ impl Opener<'_> {
         let name = origin.name().clone();
         let faults = origin.faults();
         let temp_dir = self.options.temp_dir.as_deref();
-        let batch_rows = self.options.batch_rows.max(1);
         let (temp_left, named) = (&mut self.temp_left, &mut self.named);
         let raw = self.logs.raw().map(Arc::as_ref);
-        let cancel = &self.options.cancel;
+        let ReadOptions { cancel, ceiling, .. } = self.options;
         let opened = guard::no_panic(&name, || match format {
             Format::Parquet => {
                 let origin = origin.spooled(temp_dir, temp_left, cancel)?;
-                parquet::open(origin, ordinal, batch_rows, self.footers.clone())
+                parquet::open(origin, ordinal, self.options, self.footers.clone())
             }
             // The heads of all record batches would be as many requests.
             Format::ArrowFile if origin.is_far() => stream::open(origin, format),
-            Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left, cancel)?),
+            Format::ArrowFile => {
+                let origin = origin.spooled(temp_dir, temp_left, cancel)?;
+                ipc::open(origin, *ceiling)
+            }
             Format::ArrowStream => stream::open(origin, format),
-            Format::Avro => avro::open(origin, batch_rows),
+            Format::Avro => avro::open(origin, self.options.batch_rows.max(1)),
             Format::Csv => csv::open(origin, path, self.options, reference),
             Format::Ndjson => ndjson::open(origin, self.options, reference, named, raw),
         });

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;
-use crate::limits::Limits;
+use crate::limits::{Ceiling, Limits};
 use crate::preset::Preset;
 use crate::raw::Asked;
 use crate::store::Stores;
@@ -61,6 +61,8 @@ pub struct ReadOptions {
     pub(crate) temp_dir: Option<PathBuf>,
     /// Bytes that they may take there together.
     pub(crate) temp_bytes: u64,
+    /// What opening them may take.
+    pub(crate) ceiling: Ceiling,
     /// Ends the copying of streams.
     pub(crate) cancel: Cancel,
 }
@@ -153,7 +155,8 @@ impl ReadOptions {
     }
 
     /// Copies streams that must be read at random - Parquet and Arrow files on standard input - to a
-    /// temporary file within `limits`.
+    /// temporary file within `limits`. If the job is [alone](Limits::alone) in the process, inputs
+    /// with schemas and footers beyond the memory limit are refused before they are read.
     ///
     /// # Errors
     /// `Usage` if a directory for temporary files is not there.
@@ -161,6 +164,7 @@ impl ReadOptions {
         limits.check()?;
         self.temp_dir = limits.temp_dirs.first().cloned();
         self.temp_bytes = limits.max_temp_bytes.unwrap_or(u64::MAX);
+        self.ceiling = limits.ceiling()?;
         Ok(self)
     }
 
@@ -189,6 +193,7 @@ impl Default for ReadOptions {
             stores: Stores::default(),
             temp_dir: None,
             temp_bytes: u64::MAX,
+            ceiling: Ceiling::default(),
             cancel: Cancel::new(),
         }
     }

@@ -7,11 +7,10 @@
 //! The column chunks of an object's row group are [held](RandomFile::hold) while it is read, and asked for while the
 //! one before it is. Of its pages no more is known beforehand than the footer tells.
 
-use std::io::BufReader;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::ConvertedType;
 use parquet::file::metadata::{
     PageIndexPolicy, ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData,
@@ -23,20 +22,16 @@ use crate::store;
 use crate::watch::Watch;
 
 use super::content::Pieces;
-use super::footers::{FooterCache, Known};
-use super::int96;
-use super::origin::{Faults, Origin, TAIL};
+use super::footer_depth::Survey;
+use super::footers::{
+    FooterCache, Known, footer_bytes, has_small_index, load, load_with, parsed, survey,
+};
+use super::origin::{Faults, Origin};
 use super::profile::{Allowance, Profile};
 use super::random::RandomFile;
 use super::row_groups::RowGroups;
 use super::segments::{Segments, steps};
-use super::{
-    Content, DeclaredColumn, Opened, Span, annotations, dictionaries, estimate, footer_depth,
-    overlaps,
-};
-
-/// The index of pages that is looked at: larger ones, of thousands of columns, would be a burden on the plan.
-const MOST_INDEX_BYTES: u64 = 1 << 20;
+use super::{Content, DeclaredColumn, Opened, ReadOptions, Span, estimate, overlaps};
 
 /// A footer and the Arrow schema in it.
 pub(crate) type Footer = ArrowReaderMetadata;
@@ -58,11 +53,13 @@ struct ParquetFile {
 pub(super) fn open(
     origin: Origin,
     ordinal: usize,
-    batch_rows: usize,
+    options: &ReadOptions,
     footers: Arc<FooterCache>,
 ) -> Result<Opened> {
     let file = origin.random()?;
-    let footer = load(&origin, &file, ParquetStatisticsPolicy::SkipAll)?;
+    let batch_rows = options.batch_rows.max(1);
+    let Survey { is_encrypted: encrypted, .. } = survey(&origin, &file, options.ceiling)?;
+    let footer = parsed(&origin, &file, ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Skip)?;
     let metadata = footer.metadata();
     intervals_are_whole(metadata).map_err(|what| origin.error(what))?;
     let mut spans = Vec::with_capacity(metadata.num_row_groups());
@@ -79,15 +76,13 @@ pub(super) fn open(
     let random = Arc::new(file);
     let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
-    let encrypted = footer_start(&random)
-        .is_some_and(|start| footer_depth::is_encrypted(BufReader::new(random.reader_at(start))));
     let mut reader = estimate::Reader::default();
     let mut profiles: Vec<Option<Profile>> = spans.iter().map(|_| None).collect();
     // No page of an encrypted file can be looked at.
     if !encrypted {
         let mut allowance = match random.is_far() {
             true => Allowance::of_footers(),
-            false => Allowance::to_plan(),
+            false => Allowance::to_plan(options.ceiling.left()),
         };
         let mut groups: Vec<_> = metadata.row_groups().iter().zip(&mut profiles).collect();
         // Where not all of them can be looked at, those that take most are.
@@ -103,7 +98,9 @@ pub(super) fn open(
         schema: footer.schema().clone(),
         bytes: Some(random.len()),
         rows: Some(rows),
-        reader_bytes: reader.bytes(metadata).saturating_add(held_bytes(&random, metadata)),
+        reader_bytes: reader
+            .bytes(metadata, footer_bytes(&random, metadata))
+            .saturating_add(held_bytes(&random, metadata)),
         row_bytes: estimate::mean_row(metadata),
         longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
         // A page, and the values in it.
@@ -162,84 +159,6 @@ fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
             column.path().string()
         )),
         _ => Ok(()),
-    }
-}
-
-fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy) -> Result<Footer> {
-    load_with(origin, file, statistics, PageIndexPolicy::Skip)
-}
-
-fn load_with(
-    origin: &Origin,
-    file: &RandomFile,
-    statistics: ParquetStatisticsPolicy,
-    pages: PageIndexPolicy,
-) -> Result<Footer> {
-    let ask_from = |start: u64| {
-        file.hold(std::slice::from_ref(&(start..file.len())), file.len() - start);
-    };
-    ask_from(file.len().saturating_sub(TAIL));
-    if let Some(start) = footer_start(file) {
-        if file.len() - start > TAIL {
-            ask_from(start);
-        }
-        let footer = BufReader::new(file.reader_at(start));
-        footer_depth::check(footer).map_err(|what| origin.error(what))?;
-    }
-    let options = ArrowReaderOptions::new()
-        .with_column_stats_policy(statistics)
-        .with_page_index_policy(pages)
-        // The counts of pages in it tell how large a page is.
-        .with_encoding_stats_as_mask(false);
-    ArrowReaderMetadata::load(file, options)
-        .and_then(dictionaries::settled)
-        .and_then(int96::settled)
-        .and_then(annotations::settled)
-        .map_err(|cause| origin.error(unreadable(file, &cause)))
-}
-
-/// Whether there is an index of pages, and not too large a one.
-fn has_small_index(metadata: &ParquetMetaData) -> bool {
-    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    let bytes = columns.map(|column| {
-        let parts = [column.column_index_length(), column.offset_index_length()];
-        parts.into_iter().flatten().map(|length| i64::from(length).unsigned_abs()).sum::<u64>()
-    });
-    (1..=MOST_INDEX_BYTES).contains(&bytes.sum())
-}
-
-/// Where the footer of a file begins that ends as Parquet does.
-fn footer_start(file: &RandomFile) -> Option<u64> {
-    let end = file.len().checked_sub(8)?;
-    let tail = file.read_exact(end, 8).ok()?;
-    let (length, magic) = tail.split_first_chunk::<4>()?;
-    end.checked_sub(u64::from(u32::from_le_bytes(*length))).filter(|_| magic == b"PAR1")
-}
-
-/// What the reader says of the Arrow schema in a footer that nests too deep.
-const TOO_DEEP: &str = "DepthLimitReached";
-
-/// Says what is wrong with a file whose footer cannot be read.
-fn unreadable(file: &RandomFile, cause: &dyn std::fmt::Display) -> String {
-    let magic = |at| file.read_exact(at, 4).unwrap_or_default();
-    let starts = magic(0) == b"PAR1";
-    let ends = magic(file.len().saturating_sub(4)) == b"PAR1";
-    if file.len() == 0 {
-        "the file is empty, so it is not Parquet".into()
-    } else if starts && !ends {
-        format!(
-            "the Parquet file is cut short, at {} bytes: its footer is missing; \
-             copy it again, or let its writer finish",
-            file.len()
-        )
-    } else if magic(0) == b"PARE" {
-        "the file is encrypted, which is not read; decrypt it first".into()
-    } else if !starts && !ends {
-        "not a Parquet file; name its format with `input_format`".into()
-    } else if cause.to_string().contains(TOO_DEEP) {
-        "its columns are nested too deep to be read: types of Arrow nest 61 deep at the most".into()
-    } else {
-        format!("the Parquet footer is damaged: {cause}")
     }
 }
 
@@ -430,7 +349,10 @@ impl Content for ParquetFile {
             return Ok(None);
         }
         let file = self.origin.random()?;
-        let footer = load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?;
+        let footer = match self.footers.get(self.ordinal) {
+            Some(known) => known.footer,
+            None => load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?,
+        };
         let metadata = footer.metadata();
         let has_index = metadata.num_row_groups() == 0 || has_small_index(metadata);
         if !(has_index && wanted(&footer)) {

@@ -52,6 +52,8 @@ pub(super) struct Allowance {
     pub(super) pages: usize,
     /// Bytes of pages whose values are read.
     looked_into: u64,
+    /// Bytes of one of them, as it is in the file and decompressed.
+    fits: u64,
     /// Whether the rows of lists may be counted page by page.
     lists: bool,
     /// Whether no page is looked at.
@@ -60,18 +62,24 @@ pub(super) struct Allowance {
 
 impl Allowance {
     /// To plan from: of a long file a part is looked at.
-    pub(super) fn to_plan() -> Self {
-        Self { pages: 4096, looked_into: MOST_LOOKED_INTO, lists: false, footers: false }
+    pub(super) fn to_plan(fits: u64) -> Self {
+        Self { pages: 4096, looked_into: MOST_LOOKED_INTO, fits, lists: false, footers: false }
     }
 
     /// To read what was walked over.
     pub(super) fn to_read() -> Self {
-        Self { pages: usize::MAX, looked_into: MOST_LOOKED_INTO, lists: true, footers: false }
+        let (pages, fits) = (usize::MAX, u64::MAX);
+        Self { pages, looked_into: MOST_LOOKED_INTO, fits, lists: true, footers: false }
     }
 
     /// Where each page is a request: what the footer tells has to do.
     pub(super) fn of_footers() -> Self {
-        Self { pages: 0, looked_into: 0, lists: false, footers: true }
+        Self { pages: 0, looked_into: 0, fits: 0, lists: false, footers: true }
+    }
+
+    /// Whether there is memory for the values of `page`.
+    fn fits(&self, page: &Page) -> bool {
+        page.plain.saturating_add(page.packed()) <= self.fits
     }
 }
 
@@ -286,7 +294,7 @@ impl Chunk {
             match page.kind {
                 Kind::Dictionary => {
                     leaf.dictionary = leaf.dictionary.max(page.plain);
-                    widths.dictionary(file, chunk, page);
+                    widths.dictionary(file, chunk, page, allowance.fits(page));
                 }
                 _ => leaf.page = leaf.page.max(page.plain),
             }
@@ -310,8 +318,10 @@ impl Chunk {
             let is_fat = if repeated { decoded } else { page.plain } > FAT;
             let is_fat = is_fat && known != Some(1) && page.values > 1;
             let matters = widths.varies(repeated) && (is_fat || known.is_none() && long_lists);
-            let look =
-                matters && (is_fat || allowance.lists) && page.plain <= allowance.looked_into;
+            let look = matters
+                && (is_fat || allowance.lists)
+                && page.plain <= allowance.looked_into
+                && allowance.fits(page);
             is_whole &= look || !matters;
             let inside = if look {
                 allowance.looked_into -= page.plain;
@@ -319,7 +329,12 @@ impl Chunk {
             } else {
                 None
             };
-            let longest = inside.map_or(0, |inside| widths.longest(page, inside));
+            let longest = match inside {
+                Some(inside) => widths.longest(page, inside),
+                // All of it may be one value.
+                None if matters && !allowance.fits(page) => page.plain,
+                None => 0,
+            };
             spans.push((known.or(inside.map(|inside| inside.rows)), longest, page));
         }
         let known: u64 = spans.iter().filter_map(|(rows, ..)| *rows).sum();
@@ -404,14 +419,21 @@ impl Widths {
         self.strings || repeated
     }
 
-    /// Takes note of the dictionary's page.
-    fn dictionary(&mut self, file: &Arc<RandomFile>, chunk: &ColumnChunkMetaData, page: &Page) {
+    /// Takes note of the dictionary's page, which is looked into if it `fits`.
+    fn dictionary(
+        &mut self,
+        file: &Arc<RandomFile>,
+        chunk: &ColumnChunkMetaData,
+        page: &Page,
+        fits: bool,
+    ) {
         if !self.strings {
             return;
         }
         let mean = (page.plain / page.values.max(1)).max(if self.exact { self.mean } else { 0 });
         // Half of the longest: as many of those in a batch are not more than twice of what it may have.
-        let longest = look_into(file, chunk, page).map_or(page.plain, |inside| inside.longest);
+        let inside = if fits { look_into(file, chunk, page) } else { None };
+        let longest = inside.map_or(page.plain, |inside| inside.longest);
         self.of_dictionary = Some(mean.max(longest / 2));
         self.longest_of_dictionary = longest;
     }

@@ -17,7 +17,7 @@
 //!                a number: a walk, if some column of numbers is called zip
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_schema::ArrowError;
@@ -35,7 +35,7 @@ const GLANCE: usize = 64;
 pub(super) struct Records {
     nodes: Vec<Node>,
     /// The keys of values that are to be numbers; whether lists hold any, and objects behind any key.
-    numbers: Vec<String>,
+    numbers: HashSet<Vec<u8>>,
     lists_of_numbers: bool,
     maps_of_numbers: bool,
     /// Whether every record is walked over.
@@ -50,7 +50,7 @@ impl Records {
     pub(super) fn new(schema: &Schema, named: TypesAt<'_>) -> Self {
         let mut records = Self {
             nodes: vec![Node::Any, Node::Any],
-            numbers: Vec::new(),
+            numbers: HashSet::new(),
             lists_of_numbers: false,
             maps_of_numbers: false,
             always: false,
@@ -81,7 +81,7 @@ impl Records {
     fn node(&mut self, field: &Field, path: &str, named: TypesAt<'_>) -> usize {
         let node = match field.data_type() {
             kind if is_of_numbers(kind) => {
-                self.numbers.push(field.name().clone());
+                self.numbers.insert(field.name().as_bytes().to_vec());
                 Node::Number(path.to_owned(), kind.clone())
             }
             kind @ (DataType::Binary
@@ -176,7 +176,7 @@ impl Records {
                         self.maps_of_numbers
                             || key.contains(&b'\\')
                             || start > 1 && line[start - 2] == b'\\'
-                            || self.numbers.iter().any(|name| name.as_bytes() == key)
+                            || self.numbers.contains(key)
                     }
                     _ => true,
                 },
@@ -220,6 +220,7 @@ mod tests {
     use arrow_schema::Fields;
 
     use super::*;
+    use crate::input::named::NamedTypes;
 
     /// A record of numbers, text, and lists and objects of both.
     fn schema() -> Schema {
@@ -241,8 +242,9 @@ mod tests {
 
     /// What is found in `text` when it comes in pieces of `size` bytes.
     fn look(text: &str, size: usize) -> Result<(), String> {
-        let named = Schema::new(vec![Field::new("named", DataType::Int64, true)]);
-        let mut records = Records::new(&schema(), Some(&named).into());
+        let named = Arc::new(Schema::new(vec![Field::new("named", DataType::Int64, true)]));
+        let named = NamedTypes::of(Some(&named), &schema(), false);
+        let mut records = Records::new(&schema(), named.all());
         let mut pieces = text.as_bytes().chunks(size).peekable();
         while let Some(piece) = pieces.next() {
             let passed = records.pass(piece, pieces.peek().is_some());

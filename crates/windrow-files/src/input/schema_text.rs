@@ -4,6 +4,7 @@
 //! not in the parentheses of the type parts name and type. Lists and objects of JSON are `list(int64)` and
 //! `struct(id:int64,tags:list(utf8))`. Every column is nullable, as text formats cannot promise otherwise.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::timezone::Tz;
@@ -30,7 +31,7 @@ pub fn parse_schema(text: &str) -> Result<SchemaRef> {
 
 /// The columns of `text`, or the members of a struct that is in so many others.
 fn fields(text: &str, within: usize) -> Result<Vec<Field>> {
-    let mut fields: Vec<Field> = Vec::new();
+    let (mut fields, mut names) = (Vec::new(), HashSet::new());
     for part in columns(text) {
         let part = part.trim();
         // An offset in parentheses has a colon, too.
@@ -42,7 +43,7 @@ fn fields(text: &str, within: usize) -> Result<Vec<Field>> {
         if name.is_empty() {
             return Err(bad(part, "the name is missing"));
         }
-        if fields.iter().any(|field| field.name() == name) {
+        if !names.insert(name) {
             return Err(bad(part, "the name is there twice"));
         }
         let kind = parse_type(kind, within).map_err(|why| bad(part, &why))?;

@@ -1,9 +1,15 @@
 //! What values of JSON look like, and the types that hold all of them.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use arrow_schema::{DataType, Field, Fields};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+
+use crate::names::Places;
+
+/// Keys of an object from which on a table finds one sooner than a look at all.
+const FEW_KEYS: usize = 16;
 
 /// What a value, or all values of a column, look like.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +75,15 @@ impl Shape {
                 keys.iter().any(|(name, shape)| !known(name) && shape.is_unknown_but(known))
             }
             _ => false,
+        }
+    }
+
+    /// The values that it has in a row.
+    pub(super) fn keys(&self) -> u64 {
+        match self {
+            Self::List(of) => of.keys(),
+            Self::Object(keys) => keys.iter().map(|(_, shape)| shape.keys()).sum(),
+            _ => 1,
         }
     }
 
@@ -144,9 +159,10 @@ pub(super) fn complete_envelope(columns: &mut [(String, Shape)], of_log: bool) {
 
 /// Gives columns that both rows have the numbers of both.
 fn share(old: &mut [(String, Shape)], new: &mut [(String, Shape)]) {
-    for (name, old) in old {
-        if let Some((_, new)) = new.iter_mut().find(|(other, _)| other == name) {
-            share_column(old, new);
+    let places = places(old, new);
+    for ((_, old), place) in old.iter_mut().zip(places) {
+        if let Some(place) = place {
+            share_column(old, &mut new[place].1);
         }
     }
 }
@@ -179,13 +195,21 @@ pub(super) fn images(columns: &[(String, Shape)]) -> Vec<&[(String, Shape)]> {
     found
 }
 
+/// Where `keys` are among those `of` another object.
+fn places(keys: &[(String, Shape)], of: &[(String, Shape)]) -> Vec<Option<usize>> {
+    // Rows of a file mostly hold the same keys in the same order.
+    let same = keys.iter().zip(of).take_while(|((name, _), (key, _))| name == key).count();
+    let mut places: Vec<Option<usize>> = (0..same).map(Some).collect();
+    if same < keys.len() {
+        let known: Places<'_> = of.iter().map(|(key, _)| key.as_str()).collect();
+        places.extend(keys[same..].iter().map(|(name, _)| known.first(name)));
+    }
+    places
+}
+
 pub(super) fn merge_keys(into: &mut Vec<(String, Shape)>, keys: Vec<(String, Shape)>) {
-    for (place, (name, shape)) in keys.into_iter().enumerate() {
-        // Rows of a file mostly hold the same keys in the same order.
-        let known = match into.get(place) {
-            Some((key, _)) if *key == name => Some(place),
-            _ => into.iter().position(|(key, _)| *key == name),
-        };
+    let places = places(&keys, into);
+    for ((name, shape), known) in keys.into_iter().zip(places) {
         match known {
             Some(place) => {
                 let before = std::mem::replace(&mut into[place].1, Shape::Null);
@@ -244,9 +268,19 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shape, A::Error> {
-        let mut keys = Vec::new();
+        let mut keys: Vec<(String, Shape)> = Vec::new();
+        let mut seen = HashSet::new();
         while let Some((name, shape)) = entries.next_entry::<String, Shape>()? {
-            if keys.iter().any(|(key, _)| *key == name) {
+            let is_known = match keys.len() {
+                ..FEW_KEYS => keys.iter().any(|(key, _)| *key == name),
+                length => {
+                    if length == FEW_KEYS {
+                        seen.extend(keys.iter().map(|(key, _)| key.clone()));
+                    }
+                    !seen.insert(name.clone())
+                }
+            };
+            if is_known {
                 return Err(A::Error::custom(format!("{name:?} is there twice in an object")));
             }
             keys.push((name, shape));

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, DataType, FieldRef};
 use memchr::memchr_iter;
 
 use crate::error::Result;
@@ -37,6 +37,10 @@ const LEAST_BLOCK_BYTES: usize = 4 << 10;
 
 /// What a decoder keeps of every field beside its text: where it ends, and a value of fixed width.
 const FIELD_PLACES: usize = 40;
+
+/// What the decoders of a column take, and its arrays.
+const CSV_COLUMN: usize = 512;
+const JSON_COLUMN: usize = 2560;
 
 /// Times that a long line is there while it is decoded: as it was read, its values, and these in an array.
 const COPIES: usize = 3;
@@ -60,7 +64,11 @@ pub(super) struct TextFile {
 impl TextFile {
     /// The file as one unit.
     pub(super) fn opened(self, batch_rows: usize) -> Opened {
-        let fields = self.columns.schema.fields().len().max(1);
+        let fields = leaves(self.columns.schema.fields()).max(1);
+        let decoders = match self.dialect {
+            Dialect::Csv(_) => fields * CSV_COLUMN,
+            Dialect::Ndjson => fields * JSON_COLUMN,
+        };
         let batch_rows = self.batch_rows(batch_rows);
         // Buffers of many pages grow in place, and what is not touched is not there.
         let copies = if self.line_bytes >= BLOCK_BYTES { COPIES } else { 4 };
@@ -83,6 +91,7 @@ impl TextFile {
             reader_bytes: 2 * self.most(batch_rows).bytes
                 + self.origin.stream_bytes()
                 + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES)
+                + decoders
                 + longer,
             row_bytes: self.line_bytes,
             longest_row: self.longest,
@@ -97,10 +106,23 @@ impl TextFile {
         Most { bytes: bytes.clamp(LEAST_BLOCK_BYTES, BLOCK_BYTES), records: batch_rows }
     }
 
-    /// The rows of a batch: fewer where lines are long.
+    /// The rows of a batch: fewer where lines are long, or lack most of many columns.
     fn batch_rows(&self, most: usize) -> usize {
-        most.min(BLOCK_BYTES / self.line_bytes.max(1)).max(1)
+        let columns = leaves(self.columns.schema.fields());
+        most.min(BLOCK_BYTES / self.line_bytes.max(1)).min(BLOCK_BYTES / columns.max(1)).max(1)
     }
+}
+
+/// Columns of `fields`, and members of those that are nested.
+fn leaves(fields: &[FieldRef]) -> usize {
+    let of = |kind: &DataType| match kind {
+        DataType::Struct(fields) => leaves(fields),
+        DataType::List(of) | DataType::LargeList(of) | DataType::Map(of, _) => {
+            leaves(std::slice::from_ref(of))
+        }
+        _ => 1,
+    };
+    fields.iter().map(|field| of(field.data_type())).sum()
 }
 
 /// The mean length of the lines of `sample`, the head of `origin`, from byte `first` on. The last of them

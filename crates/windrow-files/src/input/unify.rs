@@ -20,6 +20,7 @@
 //! Unless columns are united by name: what an input lacks is null there, what it has more stands behind the others,
 //! and types are those that hold the values of all (see [`widen`](super::widen)).
 
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
@@ -28,6 +29,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::facts::{self, Pairs};
+use crate::names::Places;
 use crate::setting::Setting;
 
 use super::annotations;
@@ -109,15 +111,19 @@ impl Unifier {
 
     /// Where the columns are in `other`, if it has them; those that it has more are added.
     fn united(&mut self, name: &str, other: &Schema) -> Result<Arc<[Option<usize>]>> {
-        let mut order = Vec::with_capacity(self.fields.len());
-        let mut left: Vec<usize> = (0..other.fields().len()).collect();
-        for field in &self.fields {
-            let place = left.iter().position(|&place| other.field(place).name() == field.name());
-            order.push(place.map(|at| left.remove(at)));
+        // Of columns of one name the first is that of the first here.
+        let mut left: HashMap<&str, VecDeque<usize>> = HashMap::new();
+        for (place, field) in other.fields().iter().enumerate() {
+            left.entry(field.name()).or_default().push_back(place);
         }
-        for place in left {
-            let field = &other.fields()[place];
-            if self.fields.iter().any(|known| known.name() == field.name()) {
+        let place = |field: &FieldRef| left.get_mut(field.name().as_str())?.pop_front();
+        let mut order: Vec<Option<usize>> = self.fields.iter().map(place).collect();
+        let taken: HashSet<usize> = order.iter().flatten().copied().collect();
+        let known = self.fields.clone();
+        let mut known: HashSet<&str> = known.iter().map(|field| field.name().as_str()).collect();
+        let fields = other.fields().iter().enumerate();
+        for (place, field) in fields.filter(|(place, _)| !taken.contains(place)) {
+            if !known.insert(field.name()) {
                 return Err(self.twice(name, field.name()));
             }
             self.fields.push(nullable(field));
@@ -135,10 +141,9 @@ impl Unifier {
 
     fn order_in(&self, name: &str, other: &Schema) -> Result<Arc<[Option<usize>]>> {
         let mut order = Vec::with_capacity(self.fields.len());
+        let (places, known) = (Places::of(other.fields()), Places::of(&self.fields));
         for field in &self.fields {
-            let mut places = (0..other.fields().len())
-                .filter(|place| other.field(*place).name() == field.name());
-            let Some(place) = places.next() else {
+            let Some(place) = places.first(field.name()) else {
                 return Err(Error::data(format!(
                     "{name}: column '{}' is missing; {} has it; {} would have it null",
                     field.name(),
@@ -146,13 +151,13 @@ impl Unifier {
                     Setting::UnionByName
                 )));
             };
-            if places.next().is_some() {
+            if places.only(field.name()).is_none() {
                 return Err(self.twice(name, field.name()));
             }
             order.push(Some(place));
         }
         for field in other.fields() {
-            if !self.fields.iter().any(|known| known.name() == field.name()) {
+            if !known.has(field.name()) {
                 return Err(Error::data(format!(
                     "{name}: column '{}' is not in {}; {} would have it null there",
                     field.name(),
@@ -256,21 +261,19 @@ fn common_entries(first: &FieldRef, other: &Field, by_name: bool) -> Option<Fiel
 
 /// The members of both structs, by name; none if one of them has two of a name.
 fn united_members(fields: &Fields, others: &Fields) -> Option<Fields> {
-    let places = |of: &Fields, name: &str| of.iter().filter(|field| field.name() == name).count();
-    let mut members = Vec::with_capacity(fields.len());
-    for field in fields.iter().chain(others) {
-        if places(fields, field.name()) > 1 || places(others, field.name()) > 1 {
-            return None;
-        }
-        let (here, there) = (fields.find(field.name()), others.find(field.name()));
-        match (here, there) {
-            (Some(_), Some(_))
-                if members.iter().any(|known: &FieldRef| known.name() == field.name()) => {}
-            (Some((_, here)), Some((_, there))) => members.push(common_field(here, there, true)?),
-            _ => members.push(nullable(field)),
-        }
+    let (here, there) = (Places::of(fields), Places::of(others));
+    let is_twice = |places: &Places<'_>, field: &FieldRef| places.only(field.name()).is_none();
+    if fields.iter().any(|field| is_twice(&here, field))
+        || others.iter().any(|field| is_twice(&there, field))
+    {
+        return None;
     }
-    Some(members.into())
+    let own = fields.iter().map(|field| match there.first(field.name()) {
+        Some(place) => common_field(field, &others[place], true),
+        None => Some(nullable(field)),
+    });
+    let more = others.iter().filter(|field| !here.has(field.name()));
+    own.chain(more.map(|field| Some(nullable(field)))).collect()
 }
 
 /// The precision and the scale of a decimal of any width.

@@ -7,6 +7,7 @@
 //! Invariant: inputs are narrowed only if the first has all that is wanted, so that a name that is missing is told
 //! beside all the names that there are.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
@@ -16,7 +17,7 @@ use super::unify::{Order, Unifier};
 use super::{Opened, ReadOptions};
 use crate::error::Result;
 use crate::facts;
-use crate::paths;
+use crate::paths::Paths;
 use crate::preset::Preset;
 
 /// The columns that inputs have in common, as they are opened one after the other.
@@ -85,17 +86,16 @@ impl Wanted {
         }
         let filtered = options.filter.iter().flat_map(Filter::columns).map(str::to_owned);
         let names: Vec<String> = options.wanted.clone()?.into_iter().chain(filtered).collect();
-        let has_all = names.iter().all(|name| paths::find(schema, name).is_some());
+        let paths = Paths::of(schema);
+        let has_all = names.iter().all(|name| paths.find(name).is_some());
         has_all.then_some(Self { names, preset })
     }
 
     /// A file of this schema.
     fn narrow(&self, schema: &SchemaRef) -> Narrowed {
-        let named: Vec<usize> = self
-            .names
-            .iter()
-            .filter_map(|name| paths::find(schema, name)?.first().copied())
-            .collect();
+        let paths = Paths::of(schema);
+        let found = self.names.iter().filter_map(|name| paths.find(name)?.first().copied());
+        let named: HashSet<usize> = found.collect();
         let of_log = |name: &str| self.preset.is_some_and(|preset| preset.reads(name));
         let places: Vec<usize> = (0..schema.fields().len())
             .filter(|place| named.contains(place) || of_log(schema.field(*place).name()))

@@ -25,6 +25,8 @@ use arrow_schema::ArrowError;
 use arrow_schema::DataType as D;
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
+use crate::names::Places;
+
 /// The most digits of a decimal.
 const MOST_DIGITS: u8 = 76;
 
@@ -117,8 +119,9 @@ pub(super) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Ar
         (given, kind) if given == kind => Ok(ArrayRef::clone(values)),
         (DataType::Struct(_), DataType::Struct(fields)) => {
             let parts = values.as_struct();
-            let member = |field: &FieldRef| match parts.column_by_name(field.name()) {
-                Some(part) => widened(part, field.data_type()),
+            let places = Places::of(parts.fields());
+            let member = |field: &FieldRef| match places.first(field.name()) {
+                Some(place) => widened(parts.column(place), field.data_type()),
                 None => Ok(new_null_array(field.data_type(), parts.len())),
             };
             let columns = fields.iter().map(member).collect::<Result<_, _>>()?;

@@ -9,6 +9,7 @@ use super::plan::{Plan, UNLIMITED};
 use super::write::{Outlined, drops_bloom_filters};
 use crate::error::Result;
 use crate::limits::Limits;
+use crate::names::Places;
 use crate::output::{Target, WriteOptions};
 use crate::size::Size;
 use crate::verbs::Way;
@@ -110,8 +111,10 @@ fn rule(rule: Rule) -> &'static str {
 
 /// How the columns of the order lie in a row.
 fn row(layout: &Layout) -> String {
+    let fields = layout.schema().fields();
+    let places = Places::of(fields);
     let keys = layout.order().iter().filter_map(|column| {
-        let field = layout.schema().field_with_name(&column.name).ok()?;
+        let field = &fields[places.first(&column.name)?];
         let nullable = if field.is_nullable() { " nullable" } else { "" };
         Some(format!("{} {}{nullable}", column.name, field.data_type()))
     });

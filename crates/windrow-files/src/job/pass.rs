@@ -15,6 +15,7 @@
 //! settings alone.
 
 use std::cmp::Ordering as Order;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -30,6 +31,7 @@ use super::ingest::join;
 use super::{Job, Running};
 use crate::error::{Error, Result};
 use crate::input::{FileInfo, Footer, RowGroups, Unit};
+use crate::names::Places;
 use crate::output::{self, Destination, OutputOptions, Part, Written};
 use crate::progress::Phase;
 
@@ -208,12 +210,13 @@ impl<'a> Passage<'a> {
 
 /// The columns of `order` alone, each once, and the order of them; nothing if it has parts of columns.
 fn of_keys(schema: &SchemaRef, order: &[SortColumn]) -> Result<Option<(Vec<usize>, Layout)>> {
+    let (places, mut seen) = (Places::of(schema.fields()), HashSet::new());
     let mut columns = Vec::new();
     for column in order {
-        match schema.index_of(&column.name) {
-            Ok(place) if !columns.contains(&place) => columns.push(place),
-            Ok(_) => {}
-            Err(_) => return Ok(None),
+        match places.first(&column.name) {
+            Some(place) if seen.insert(place) => columns.push(place),
+            Some(_) => {}
+            None => return Ok(None),
         }
     }
     if columns.is_empty() {

@@ -26,6 +26,7 @@ use windrow::Rule;
 
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use crate::error::{Error, Result};
+use crate::names::Places;
 use crate::output::{self, Appender, Encoder, Folder, OutputOptions, Written};
 use crate::partition::numbered;
 use crate::stats::Spread;
@@ -55,8 +56,8 @@ impl Keys {
             // A sift leaves a row of each key, but for one that ends early.
             Rule::Keep if arrangement.sifting.is_some() && !is_limit => return Self::Each,
             Rule::Keep => {
-                let schema = layout.schema();
-                layout.order().iter().filter_map(|by| schema.index_of(&by.name).ok()).collect()
+                let places = Places::of(layout.schema().fields());
+                layout.order().iter().filter_map(|by| places.first(&by.name)).collect()
             }
             Rule::Sum => layout.key().collect(),
             _ => return Self::Each,

@@ -38,6 +38,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use super::row_group::ROWS_A_CALL;
 use super::{Compression, DeclaredColumn, Encodings, OutputOptions};
 use crate::error::Result;
+use crate::names::Places;
 
 /// Who a footer says has written it.
 pub(super) const CREATED_BY: &str = concat!("windrow version ", env!("CARGO_PKG_VERSION"));
@@ -103,6 +104,7 @@ pub(super) fn properties(
     if !sorting.is_empty() {
         builder = builder.set_sorting_columns(Some(sorting));
     }
+    let ordered: HashSet<&str> = options.sorting.iter().map(|by| by.name.as_str()).collect();
     let sampled = sampled_leaves(sample, descriptor.num_columns());
     let mut categorical = Vec::new();
     schema.fields().iter().for_each(|field| collect_kinds(field.data_type(), &mut categorical));
@@ -120,7 +122,7 @@ pub(super) fn properties(
         };
         if strings && options.long_rows {
             builder = builder.set_column_data_page_size_limit(column.path().clone(), LONG_PAGE);
-            if !(is_ordered(column, &options.sorting) && values.is_some_and(are_short)) {
+            if !(is_ordered(column, &ordered) && values.is_some_and(are_short)) {
                 let none = EnabledStatistics::None;
                 builder = builder.set_column_statistics_enabled(column.path().clone(), none);
             }
@@ -153,13 +155,23 @@ fn sorting_columns(
     descriptor: &SchemaDescriptor,
     sorting: &[DeclaredColumn],
 ) -> Vec<SortingColumn> {
+    if sorting.is_empty() {
+        return Vec::new();
+    }
+    let leaves = descriptor.columns().iter().enumerate();
+    let leaves: HashMap<&str, usize> = leaves
+        .filter(|(_, leaf)| leaf.max_rep_level() == 0)
+        .filter_map(|(at, leaf)| match leaf.path().parts() {
+            [name] => Some((name.as_str(), at)),
+            _ => None,
+        })
+        .collect();
+    let columns = descriptor.root_schema().get_fields().iter();
+    let columns: Places<'_> = columns.map(|field| field.name()).collect();
     let leaf_of = |column: &DeclaredColumn| {
-        let leaf = descriptor.columns().iter().position(|leaf| {
-            leaf.path().parts() == [column.name.as_str()] && leaf.max_rep_level() == 0
-        })?;
-        let mut same_name = descriptor.root_schema().get_fields().iter();
-        let unique = same_name.by_ref().filter(|field| field.name() == column.name);
-        (unique.count() == 1).then_some(SortingColumn {
+        let leaf = *leaves.get(column.name.as_str())?;
+        columns.only(&column.name)?;
+        Some(SortingColumn {
             column_idx: i32::try_from(leaf).ok()?,
             descending: column.descending,
             nulls_first: column.nulls_first,
@@ -174,8 +186,8 @@ struct Plan {
 }
 
 /// True if the rows are in the order of this column, among others.
-fn is_ordered(column: &ColumnDescriptor, sorting: &[DeclaredColumn]) -> bool {
-    sorting.iter().any(|sorted| column.path().parts() == [sorted.name.as_str()])
+fn is_ordered(column: &ColumnDescriptor, sorting: &HashSet<&str>) -> bool {
+    matches!(column.path().parts(), [name] if sorting.contains(name.as_str()))
 }
 
 fn are_short(values: &ArrayRef) -> bool {

@@ -26,6 +26,7 @@ use super::{csv, showable};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::CsvOptions;
+use crate::names::Places;
 use crate::packing::{Packer, Packing};
 
 pub(super) fn open(
@@ -292,8 +293,9 @@ fn check_csv(schema: &Schema) -> Result<()> {
 
 /// Lets the crate write a null of each column: it refuses types that it does not know.
 fn check_json(schema: &Schema) -> Result<()> {
-    for (index, field) in schema.fields().iter().enumerate() {
-        if schema.fields()[..index].iter().any(|other| other.name() == field.name()) {
+    let places = Places::of(schema.fields());
+    for field in schema.fields() {
+        if places.only(field.name()).is_none() {
             return Err(Error::usage(format!(
                 "NDJSON cannot hold two columns named {:?}; write Parquet, or choose with `select`",
                 field.name()

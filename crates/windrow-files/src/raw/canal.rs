@@ -4,7 +4,9 @@
 //! Integers and floats become numbers again by these types, so that keys are in the order of numbers; decimals
 //! stay text, with all digits.
 
-use super::json::{elements, find, members, object, string};
+use std::collections::HashMap;
+
+use super::json::{by_name, elements, find, members, object, string};
 use super::maxwell::before;
 use super::{Carries, Members, Raw, What, event, unknown, without};
 
@@ -25,7 +27,7 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
         event(out, &about, None, None, Carries::All);
         return Ok(());
     }
-    let types = object(record, "mysqlType").unwrap_or_default();
+    let types = by_name(&object(record, "mysqlType").unwrap_or_default());
     let rows = |name| find(record, name).and_then(elements).unwrap_or_default();
     let (new, old) = (rows("data"), rows("old"));
     if new.is_empty() {
@@ -61,11 +63,14 @@ fn known(word: &str) -> Option<What> {
     })
 }
 
+/// Types of columns, by name.
+type Types<'a> = HashMap<&'a [u8], &'a [u8]>;
+
 /// A value without its quotes, if its column is of numbers.
-fn by_type<'a>((name, value): (&'a [u8], &'a [u8]), types: &Members<'a>) -> (&'a [u8], &'a [u8]) {
+fn by_type<'a>((name, value): (&'a [u8], &'a [u8]), types: &Types<'a>) -> (&'a [u8], &'a [u8]) {
     const NUMBERS: [&str; 8] =
         ["tinyint", "smallint", "mediumint", "int", "integer", "bigint", "float", "double"];
-    let found = types.iter().find(|(other, _)| *other == name).and_then(|(_, kind)| string(kind));
+    let found = types.get(name).and_then(|kind| string(kind));
     let kind = found.unwrap_or_default().to_ascii_lowercase();
     let kind = kind.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     let text = value.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));

@@ -8,6 +8,7 @@
 //! ```
 //! Each record says its schema, so it may change; that of the record before is kept.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_buffer::i256;
@@ -34,12 +35,11 @@ pub(super) struct Kept(Mutex<Option<Arc<Decimals>>>);
 #[derive(Default)]
 pub(super) struct Decimals {
     schema: Vec<u8>,
-    columns: Vec<Column>,
+    /// By their names, as they stand between quotes.
+    columns: HashMap<Vec<u8>, Column>,
 }
 
 struct Column {
-    /// As it stands between quotes.
-    name: Vec<u8>,
     /// None where each value has its own.
     scale: Option<i32>,
     precision: Option<u32>,
@@ -62,11 +62,11 @@ impl Kept {
 }
 
 /// The decimals of the rows of an event.
-fn columns(schema: &[u8]) -> Option<Vec<Column>> {
+fn columns(schema: &[u8]) -> Option<HashMap<Vec<u8>, Column>> {
     if !has_decimals_in(schema) {
         return None;
     }
-    let mut columns: Vec<Column> = Vec::new();
+    let mut columns: HashMap<Vec<u8>, Column> = HashMap::new();
     for image in elements(find(&members(schema)?, "fields")?)? {
         let image = members(image)?;
         let place = find(&image, "field").and_then(string);
@@ -75,7 +75,7 @@ fn columns(schema: &[u8]) -> Option<Vec<Column>> {
         for field in fields {
             let field = members(field)?;
             let name = find(&field, "field")?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-            if columns.iter().any(|column| column.name == name) {
+            if columns.contains_key(name) {
                 continue;
             }
             let parameters = object(&field, "parameters").unwrap_or_default();
@@ -87,7 +87,7 @@ fn columns(schema: &[u8]) -> Option<Vec<Column>> {
                 _ => continue,
             }
             let precision = precision.and_then(|precision| precision.parse().ok());
-            columns.push(Column { name: name.to_vec(), scale, precision });
+            columns.insert(name.to_vec(), Column { scale, precision });
         }
     }
     Some(columns)
@@ -106,16 +106,20 @@ impl Decimals {
 
     /// Notes down their types, and the values of those that have none.
     pub(super) fn declare(&self, event: &Members<'_>, declared: &Declared) {
-        for column in &self.columns {
-            if let Some(scale) = column.scale {
-                declared.decimal(&column.name, column.precision.unwrap_or(DIGITS), scale);
-                continue;
+        let mut are_unbounded = false;
+        for (name, column) in &self.columns {
+            match column.scale {
+                Some(scale) => {
+                    declared.decimal(name, column.precision.unwrap_or(DIGITS), scale);
+                }
+                None => are_unbounded = true,
             }
-            for image in ["after", "before"] {
-                let row = object(event, image).unwrap_or_default();
-                let value = row.iter().find(|(name, _)| *name == column.name);
-                if let Some(number) = value.and_then(|(name, value)| self.number(name, value)) {
-                    declared.unbounded(&column.name, number.as_bytes());
+        }
+        for image in ["after", "before"].into_iter().filter(|_| are_unbounded) {
+            for (name, value) in object(event, image).unwrap_or_default() {
+                let is_unbounded = self.columns.get(name).is_some_and(|of| of.scale.is_none());
+                if let Some(number) = self.number(name, value).filter(|_| is_unbounded) {
+                    declared.unbounded(name, number.as_bytes());
                 }
             }
         }
@@ -123,7 +127,7 @@ impl Decimals {
 
     /// The number that stands for a value of the column; none if it is no decimal, or a number already.
     pub(super) fn number(&self, name: &[u8], value: &[u8]) -> Option<String> {
-        let column = self.columns.iter().find(|column| column.name == name)?;
+        let column = self.columns.get(name)?;
         match column.scale {
             Some(scale) => number(&string(value)?, scale),
             None => {

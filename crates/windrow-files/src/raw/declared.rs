@@ -7,7 +7,7 @@
 //! ```
 //! They are noted down as long as types are inferred.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -118,7 +118,7 @@ impl Declared {
     }
 
     /// The types of columns that JSON does not tell.
-    pub(super) fn types(&self) -> Vec<(String, DataType)> {
+    pub(super) fn types(&self) -> HashMap<String, DataType> {
         let columns = self.columns();
         let known =
             columns.iter().filter_map(|(name, digits)| Some((name.clone(), digits.kind()?)));
@@ -168,7 +168,7 @@ mod tests {
             for (kind, value) in columns {
                 declared.as_sql(b"a", Some(format!("{kind:?}").as_bytes()), value.as_bytes());
             }
-            let found = declared.types().pop().map(|(_, kind)| kind);
+            let found = declared.types().into_values().next();
             assert_eq!(found, expected, "{columns:?}");
         }
     }

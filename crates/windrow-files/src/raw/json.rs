@@ -3,6 +3,8 @@
 //! Nothing is checked but what it takes to find the ends: text that is no JSON comes out as it went in, and is
 //! told by whoever parses it.
 
+use std::collections::HashMap;
+
 /// The members of an object: names without their quotes, values as they stand.
 pub(super) fn members(text: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let mut members = Vec::new();
@@ -37,6 +39,12 @@ pub(super) fn string(text: &[u8]) -> Option<String> {
 /// The value of a member.
 pub(super) fn find<'a>(members: &[(&'a [u8], &'a [u8])], name: &str) -> Option<&'a [u8]> {
     members.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value)
+}
+
+/// The values of members by name, for as many as are looked for.
+pub(super) fn by_name<'a>(members: &[(&'a [u8], &'a [u8])]) -> HashMap<&'a [u8], &'a [u8]> {
+    // The first of a name counts.
+    members.iter().rev().copied().collect()
 }
 
 /// The value of a member that is an object.

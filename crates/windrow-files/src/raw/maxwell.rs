@@ -1,6 +1,6 @@
 //! Maxwell, a daemon that reads MySQL's binlog: the row in `data`, what an update changed in `old`.
 
-use super::json::{find, object, string};
+use super::json::{by_name, find, object, string};
 use super::{Carries, Members, Raw, What, unknown, without};
 
 pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
@@ -45,9 +45,7 @@ fn known(word: &str) -> Option<What> {
 
 /// The row before an update: what it is now, but for what it was then.
 pub(super) fn before<'a>(new: &Members<'a>, old: &Members<'a>) -> Vec<(&'a [u8], &'a [u8])> {
-    let was = |(name, value): &(&'a [u8], &'a [u8])| {
-        let old = old.iter().find(|(other, _)| other == name);
-        (*name, old.map_or(*value, |(_, old)| *old))
-    };
+    let old = by_name(old);
+    let was = |(name, value): &(&'a [u8], &'a [u8])| (*name, *old.get(name).unwrap_or(value));
     new.iter().map(was).collect()
 }

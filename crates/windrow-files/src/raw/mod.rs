@@ -41,6 +41,7 @@ mod tell;
 mod transaction;
 mod wal2json;
 
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -133,7 +134,7 @@ impl Raw {
     }
 
     /// The types of the row's columns, as far as the records that were read declare them.
-    pub(crate) fn declared(&self) -> Vec<(String, DataType)> {
+    pub(crate) fn declared(&self) -> HashMap<String, DataType> {
         self.declared.types()
     }
 
@@ -274,10 +275,9 @@ fn images(
 /// The row after a change, with what only the row `before` has: a large value that did not change is left out of the
 /// one, and is in the other if the table's replica identity is full.
 fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Row<'a> {
-    for (name, value) in before.unwrap_or_default() {
-        if json::find(&after, &String::from_utf8_lossy(name)).is_none() {
-            after.push((name, value));
-        }
+    if let Some(before) = before {
+        let mut known: HashSet<&[u8]> = after.iter().map(|(name, _)| *name).collect();
+        after.extend(before.iter().filter(|(name, _)| known.insert(*name)));
     }
     after
 }

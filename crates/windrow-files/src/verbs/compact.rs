@@ -5,6 +5,7 @@
 //! diff logs    batch -> as-of filter -> (time dropped for a snapshot) -> sums -> n rows for diff n
 //! ```
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Datum, RecordBatch, Scalar};
@@ -15,7 +16,7 @@ use arrow_select::filter::filter_record_batch;
 use windrow::{Decoder, Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::known::{Filling, Known};
-use super::project::{check_names, find, projection, required};
+use super::project::{self, check_names, find, projection, required};
 use super::sift::{Sifting, failed};
 use super::{Arrangement, FirstRow, Transform, Verify};
 use crate::changelog::{self, ChangeLog, Ranks, Said};
@@ -24,7 +25,7 @@ use crate::derived::Derived;
 use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, Log, ReadOptions, one_value};
-use crate::paths;
+use crate::paths::Paths;
 use crate::preset::{OpMap, Preset, Unchanged};
 use crate::raw::Asked;
 use crate::setting::Setting;
@@ -194,7 +195,8 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     let key = spec.key.clone();
     let mut order_by = spec.order_by.clone();
     // A column of the key orders nothing among the rows of a key.
-    let orders = |column: &Column| !spec.key.iter().any(|key| key.name == column.name);
+    let names: HashSet<&str> = spec.key.iter().map(|column| column.name.as_str()).collect();
+    let orders = |column: &Column| !names.contains(column.name.as_str());
     if spec.as_of.is_none() {
         order_by.retain(orders);
     }
@@ -202,7 +204,8 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     let log = change_log(spec, inputs, operation.as_ref())?;
     let given = log.as_ref().map_or(inputs.schema(), |(log, _)| log.schema());
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
-    check_names(given, ordered.filter(|name| !paths::is_path(given, name)))?;
+    let paths = Paths::of(given);
+    check_names(given, ordered.filter(|name| !paths.is_path(name)))?;
     if spec.as_of.is_some() && order_by.is_empty() {
         return Err(Error::usage("`as_of` needs `order_by`, or `time`"));
     }
@@ -270,17 +273,15 @@ fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mod
     let width = arrangement.projection.len();
     let of_engine = Arc::clone(arrangement.layout.schema());
     let place = |name: &str| of_engine.index_of(name).map_err(failed);
-    let mut given = |column: usize| {
-        let columns = &mut arrangement.projection;
-        columns.iter().position(|&shown| shown == column).unwrap_or_else(|| {
-            columns.push(column);
-            columns.len() - 1
-        })
-    };
-    let (unknown, deleted) = (given(place(unknown)?), given(place(log.tombstone())?));
-    let late = log.late().map(place).transpose()?.map(&mut given);
-    let written = log.written().map(place).transpose()?.map(&mut given);
-    let key: Vec<usize> = arrangement.layout.key().map(&mut given).collect();
+    let of_log = [unknown, log.tombstone()].into_iter().chain(log.late()).chain(log.written());
+    let of_log = of_log.map(place).collect::<Result<Vec<_>>>()?;
+    let given = of_log.iter().copied().chain(arrangement.layout.key());
+    let mut given = project::places(&mut arrangement.projection, given);
+    let key = given.split_off(of_log.len());
+    let (unknown, deleted) = (given[0], given[1]);
+    let mut others = given[2..].iter().copied();
+    let late = log.late().and_then(|_| others.next());
+    let written = log.written().and_then(|_| others.next());
     let filling = Arc::new(Filling {
         key,
         width,
@@ -334,7 +335,7 @@ fn transform(
 fn operation(spec: &CompactSpec, inputs: &Inputs) -> Option<Derived> {
     let (schema, name) = (inputs.schema(), spec.op_column.as_deref()?);
     let is_raw = spec.op_preset.is_some_and(Preset::is_raw);
-    let is_within = !is_raw && paths::is_path(schema, name);
+    let is_within = !is_raw && Paths::of(schema).is_path(name);
     Derived::of(schema, is_within.then_some(name))
 }
 

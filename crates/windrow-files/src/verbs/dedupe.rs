@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
 
+use super::project;
 use super::sift::{Alone, Sifting};
 use super::sort::Bound;
 use super::{Arrangement, Transform};
@@ -93,14 +94,7 @@ impl DedupeSpec {
 fn sift(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
     let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
     let shown: Vec<usize> = (0..arrangement.projection.len()).collect();
-    let mut places = Vec::with_capacity(key.len());
-    for column in key {
-        let place = arrangement.projection.iter().position(|&shown| shown == column);
-        places.push(place.unwrap_or_else(|| {
-            arrangement.projection.push(column);
-            arrangement.projection.len() - 1
-        }));
-    }
+    let places = project::places(&mut arrangement.projection, key);
     let start = move || Box::new(Alone::new(places.clone(), shown.clone())) as _;
     arrangement.sifting =
         Some(Sifting { schema, keeps_order: true, copies: 4, start: Box::new(start) });

@@ -9,6 +9,7 @@
 //! two. The engine compares whole rows as bytes, so that every type can be told apart. Floats are equal as in SQL: those of
 //! the key have one form, and of two rows that are left of a key the others are compared once more.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
@@ -23,6 +24,7 @@ use crate::derived::Derived;
 use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result};
 use crate::input::Inputs;
+use crate::names::Places;
 
 /// The column with the weights.
 const WEIGHT: &str = "__windrow_weight";
@@ -149,8 +151,10 @@ impl Compared {
         check_names(schema, keys())?;
         let hidden: Vec<String> = derived.iter().flat_map(Derived::names).cloned().collect();
         let mut columns = projection(schema, spec.select.as_deref(), &hidden)?;
-        let of_key = keys().filter_map(|name| schema.index_of(name).ok());
-        let added: Vec<usize> = of_key.filter(|column| !columns.contains(column)).collect();
+        let places = Places::of(schema.fields());
+        let written: HashSet<usize> = columns.iter().copied().collect();
+        let of_key = keys().filter_map(|name| places.first(name));
+        let added: Vec<usize> = of_key.filter(|column| !written.contains(column)).collect();
         let shown = match spec.select {
             // Who applies the changes needs the key.
             Some(_) => {

@@ -75,7 +75,7 @@ struct Waiting {
     row: RecordBatch,
     deleted: bool,
     origin: Origin,
-    /// The columns that are not known.
+    /// The columns that are not known, ascending.
     missing: Vec<usize>,
 }
 
@@ -194,7 +194,8 @@ impl Known {
     fn resumed(&self, waiting: &Waiting) -> State {
         let row = (1, 0);
         let values = (!waiting.missing.is_empty()).then(|| {
-            let known = |column: usize| (!waiting.missing.contains(&column)).then_some(row);
+            let known =
+                |column: usize| waiting.missing.binary_search(&column).is_err().then_some(row);
             (0..self.filling.marks.len()).map(known).collect()
         });
         State { row, deleted: waiting.deleted, origin: waiting.origin, values }

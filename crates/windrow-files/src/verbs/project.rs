@@ -1,9 +1,12 @@
 //! Which columns are written.
 
+use std::collections::{HashMap, HashSet};
+
 use arrow_schema::Schema;
 
 use crate::changelog;
 use crate::error::{Error, Result};
+use crate::names::Places;
 use crate::setting::Setting;
 
 /// Positions in `schema` of the columns named by `select`, or of all that are not `hidden`.
@@ -13,18 +16,36 @@ pub(super) fn projection(
     hidden: &[String],
 ) -> Result<Vec<usize>> {
     let Some(select) = select else {
+        let hidden: HashSet<&String> = hidden.iter().collect();
         let shown = |&index: &usize| !hidden.contains(schema.field(index).name());
         return Ok((0..schema.fields().len()).filter(shown).collect());
     };
+    let (shown, mut seen) = (Shown::of(schema), HashSet::new());
     let mut columns = Vec::new();
     for name in select {
-        let index = find(schema, name).map_err(|missing| missing.of(Setting::Select))?;
-        if columns.contains(&index) {
+        let index = shown.find(name).map_err(|missing| missing.of(Setting::Select))?;
+        if !seen.insert(index) {
             return Err(Error::usage(format!("`select`: {name:?} is named twice")));
         }
         columns.push(index);
     }
     Ok(columns)
+}
+
+/// Where `columns` are in `projection`, which gets those that it does not have.
+pub(super) fn places(
+    projection: &mut Vec<usize>,
+    columns: impl IntoIterator<Item = usize>,
+) -> Vec<usize> {
+    let shown = projection.iter().enumerate();
+    let mut known: HashMap<usize, usize> = shown.map(|(place, &column)| (column, place)).collect();
+    let place = |column| {
+        *known.entry(column).or_insert_with(|| {
+            projection.push(column);
+            projection.len() - 1
+        })
+    };
+    columns.into_iter().map(place).collect()
 }
 
 /// Positions of the columns that are named.
@@ -37,17 +58,38 @@ pub(super) fn check_names<'a>(
     schema: &Schema,
     mut names: impl Iterator<Item = &'a str>,
 ) -> Result<()> {
-    names.try_for_each(|name| find(schema, name).map(drop))
+    let shown = Shown::of(schema);
+    names.try_for_each(|name| shown.find(name).map(drop))
 }
 
-/// The position of a column; the message has the names that there are, without those of windrow's own.
+/// The position of one column.
 pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
-    let own = |name: &str| changelog::is_own(name);
-    let names = || schema.fields().iter().map(|field| field.name().as_str());
-    let mut found = names().enumerate().filter(|(_, other)| *other == name && !own(name));
-    match (found.next(), found.next()) {
-        (Some((index, _)), None) => Ok(index),
-        (Some(_), Some(_)) => Err(Error::usage(format!("more than one column is named {name:?}"))),
-        (None, _) => Err(Error::missing_column(name, names().filter(|name| !own(name)))),
+    Shown::of(schema).find(name)
+}
+
+/// The columns by name, without those of windrow's own.
+struct Shown<'a> {
+    schema: &'a Schema,
+    places: Places<'a>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(schema: &'a Schema) -> Self {
+        Self { schema, places: Places::of(schema.fields()) }
+    }
+
+    /// The position of a column; the message has the names that there are.
+    fn find(&self, name: &str) -> Result<usize> {
+        let own = |name: &str| changelog::is_own(name);
+        match self.places.only(name).filter(|_| !own(name)) {
+            Some(place) => Ok(place),
+            None if self.places.has(name) && !own(name) => {
+                Err(Error::usage(format!("more than one column is named {name:?}")))
+            }
+            None => {
+                let names = self.schema.fields().iter().map(|field| field.name().as_str());
+                Err(Error::missing_column(name, names.filter(|name| !own(name))))
+            }
+        }
     }
 }

@@ -6,11 +6,12 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 29] = [
+const ORDER: [&str; 30] = [
     "setting",
     "error",
     "size",
     "columns",
+    "names",
     "paths",
     "equality",
     "derived",

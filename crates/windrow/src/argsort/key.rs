@@ -12,8 +12,8 @@ use super::ranks::ranks;
 use crate::error::{Error, Result};
 use crate::kernel::compare::compare;
 use crate::kernel::rows::{Clamp, Pack, Strings, bounds};
+use crate::order::Layout;
 use crate::order::code::{Kind, OrderedCode};
-use crate::order::{Layout, find};
 use crate::rows::column::{Bytes, Column};
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::lanes;
@@ -127,8 +127,9 @@ fn each<const W: usize, R: Rows>(
 /// Returns the keys of the order of `layout`, most significant first.
 pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
     let mut keys = Vec::new();
-    for by in layout.order() {
-        let (at, field) = find(layout.schema(), &by.name)?;
+    // The slots of a layout begin with those of its order.
+    for (by, slot) in layout.order().iter().zip(layout.slots()) {
+        let (at, field) = (slot.column, layout.schema().field(slot.column));
         let array = batch.column(at);
         if !field.is_nullable() && array.logical_null_count() > 0 {
             return Err(Error::Value {
@@ -141,14 +142,8 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
             let bare = are_bare(&values, &nulls);
             keys.push(Key { values, descending, nulls_first, nulls, bare });
         };
-        let slot = layout.slots().iter().find(|slot| slot.column == at);
-        let code = slot.map(|slot| slot.code);
-        let column = match slot {
-            Some(slot) => Column::ordered(array, slot)?,
-            None => Column::plain_values(array)?,
-        };
-        match (code, column) {
-            (Some(OrderedCode::Fixed(width, kind)), Column::Fixed { values, nulls }) => {
+        match (slot.code, Column::ordered(array, slot)?) {
+            (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) => {
                 for part in 0..width.div_ceil(8) {
                     let values = values.clone();
                     let plain = PlainCode::new(width, kind, descending);
@@ -156,7 +151,7 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
                     push(Values::Number(number), nulls.clone());
                 }
             }
-            (Some(OrderedCode::FixedBinary(width)), Column::Fixed { values, nulls }) => {
+            (OrderedCode::FixedBinary(width), Column::Fixed { values, nulls }) => {
                 push(Values::FixedBytes { values, width }, nulls);
             }
             (_, Column::Bool { values, nulls }) => push(Values::Bits(values), nulls),

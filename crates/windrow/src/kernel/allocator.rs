@@ -38,6 +38,25 @@ pub fn give_back_large_blocks() -> bool {
     false
 }
 
+/// Tells the allocator to share one heap among all threads, for a process whose address space is
+/// limited (`ulimit -v`). glibc otherwise maps 64 MiB of address space for each thread, and tries
+/// again at each allocation if the address space has no room for that. Call it before the process
+/// starts threads. Returns true if the allocator has such a setting (glibc).
+///
+/// ```
+/// let _set = windrow::share_heap();
+/// ```
+pub fn share_heap() -> bool {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: `mallopt` takes the lock of the allocator, and may be called at any time. It
+        // changes where later blocks come from, not the existing blocks.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) == 1 }
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    false
+}
+
 /// Tells the allocator to return the pages of all free blocks, including those between live blocks.
 /// Aligned allocations, such as Arrow's buffers, leave holes too small for the next block of their
 /// size. Takes a few milliseconds. Returns true if the allocator returned memory.

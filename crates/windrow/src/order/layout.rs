@@ -18,7 +18,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::code::{Node, OrderedCode, PayloadCode, plain_type};
 use super::fold::{Diffs, Fold, LANE};
 use super::shape::{Sequence, Shape};
-use super::{Order, Rule, SortColumn, find};
+use super::{Names, Order, Rule, SortColumn};
 use crate::error::{Error, Result};
 use crate::time::MOST_TIME_BYTES;
 
@@ -201,13 +201,14 @@ impl Layout {
         if order.time.is_some() && !sums {
             return Err(Error::InvalidOrder("a time column needs a diff column".into()));
         }
-        let time = order.time.as_deref().map(|name| time_column(&schema, name)).transpose()?;
-        let diffs = order.diffs.iter().map(|name| diff_column(&schema, name));
+        let names = Names::of(&schema);
+        let time = order.time.as_deref().map(|name| time_column(&names, name)).transpose()?;
+        let diffs = order.diffs.iter().map(|name| diff_column(&names, name));
         let tail = match &order.tombstone {
             _ if sums => {
                 Tail::Diffs(Diffs { columns: diffs.collect::<Result<_>>()?, fold: order.fold })
             }
-            Some(name) => Tail::Tombstone(tombstone_column(&schema, name)?),
+            Some(name) => Tail::Tombstone(tombstone_column(&names, name)?),
             None => Tail::None,
         };
         let mut taken = vec![false; schema.fields().len()];
@@ -227,7 +228,7 @@ impl Layout {
         let named =
             order.key.iter().map(|c| (c, false)).chain(order.then.iter().map(|c| (c, true)));
         for (column, within_key) in named {
-            let (index, field) = find(&schema, &column.name)?;
+            let (index, field) = names.find(&column.name)?;
             if std::mem::replace(&mut taken[index], true) {
                 return Err(twice(&column.name));
             }
@@ -451,14 +452,14 @@ pub(crate) fn check_fields(expected: &Schema, got: &Schema) -> Result<()> {
     Ok(())
 }
 
-fn time_column(schema: &Schema, name: &str) -> Result<usize> {
-    let (index, field) = find(schema, name)?;
+fn time_column(names: &Names<'_>, name: &str) -> Result<usize> {
+    let (index, field) = names.find(name)?;
     let fits = match OrderedCode::of(field.data_type()) {
         Some(code @ OrderedCode::FixedBinary(_)) => code.width() <= MOST_TIME_BYTES,
         Some(code) => code.is_integer() && code.width() <= 8,
         None => false,
     };
-    if fits { Ok(index) } else { Err(unsupported(schema, index, "the time of a change")) }
+    if fits { Ok(index) } else { Err(unsupported(field, "the time of a change")) }
 }
 
 /// Returns the bytes of a column's ordered code, or 0 if the type has none.
@@ -466,24 +467,23 @@ fn ordered_width(schema: &Schema, column: usize) -> usize {
     OrderedCode::of(schema.field(column).data_type()).map_or(0, OrderedCode::width)
 }
 
-fn diff_column(schema: &Schema, name: &str) -> Result<usize> {
-    let (index, field) = find(schema, name)?;
+fn diff_column(names: &Names<'_>, name: &str) -> Result<usize> {
+    let (index, field) = names.find(name)?;
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
     let fits = matches!(field.data_type(), Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32);
-    if fits { Ok(index) } else { Err(unsupported(schema, index, "a diff")) }
+    if fits { Ok(index) } else { Err(unsupported(field, "a diff")) }
 }
 
-fn tombstone_column(schema: &Schema, name: &str) -> Result<usize> {
-    let (index, field) = find(schema, name)?;
+fn tombstone_column(names: &Names<'_>, name: &str) -> Result<usize> {
+    let (index, field) = names.find(name)?;
     if *field.data_type() == DataType::Boolean {
         Ok(index)
     } else {
-        Err(unsupported(schema, index, "a tombstone"))
+        Err(unsupported(field, "a tombstone"))
     }
 }
 
-fn unsupported(schema: &Schema, index: usize, role: &'static str) -> Error {
-    let field = schema.field(index);
+fn unsupported(field: &Field, role: &'static str) -> Error {
     Error::UnsupportedColumn {
         column: field.name().clone(),
         data_type: field.data_type().clone(),

@@ -21,6 +21,8 @@ mod node;
 mod shape;
 pub(crate) mod types;
 
+use std::collections::HashMap;
+
 use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
 
 pub use fold::Fold;
@@ -367,7 +369,7 @@ impl Order {
     /// Binds the order to the columns of `schema`.
     ///
     /// # Cost
-    /// A copy of the schema, and for each named column a scan of all column names.
+    /// A copy of the schema, and a table of all column names.
     ///
     /// # Errors
     /// [`Error::MissingColumn`], [`Error::UnsupportedColumn`] and [`Error::InvalidOrder`]: a
@@ -377,17 +379,36 @@ impl Order {
     }
 }
 
-/// Returns the position and the field of the only column called `name`.
-pub(crate) fn find<'a>(schema: &'a Schema, name: &str) -> Result<(usize, &'a Field)> {
-    let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
-    match (found.next(), found.next()) {
-        (Some((index, field)), None) => Ok((index, field)),
-        (Some(_), Some(_)) => {
-            Err(Error::InvalidOrder(format!("more than one column is named {name:?}")))
+/// The columns of a schema by name. A linear search for each of 100,000 columns would take time
+/// quadratic in their number.
+pub(crate) struct Names<'a> {
+    schema: &'a Schema,
+    /// Position of each name, or `None` if several columns have the name.
+    places: HashMap<&'a str, Option<usize>>,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn of(schema: &'a Schema) -> Self {
+        let mut places = HashMap::with_capacity(schema.fields().len());
+        for (index, field) in schema.fields().iter().enumerate() {
+            let place = |place: &mut Option<usize>| *place = None;
+            places.entry(field.name().as_str()).and_modify(place).or_insert(Some(index));
         }
-        (None, _) => {
-            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-            Err(Error::MissingColumn { column: name.to_owned(), available: names.join(", ") })
+        Self { schema, places }
+    }
+
+    /// Returns the position and the field of the only column called `name`.
+    pub(crate) fn find(&self, name: &str) -> Result<(usize, &'a Field)> {
+        match self.places.get(name) {
+            Some(Some(index)) => Ok((*index, self.schema.field(*index))),
+            Some(None) => {
+                Err(Error::InvalidOrder(format!("more than one column is named {name:?}")))
+            }
+            None => {
+                let names = self.schema.fields().iter().map(|field| field.name().as_str());
+                let available = names.collect::<Vec<_>>().join(", ");
+                Err(Error::MissingColumn { column: name.to_owned(), available })
+            }
         }
     }
 }

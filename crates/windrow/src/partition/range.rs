@@ -17,7 +17,7 @@ use super::keys::{KeyColumn, Values, compare};
 use super::nested::select;
 use crate::error::{Error, Result};
 use crate::kernel::partition::search::count_not_above;
-use crate::order::{Layout, find};
+use crate::order::{Layout, Names};
 
 /// Splitters, and the layout of their order.
 #[derive(Clone, Debug)]
@@ -31,9 +31,10 @@ impl Range {
     /// Makes ranges between splitters: rows with at least the columns of the key, by name.
     pub(super) fn new(layout: &Layout, splitters: &RecordBatch) -> Result<Self> {
         let mut columns = Vec::new();
+        let names = Names::of(splitters.schema_ref());
         for column in layout.key() {
             let field = layout.schema().field(column);
-            let (index, got) = find(splitters.schema_ref(), field.name())?;
+            let (index, got) = names.find(field.name())?;
             if got.data_type() != field.data_type() {
                 return Err(Error::SchemaMismatch {
                     expected: format!("{:?}: {}", field.name(), field.data_type()),

@@ -194,7 +194,17 @@ pub(crate) fn ran(mut child: Child) -> Ran {
 #[track_caller]
 pub(crate) fn peak_of(work: &Work, line: &str) -> (u64, serde_json::Value) {
     let line = format!("{line} --temp-dir temp --stats out/stats.json -q");
-    let mut child = work.command(&line).spawn().expect("started");
+    let (seen, ran) = watched(work, &line);
+    ran.succeeds();
+    let stats = serde_json::from_slice(&work.read("out/stats.json")).expect("JSON");
+    fs::remove_file(work.path("out/stats.json")).expect("removed");
+    (seen, stats)
+}
+
+/// The peak of the resident memory as it was seen from outside, and how the run ended.
+#[track_caller]
+pub(crate) fn watched(work: &Work, line: &str) -> (u64, Ran) {
+    let mut child = work.command(line).spawn().expect("started");
     let status = format!("/proc/{}/status", child.id());
     let mut seen = 0;
     while_running(&mut child, || {
@@ -204,10 +214,7 @@ pub(crate) fn peak_of(work: &Work, line: &str) -> (u64, serde_json::Value) {
         seen = seen.max(kilobytes.unwrap_or(0) * 1024);
         std::thread::sleep(Duration::from_millis(1));
     });
-    ran(child).succeeds();
-    let stats = serde_json::from_slice(&work.read("out/stats.json")).expect("JSON");
-    fs::remove_file(work.path("out/stats.json")).expect("removed");
-    (seen, stats)
+    (seen, ran(child))
 }
 
 /// Waits until `done`; fails after a minute.

@@ -24,6 +24,7 @@ use super::misfit;
 use crate::columns::TextAs;
 use crate::derived::OWN;
 use crate::error::{Error, Result};
+use crate::names::Places;
 use crate::preset::Preset;
 use crate::setting::Setting;
 
@@ -54,8 +55,9 @@ impl Ranks {
         let mut fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
         let (mut read, mut plain) = (Vec::new(), Vec::new());
         let mut first = None;
+        let places = Places::of(schema.fields());
         for (place, column) in order_by.iter_mut().enumerate() {
-            let Ok(index) = schema.index_of(&column.name) else { continue };
+            let Some(index) = places.first(&column.name) else { continue };
             let name = column.name.clone();
             let kind = schema.field(index).data_type();
             let said = said.iter().find(|(other, _)| *other == name).map(|(_, text)| *text);

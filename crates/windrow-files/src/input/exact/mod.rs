@@ -170,11 +170,6 @@ impl Exact {
     }
 }
 
-/// Whether `--schema` gives the type of the column.
-pub(super) fn is_named(field: &Field, named: Option<&Schema>) -> bool {
-    named.is_some_and(|named| named.field_with_name(field.name()).is_ok())
-}
-
 /// `field`, with text where values are parsed here.
 fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
     let kind = match field.data_type() {

@@ -38,6 +38,8 @@ const RESIDENT_SWAY: usize = 256 << 10;
 /// Of code and constants it differs by more, as it depends on where they are mapped how many pages of the cache
 /// come at once: of a binary that was copied 13.5 to 14.8 MiB were seen. Counts as far as that passes [`CODE`].
 const CODE_SWAY: usize = 1536 << 10;
+/// An array beside its values.
+const ARRAY_BYTES: usize = 512;
 /// What zstd takes beside its buffers to compress a chunk.
 const SPILL_CONTEXT: usize = 640 << 10;
 /// Allocator slack and stack of each thread more.
@@ -128,7 +130,9 @@ impl Costs {
         let is_arrow =
             |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
         let has_arrow = inputs.files().iter().any(is_arrow);
-        let batch_of = |bytes: usize| bytes + fixed_bytes(arrangement.layout.schema(), bytes);
+        let schema = arrangement.layout.schema();
+        let arrays = schema.fields().len() * ARRAY_BYTES;
+        let batch_of = |bytes: usize| bytes + fixed_bytes(schema, bytes) + arrays;
         let batch = batch_of(BATCH_BYTES);
         let mut writing = match output {
             Output::Written { schema, options, row_group_bytes } => {

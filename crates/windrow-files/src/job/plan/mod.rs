@@ -25,7 +25,7 @@ pub(super) use costs::{Costs, Output};
 
 use crate::error::{Error, Result};
 use crate::input::Inputs;
-use crate::limits::Limits;
+use crate::limits::{Limits, Space};
 use crate::size::Size;
 use crate::verbs::{Arrangement, Way};
 
@@ -59,13 +59,16 @@ pub(super) struct Terms {
     /// Threads that read, and threads that write, or decode for who takes the rows.
     pub(super) readers: usize,
     pub(super) writers: usize,
+    /// What the limit comes from, if not from who called.
+    pub(super) space: Option<Space>,
 }
 
 impl Terms {
     fn of(limits: &Limits) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = limits.threads.map_or(cores, NonZeroUsize::get);
-        Ok(Self { limit: limits.memory_bytes()?, readers: threads, writers: threads })
+        let (limit, space) = limits.within_space(threads)?;
+        Ok(Self { limit, readers: threads, writers: threads, space })
     }
 
     fn available(&self) -> usize {
@@ -285,8 +288,7 @@ impl Floor {
         let size = |bytes: usize| Size(bytes as u64);
         let message = format!(
             "a memory limit of {} is below the floor of this job, {}: {} for reading and {} for \
-             sorting, then {} for writing and {} for merging{}; raise `memory_limit`, or {} \
-             `row_group_size`",
+             sorting, then {} for writing and {} for merging{}; {}, or {} `row_group_size`",
             size(terms.available()).exactly(),
             self.named(costs),
             size(self.reading),
@@ -297,6 +299,7 @@ impl Floor {
                 0 => String::new(),
                 long => format!(", with rows of up to {}", size(long)),
             },
+            terms.space.map_or("raise `memory_limit`".to_owned(), |space| space.remedy()),
             // Smaller row groups are more of them, and the footer has all.
             if self.footers { "raise" } else { "lower" },
         );

@@ -51,7 +51,7 @@ fn shapes() -> Vec<Costs> {
 
 fn terms(mebibytes: usize, threads: usize) -> Terms {
     let limit = Some((mebibytes * MIB) as u64);
-    Terms { limit, readers: threads, writers: threads }
+    Terms { limit, readers: threads, writers: threads, space: None }
 }
 
 fn choose(costs: &Costs, mebibytes: usize, threads: usize) -> Option<Plan> {
@@ -158,7 +158,7 @@ fn a_row_that_was_not_known_takes_from_the_budget_or_ends_the_job() {
 
 #[test]
 fn without_a_limit_there_is_one_thread_for_each_that_there_may_be() {
-    let terms = Terms { limit: None, readers: 4, writers: 4 };
+    let terms = Terms { limit: None, readers: 4, writers: 4, space: None };
     let plan = Plan::choose(&costs(), &terms).expect("no limit");
     assert_eq!((plan.limit, plan.readers, plan.writers), (None, 4, 4));
 }

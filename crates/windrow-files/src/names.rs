@@ -1,0 +1,60 @@
+//! Fields by name. A table takes one pass over the names; a search for each of 100,000 columns would
+//! take as many passes.
+
+use std::collections::HashMap;
+
+use arrow_schema::FieldRef;
+
+/// Where fields are, by name.
+pub(crate) struct Places<'a>(HashMap<&'a str, Place>);
+
+struct Place {
+    first: usize,
+    only: bool,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn of(fields: &'a [FieldRef]) -> Self {
+        fields.iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// The place of the first field of this name.
+    pub(crate) fn first(&self, name: &str) -> Option<usize> {
+        self.0.get(name).map(|place| place.first)
+    }
+
+    /// The place of the only field of this name.
+    pub(crate) fn only(&self, name: &str) -> Option<usize> {
+        self.0.get(name).filter(|place| place.only).map(|place| place.first)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+impl<'a> FromIterator<&'a str> for Places<'a> {
+    fn from_iter<T: IntoIterator<Item = &'a str>>(names: T) -> Self {
+        let names = names.into_iter();
+        let mut places = HashMap::with_capacity(names.size_hint().0);
+        for (first, name) in names.enumerate() {
+            let twice = |place: &mut Place| place.only = false;
+            places.entry(name).and_modify(twice).or_insert(Place { first, only: true });
+        }
+        Self(places)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_there_twice() {
+        let places: Places<'_> = ["a", "b", "a"].into_iter().collect();
+        assert_eq!((places.first("a"), places.only("a")), (Some(0), None));
+        assert_eq!((places.first("b"), places.only("b")), (Some(1), Some(1)));
+        assert_eq!((places.first("c"), places.only("c")), (None, None));
+        assert!(places.has("a") && !places.has(""));
+    }
+}
