@@ -3,9 +3,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol, TypeAlias, overload, type_check_only
 
 import duckdb
-import pandas
+import pandas  # type: ignore[import-untyped]
 import polars
-import pyarrow
+import pyarrow  # type: ignore[import-untyped]
 from typing_extensions import Self
 
 from windrow import explain as explain

@@ -106,11 +106,12 @@ def texts_of(column):
 
 def csv_of(rng, table, null_text, delimiter):
     out = io.StringIO()
-    quoting = csv.QUOTE_MINIMAL if rng.random() < 0.7 or null_text else csv.QUOTE_NONNUMERIC
+    # A null in quotes would be an empty string.
+    bare = rng.random() < 0.7 or null_text or any(column.null_count for column in table.columns)
+    quoting = csv.QUOTE_MINIMAL if bare else csv.QUOTE_NONNUMERIC
     writer = csv.writer(out, delimiter=delimiter, quoting=quoting, lineterminator="\n" if rng.random() < 0.8 else "\r\n")
     writer.writerow(table.column_names)
-    null = null_text or (None if quoting == csv.QUOTE_MINIMAL else "")
-    columns = [[null if text is None else text for text in texts_of(column)] for column in table.columns]
+    columns = [[null_text if text is None else text for text in texts_of(column)] for column in table.columns]
     writer.writerows(zip(*columns))
     return out.getvalue()
 

@@ -41,6 +41,10 @@ def test_every_key_type(windrow, rng, tmp_path, kind):
     windrow("merge", *paths, "--by", "c0:desc", "-o", out).ok()
     if pa.types.is_dictionary(kind):
         whole = whole.unify_dictionaries()
+        if kind.index_type.bit_width < 32:
+            # There may be more values in all inputs than such keys number.
+            wide = pa.dictionary(pa.int32(), kind.value_type)
+            whole = whole.set_column(0, "c0", whole["c0"].cast(kind.value_type).cast(wide))
     data.same(data.read(out), oracle.sort(whole, "c0:desc"))
 
 

@@ -129,17 +129,18 @@ SORTED = [{"id": 1, "name": None}, {"id": 2, "name": "b\nb"}, {"id": 3, "name": 
 
 def test_readers_become_what_one_works_with():
     import duckdb
+    import pandas
 
     assert wr.sort(ORDERS, by="id").to_arrow().to_pylist() == SORTED
     assert wr.sort(ORDERS, by="id").read_all().to_pylist() == SORTED
     assert wr.sort(ORDERS, by="id").to_pylist() == SORTED
     assert wr.sort(ORDERS, by="id").to_polars().to_dicts() == SORTED
-    frame = wr.sort(ORDERS, by="id").to_pandas(types_mapper={pa.int64(): "Int64"}.get)
-    assert frame["id"].tolist() == [1, 2, 3]
+    frame = wr.sort(ORDERS, by="id").to_pandas(types_mapper={pa.int64(): pandas.Int64Dtype()}.get)
+    assert frame["id"].tolist() == [1, 2, 3] and frame["id"].dtype == pandas.Int64Dtype()
     assert wr.sort(ORDERS, by="id").to_duckdb().fetchall() == [(1, None), (2, "b\nb"), (3, "c")]
     with duckdb.connect() as connection:
         wr.sort(ORDERS, by="id").to_duckdb(connection).create("orders")
-        assert connection.sql("select sum(id) from orders").fetchone() == (6,)
+        assert connection.sql("select sum(id) from orders").fetchall() == [(6,)]
 
 
 def test_a_reader_is_fetched_piece_by_piece(rows):
@@ -199,7 +200,8 @@ def test_an_error_behind_the_first_rows_is_that_of_who_reads():
 
     with pytest.raises(wr.WindrowError, match="fell over"):
         wr.sort(pa.RecordBatchReader.from_batches(ORDERS.schema, batches()), by="id").to_arrow()
-    reader = wr.merge([ORDERS, ORDERS], by="id")
-    assert repr(reader) == "<Reader: id: Int64, name: Utf8>"
-    with pytest.raises((wr.UnsortedError, pa.ArrowException), match="not sorted"):
+    late = pa.table({"id": [*range(100_000), 5]})
+    reader = wr.merge([late], by="id")
+    assert repr(reader).endswith("(the first 10 rows)")
+    with pytest.raises((wr.UnsortedError, pa.ArrowException), match="sorts before"):
         reader.to_arrow()

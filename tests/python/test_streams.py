@@ -58,7 +58,7 @@ def test_a_reader_tells_its_schema_and_is_read_once(rows):
     reader = wr.sort(rows, by="id", select="text0")
     assert reader.schema.names == ["text0"] and reader.schema.types == ["Utf8"]
     assert pa.schema(reader) == pa.schema(reader.schema) == pa.schema({"text0": pa.string()})
-    assert repr(reader) == "<Reader: text0: Utf8>"
+    assert repr(reader).splitlines()[:2] == ["text0", "Utf8"]
     batch = next(iter(reader))
     assert len(batch) == batch.num_rows and batch.num_columns == 1 and batch.schema.names == ["text0"]
     with pytest.raises(ValueError, match="only once"):

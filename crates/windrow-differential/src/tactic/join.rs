@@ -109,10 +109,13 @@ type ChangesOf<S> =
 /// The changes of one key of a side, ordered by time.
 type HistoryOf<S> = ValueHistory<ValueId, <S as ScopedBatch>::Time, <S as ScopedBatch>::Diff>;
 
+/// Cursors over both sides.
+type Cursors<S0, S1> = (Cursor<Code<S0>>, Cursor<Code<S1>>);
+
 /// A running join.
 struct Unit<S0: ScopedBatch, S1: ScopedBatch, L, B: ContainerBuilder> {
     /// Cursors over both sides; `None` after the last key.
-    cursors: Option<(Cursor<Code<S0>>, Cursor<Code<S1>>)>,
+    cursors: Option<Cursors<S0, S1>>,
     /// The time to which lesser times of each side may be advanced.
     meets: (Option<S0::Time>, Option<S0::Time>),
     changes: (ChangesOf<S0>, ChangesOf<S1>),

@@ -1,9 +1,7 @@
 //! Events of several tables in one log: an error, unless the caller names the tables.
 //!
-//! Rows of two tables with one key would replace each other. Raw logs are checked where their text is read (`raw/tables.rs`);
-//! here are the events of Debezium that are read unchanged.
-
-use std::sync::{Mutex, PoisonError};
+//! Rows of two tables with one key would replace each other. Raw logs are checked where their text
+//! is read, by the same [`Tables`]; here are the events of Debezium that are read unchanged.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -11,7 +9,7 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Schema};
 
 use crate::error::{Error, Result};
-use crate::setting::Setting;
+use crate::raw::Tables;
 
 /// The columns that name the table of an event, and its schema or database.
 const TABLE: [&str; 4] = ["source.table", "source.collection", "__source_table", "__table"];
@@ -22,7 +20,7 @@ pub(super) struct OneTable {
     table: usize,
     within: Option<usize>,
     /// The table of the first event that was read.
-    first: Mutex<Option<String>>,
+    tables: Tables,
 }
 
 impl OneTable {
@@ -35,7 +33,7 @@ impl OneTable {
             is_text.then_some(place)
         };
         let table = TABLE.iter().find_map(text)?;
-        Some(Self { table, within: WITHIN.iter().find_map(text), first: Mutex::default() })
+        Some(Self { table, within: WITHIN.iter().find_map(text), tables: Tables::default() })
     }
 
     /// Checks the events in `columns`; `first_row` is the ordinal of the first.
@@ -51,27 +49,17 @@ impl OneTable {
         let within = self.within.map(text).transpose()?;
         let (tables, within) = (tables.as_string::<i32>(), within.as_deref());
         let within = within.map(|within| within.as_string::<i32>());
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = None;
         for row in (0..tables.len()).filter(|&row| tables.is_valid(row)) {
             let within = within.filter(|within| within.is_valid(row)).map(|w| w.value(row));
-            let event = (within.filter(|within| !within.is_empty()), tables.value(row));
-            if event.1.is_empty() || last == Some(event) {
+            let event = (within, tables.value(row));
+            if last == Some(event) {
                 continue;
             }
             last = Some(event);
-            let whole = match event {
-                (Some(within), table) => format!("{within}.{table}"),
-                (None, table) => table.to_owned(),
-            };
-            let known = first.get_or_insert_with(|| whole.clone());
-            if *known != whole {
-                return Err(Error::usage(format!(
-                    "row {}: a change of table {whole} among those of {known}; say which is wanted with {} {whole}",
-                    first_row + row as u64 + 1,
-                    Setting::Table
-                )));
-            }
+            self.tables.wants(within, Some(event.1)).map_err(|what| {
+                Error::usage(format!("row {}: {what}", first_row + row as u64 + 1))
+            })?;
         }
         Ok(())
     }

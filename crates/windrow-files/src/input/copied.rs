@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn bytes_are_those_written_or_an_error() {
         for len in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5] {
-            let bytes: Vec<u8> = (0..len).map(|at| (at * 7919 >> 5) as u8).collect();
+            let bytes: Vec<u8> = (0..len).map(|at| ((at * 7919) >> 5) as u8).collect();
             let mut copied = copy(&bytes);
             assert_eq!(copied.len(), len as u64);
             let read = |copied: &Copied, from: usize, until: usize| {

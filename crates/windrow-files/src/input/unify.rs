@@ -86,6 +86,10 @@ impl Unifier {
                 *field = nullable(field);
                 continue;
             };
+            widen_keys(field);
+            let mut there = Arc::new(there.clone());
+            widen_keys(&mut there);
+            let there = &*there;
             *field = common_field(field, there, by_name).ok_or_else(|| {
                 let remedy = match by_name {
                     true => String::new(),
@@ -101,10 +105,6 @@ impl Unifier {
                     self.first
                 ))
             })?;
-            let kind = with_wide_keys(field.data_type());
-            if kind != *field.data_type() {
-                *field = Arc::new(Field::clone(field).with_data_type(kind));
-            }
         }
         Ok(order)
     }
@@ -245,6 +245,14 @@ fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<Data
         return Some(common);
     }
     [first, other].iter().all(|kind| can_cast_types(kind, &common)).then_some(common)
+}
+
+/// Gives the dictionaries of a column keys that number the values of many inputs.
+fn widen_keys(field: &mut FieldRef) {
+    let kind = with_wide_keys(field.data_type());
+    if kind != *field.data_type() {
+        *field = Arc::new(Field::clone(field).with_data_type(kind));
+    }
 }
 
 fn common_entries(first: &FieldRef, other: &Field, by_name: bool) -> Option<FieldRef> {

@@ -54,7 +54,7 @@ pub(crate) use self::dms::{FullLoad, first_fields};
 use self::json::Object;
 pub(crate) use self::records::Fault;
 use self::records::Records;
-use self::tables::Tables;
+pub(crate) use self::tables::Tables;
 pub(crate) use self::tell::{Told, tell};
 use crate::error::Result as Done;
 use crate::preset::{Meaning, OpMap};

@@ -19,18 +19,23 @@ use crate::setting::Setting;
 const NAMED: usize = 20;
 
 /// The tables that are wanted, and those that there were.
-#[derive(Default)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     /// `NAME` or `SCHEMA.NAME`, with `*` and `?` for what may be anything; unless one is named there must be only one.
     wanted: Vec<String>,
     seen: Mutex<Seen>,
 }
 
-#[derive(Default)]
 struct Seen {
     /// For each that is wanted the first that is like it; of all, if none is named.
     found: Vec<Option<String>>,
     others: BTreeSet<String>,
+}
+
+/// The one table that there is, whichever.
+impl Default for Tables {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 impl Tables {
@@ -52,7 +57,7 @@ impl Tables {
     ///
     /// # Errors
     /// It is another table than that of the records before it.
-    pub(super) fn wants(&self, within: Option<&str>, table: Option<&str>) -> Result<bool, String> {
+    pub(crate) fn wants(&self, within: Option<&str>, table: Option<&str>) -> Result<bool, String> {
         let Some(table) = table.filter(|table| !table.is_empty()) else {
             return match self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == "*") {
                 true => Ok(true),

@@ -37,7 +37,6 @@ use std::sync::{Arc, Weak};
 use crate::batch::{Batch, Merging, check_times};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::kernel::allocator::give_back_free_blocks;
 use crate::order::{Layout, Rule};
 use crate::pool::{Lease, Pool};
 use crate::time::{Antichain, Time};
@@ -60,12 +59,6 @@ const LEAST_BEHIND: u64 = 1 << 20;
 /// of 32 were resident and not leased.
 const BESIDE_PART: usize = 6;
 const MOST_BESIDE: usize = 6 << 20;
-
-/// Merged bytes, in multiples of the limit, between two searches for free memory that the allocator
-/// retains. A merge frees the metadata of each input chunk, some 2 % of the chunk's bytes, between
-/// live blocks: without the search, the heap of a table of 5M rows had 20 MiB of holes at a limit
-/// of 64 MiB.
-const MERGED_TO_GIVE_BACK: u64 = 2;
 
 /// Fuel of an insert per row and level: the cost of the merges of one level, and the same again to
 /// catch up.
@@ -120,7 +113,6 @@ pub struct Spine<T = u64> {
     queue: Option<Arc<Queue>>,
     /// Reserve for memory of merges and look-ups outside chunks, and for the allocator.
     _beside: Option<Lease>,
-    merged_since_given_back: u64,
 }
 
 /// Counters of a spine.
@@ -188,7 +180,6 @@ impl<T: Time> Spine<T> {
             work: SpineWork::default(),
             queue: None,
             _beside: beside(pool),
-            merged_since_given_back: 0,
         })
     }
 
@@ -370,7 +361,6 @@ impl<T: Time> Spine<T> {
                 Ok(batch) => {
                     self.entries[at] = Entry::of(batch);
                     self.work.merges += 1;
-                    self.give_back(self.entries[at].bytes());
                 }
                 Err(error) => {
                     self.give_up(at);
@@ -379,19 +369,6 @@ impl<T: Time> Spine<T> {
             }
         }
         Ok(any)
-    }
-
-    /// Returns free memory of the allocator to the system, once merges have freed enough. `merged`
-    /// is the number of bytes merged since the last call.
-    fn give_back(&mut self, merged: u64) {
-        let budget = self.pool.budget();
-        self.merged_since_given_back += merged;
-        if budget.is_limited()
-            && self.merged_since_given_back / MERGED_TO_GIVE_BACK >= budget.limit() as u64
-        {
-            self.merged_since_given_back = 0;
-            give_back_free_blocks();
-        }
     }
 
     /// Replaces the failed merge at `at` by its inputs.
