@@ -124,7 +124,7 @@ impl<R: Read> Utf8Text<R> {
             self.decoder.decode_to_utf8_without_replacement(bytes, &mut self.ready, self.at_end);
         self.from += read;
         (self.filled, self.passed) = (written, 0);
-        self.lines += super::blocks::newlines(&self.ready[..written]);
+        self.lines += newlines(&self.ready[..written]);
         match result {
             DecoderResult::InputEmpty | DecoderResult::OutputFull => Ok(()),
             DecoderResult::Malformed(..) => Err(io::Error::new(
@@ -145,6 +145,10 @@ impl<R: Read> Read for Utf8Text<R> {
         self.passed += count;
         Ok(count)
     }
+}
+
+pub(crate) fn newlines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 #[cfg(test)]

@@ -7,12 +7,14 @@ use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::input::formats::csv::sniff;
+use crate::input::options::ReadOptions;
+use crate::input::source::expand::Source;
+use crate::input::source::origin::{Origin, SAMPLE_BYTES, Turn};
 use crate::preset::Preset;
-use crate::raw::{self, Asked, Raw, Told};
+use crate::raw;
+use crate::raw::{Asked, Raw, Told};
 use crate::setting::Setting;
-
-use super::origin::{Origin, Turn};
-use super::{ReadOptions, SAMPLE_BYTES, Source, sniff};
 
 /// The format of change logs that inputs are in.
 #[derive(Clone)]

@@ -12,73 +12,25 @@
 //! unit opens its file when it is read and closes it at the end.
 //!
 //! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
-//! damaged files, which ends here (see [`guard`]).
+//! damaged files, which ends here (see [`guard`](units::guard)).
 
-mod annotations;
-mod avro;
-mod blocks;
 mod charset;
-mod content;
-mod copied;
-mod csv;
-mod csv_options;
-mod csv_values;
-mod dialect;
-mod dictionaries;
-mod estimate;
-mod exact;
-mod expand;
 mod filter;
-mod footer_depth;
-mod footers;
-mod frame;
-mod guard;
-mod hive;
-mod info;
-mod int96;
-mod ipc;
-mod json_plain;
-mod json_text;
-mod json_walk;
-mod leaf;
-mod lengths;
+mod formats;
 mod logs;
-mod named;
-mod ndjson;
-mod null_lines;
+mod opened;
 mod opener;
 mod options;
-mod origin;
-mod overlaps;
-mod pages;
-mod parquet;
-mod pattern;
-mod preamble;
-mod profile;
-mod quoted_nulls;
-mod quotes;
-mod random;
-mod reader;
-mod records;
 mod row_groups;
-mod schema_text;
-mod segments;
-mod shapes;
-mod sniff;
-mod stream;
-mod tables;
+mod schema;
+mod source;
 mod text;
-mod text_faults;
 mod told;
-mod turns;
-mod unify;
-mod wanted;
-pub(crate) mod widen;
+mod units;
 
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,40 +42,39 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::packing::Packing;
 use crate::store::{Stores, is_far};
-use crate::watch::Watch;
 
-use content::{Content, File, Needs, Opened, Span};
-use hive::Hive;
+use formats::parquet::footers::FooterCache;
 use logs::Logs;
-use named::Named;
+use opened::{Needs, Span};
 use opener::Opener;
-use origin::Stream;
+use schema::hive::Hive;
+use schema::wanted::Common;
+use source::origin::Stream;
+use text::named::Named;
 use told::{advised, agreed};
-use wanted::Common;
+use units::unit::File;
 
-pub(crate) use annotations::annotated;
 pub use charset::Charset;
-pub(crate) use content::Batches;
-pub use csv_options::CsvOptions;
-pub(crate) use dictionaries::readable;
-pub(crate) use exact::{one_value, widened};
-pub use expand::{Source, expand, expand_with};
-pub use filter::Filter;
 pub(crate) use filter::chosen;
-pub use guard::panics_are_caught;
-pub(crate) use hive::NULL as HIVE_NULL;
-pub use info::{DeclaredColumn, FileInfo};
-pub(crate) use lengths::long_values;
+pub(crate) use formats::parquet::annotations::annotated;
+pub(crate) use formats::parquet::dictionaries::readable;
+pub(crate) use formats::parquet::{common_order, declared_order};
 pub(crate) use logs::Log;
 pub use options::ReadOptions;
-pub(crate) use parquet::{Footer, common_order, declared_order};
-pub use reader::Reader;
-pub(crate) use row_groups::RowGroups;
-pub use schema_text::parse_schema;
-pub(crate) use turns::{OpenUnit, Step, UnitReader};
-
-/// Bytes of a stream or text that are looked at to tell its format or its schema.
-const SAMPLE_BYTES: usize = 1 << 20;
+pub use options::csv::CsvOptions;
+pub use options::filter::Filter;
+pub use options::schema::parse_schema;
+pub(crate) use row_groups::{Footer, RowGroups};
+pub(crate) use schema::hive::NULL as HIVE_NULL;
+pub(crate) use schema::widen;
+pub use source::expand::{Source, expand, expand_with};
+pub use source::info::{DeclaredColumn, FileInfo};
+pub use source::reader::Reader;
+pub(crate) use text::exact::{one_value, widened};
+pub use units::guard::panics_are_caught;
+pub(crate) use units::lengths::long_values;
+pub(crate) use units::turns::{OpenUnit, Step, UnitReader};
+pub(crate) use units::unit::Unit;
 
 /// All inputs, opened.
 pub struct Inputs {
@@ -139,23 +90,6 @@ pub struct Inputs {
     /// The ordinal of the first file of the new side, of a pair.
     first_of_new: Option<usize>,
     stores: Stores,
-}
-
-/// A part of a file that is read on its own.
-#[derive(Clone)]
-pub(crate) struct Unit {
-    /// The ordinal of the file.
-    pub(crate) file: usize,
-    /// The number within its file of the unit's first row.
-    pub(crate) first_row: u64,
-    /// The rows of the unit, where the format tells.
-    pub(crate) rows: Option<u64>,
-    part: Range<usize>,
-    /// The rows of it that can count, if not all can.
-    kept: Option<Arc<[Range<u64>]>>,
-    schema: SchemaRef,
-    batch_rows: usize,
-    files: Arc<[File]>,
 }
 
 impl Inputs {
@@ -186,9 +120,9 @@ impl Inputs {
     /// [`Inputs::open`] with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
         let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
-        let options = &*options.of(sources, &hive);
+        let options = &*hive.carried(sources, options);
         let mut stdin = Some(stdin);
-        let footers = Arc::new(footers::FooterCache::default());
+        let footers = Arc::new(FooterCache::default());
         let named = Named::of(options.schema.as_deref());
         let temp_left = options.temp_bytes;
         let logs = Logs::of(sources, options)?;
@@ -470,28 +404,7 @@ impl Inputs {
     }
 
     /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.
-    pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<parquet::Footer>> {
+    pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<Footer>> {
         self.contents[file].content.footer().transpose()
-    }
-}
-
-impl Unit {
-    /// Reads the unit: batches of at most `batch_rows` rows, exactly of [`Inputs::schema`].
-    ///
-    /// The file is open while the iterator lives. After an error the iterator ends.
-    pub(crate) fn read(&self, watch: &Watch) -> Result<Batches> {
-        self.open(watch).map(|unit| turns::batches(&unit))
-    }
-
-    /// Opens the unit for any number of threads: batches as those of [`Unit::read`].
-    ///
-    /// The file is open while one of them reads.
-    pub(crate) fn open(&self, watch: &Watch) -> Result<Arc<OpenUnit>> {
-        OpenUnit::new(self, watch)
-    }
-
-    /// Asks for the bytes of a unit that is read soon.
-    pub(crate) fn ask_for(&self) {
-        self.files[self.file].content.ask_for(self.part.clone());
     }
 }

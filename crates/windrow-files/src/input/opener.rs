@@ -7,16 +7,19 @@ use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::input::formats::ipc::stream;
+use crate::input::formats::parquet::footers;
+use crate::input::formats::{avro, csv, handed, ipc, json as ndjson, parquet};
+use crate::input::logs::Logs;
+use crate::input::opened::Opened;
+use crate::input::options::ReadOptions;
+use crate::input::source::expand::Source;
+use crate::input::source::origin::{Origin, SAMPLE_BYTES, Stream, Turn};
+use crate::input::text::named::Named;
+use crate::input::units::guard;
 use crate::packing::{HEAD, Packing};
 use crate::raw;
 use crate::setting::Setting;
-
-use super::expand::Source;
-use super::logs::Logs;
-use super::named::Named;
-use super::origin::{Origin, Stream, Turn};
-use super::{Opened, ReadOptions, SAMPLE_BYTES};
-use super::{avro, csv, footers, guard, ipc, ndjson, parquet, reader, stream};
 
 /// Refuses what opens with the bytes of another thing than text.
 fn check_text(head: &[u8]) -> Result<(), String> {
@@ -44,7 +47,7 @@ impl Opener<'_> {
         stdin: &mut Option<Stream>,
     ) -> Result<Opened> {
         match source {
-            Source::Reader(reader) => reader::open(reader),
+            Source::Reader(reader) => handed::open(reader),
             Source::File(path) | Source::Found { path, .. } => {
                 self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, reference)
             }

@@ -1,12 +1,15 @@
 //! Unmodified row groups of a Parquet file, to pass on to another file.
 
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::reader::ChunkReader;
 
-use super::parquet::Footer;
-use super::random::RandomFile;
+use crate::input::source::random::RandomFile;
+
+/// A footer and the Arrow schema in it.
+pub(crate) type Footer = ArrowReaderMetadata;
 
 /// An open file, its footer with all statistics, and its page index.
 pub(crate) struct RowGroups {

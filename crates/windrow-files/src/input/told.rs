@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::content::File;
-use super::{FileInfo, Inputs};
 use crate::error::Error;
 use crate::format::Format;
+use crate::input::Inputs;
+use crate::input::source::info::FileInfo;
+use crate::input::units::unit::File;
 use crate::preset::Preset;
 
 impl Inputs {

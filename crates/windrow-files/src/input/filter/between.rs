@@ -9,7 +9,9 @@
 use arrow_array::{ArrayRef, Scalar};
 use arrow_schema::DataType;
 
-use super::{BoundTest, Op, literal};
+use crate::input::options::filter::Op;
+
+use super::{BoundTest, literal};
 
 /// A number that no value of a column is.
 pub(super) struct Between {

@@ -8,7 +8,6 @@
 //! there is one zero.
 
 mod between;
-mod parse;
 mod prune;
 #[cfg(test)]
 mod tests;
@@ -25,58 +24,17 @@ use arrow_select::take::take;
 
 use crate::equality::{one_form, plain_type};
 use crate::error::{Error, Result};
-use crate::paths::{self, Steps};
+use crate::input::options::filter::{Condition, Filter, Op, Test};
+use crate::input::text::exact::one_value;
+use crate::paths;
+use crate::paths::Steps;
 use crate::setting::Setting;
 
-use super::exact::one_value;
 use between::Between;
 
 pub(super) use prune::{Kept, groups, rows};
 
-/// Conditions on columns, all of which a row has to meet.
-///
-/// ```
-/// use windrow_files::Filter;
-///
-/// let filter: Filter = "amount >= 5 and \"the day\" < 2026-02-01 and note is not null".parse()?;
-/// # Ok::<(), windrow_files::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter(Vec<Condition>);
-
-/// One of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Condition {
-    column: String,
-    test: Test,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
-    Compare(Op, String),
-    /// Null, or not.
-    Null(bool),
-    /// One of these values, or none of them.
-    In(Vec<String>, bool),
-}
-
-/// How a value compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
 impl Filter {
-    /// The columns that it is about, as they are written there.
-    pub(super) fn columns(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|condition| condition.column.as_str())
-    }
-
     /// What it means for rows of `schema`.
     ///
     /// # Errors

@@ -20,10 +20,12 @@ use parquet::basic::{LogicalType, Type};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 
-use super::super::parquet::Footer;
-use super::{Bound, BoundCondition, BoundTest, Op};
 use crate::equality::{one_form, plain_type};
+use crate::input::options::filter::Op;
+use crate::input::row_groups::Footer;
 use crate::paths;
+
+use super::{Bound, BoundCondition, BoundTest};
 
 /// Returns for each row group of `footer` whether its rows can meet the filter. `schema` is the
 /// schema of all inputs.

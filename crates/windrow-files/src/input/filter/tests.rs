@@ -13,9 +13,11 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Fields};
 
-use super::super::{Inputs, ReadOptions, Source};
-use super::Filter;
 use crate::error::ErrorKind;
+use crate::input::Inputs;
+use crate::input::options::ReadOptions;
+use crate::input::options::filter::Filter;
+use crate::input::source::expand::Source;
 use crate::watch::Watch;
 
 /// Ten rows: their number `n`, and a column of each kind.

@@ -3,13 +3,14 @@
 
 use std::thread;
 
+use crate::input::opened::Piece;
+use crate::input::source::origin::Origin;
+use crate::input::text::blocks::Most;
+use crate::input::text::dialect::{Columns, Dialect};
+use crate::input::text::file::TextFile;
+use crate::input::text::named::NamedTypes;
+
 use super::*;
-use crate::input::blocks::Most;
-use crate::input::content::Piece;
-use crate::input::dialect::{Columns, Dialect};
-use crate::input::named::NamedTypes;
-use crate::input::origin::Origin;
-use crate::input::text::TextFile;
 
 /// Numbers without an order, the same each time.
 struct Random(u64);

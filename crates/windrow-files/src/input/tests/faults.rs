@@ -1,8 +1,9 @@
 //! Tests of inputs that are unreadable, inconsistent, truncated or damaged: errors name the file,
 //! and nothing panics.
 
-use super::*;
 use crate::error::ErrorKind;
+
+use super::*;
 
 #[test]
 fn schemas_that_differ_are_told_with_both_files() {

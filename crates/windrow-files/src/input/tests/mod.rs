@@ -23,8 +23,10 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use arrow_select::concat::concat_batches;
 use tempfile::TempDir;
 
-use super::*;
 use crate::error::ErrorKind;
+use crate::watch::Watch;
+
+use super::*;
 
 /// Rows `from..to`: a number, its text with nulls, its last digit as a dictionary.
 fn rows(from: i64, to: i64) -> RecordBatch {

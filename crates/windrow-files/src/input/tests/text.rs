@@ -1,7 +1,10 @@
 //! Tests of CSV and NDJSON: types, order of columns, and line numbers of errors.
 
-use super::*;
 use crate::error::ErrorKind;
+
+use crate::input::source::origin::SAMPLE_BYTES;
+
+use super::*;
 
 #[test]
 fn csv_types_are_inferred_without_losing_anything() {

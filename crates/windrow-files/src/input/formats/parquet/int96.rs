@@ -1,0 +1,168 @@
+//! Parquet's INT96 timestamps, to the last year.
+//!
+//! A value has a day and the nanoseconds in it. As one number of 64 bits, nanoseconds reach from 1677 to
+//! 2262, and the reader underneath wraps what lies beyond: 9999-12-31 becomes a day of 1816. Therefore
+//!
+//! 1. Spark's columns are read in microseconds, which is what Spark has.
+//! 2. Those of others are read in nanoseconds, and beside that in seconds, which tell what was wrapped:
+//!
+//! ```text
+//!  row group --+-- all columns, INT96 in nanoseconds --> record batches
+//!              +-- INT96 columns in seconds -----------> in range, or an error
+//! ```
+//! Invariant: a time is read as it was written, or it is an error.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampSecondType;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::Type;
+use parquet::errors::Result;
+
+use crate::input::row_groups::Footer;
+use crate::input::source::random::RandomFile;
+
+use super::segments::Part;
+
+/// Seconds from the epoch that nanoseconds in 64 bits reach, forth and back.
+const REACH: i64 = i64::MAX / 1_000_000_000 - 1;
+
+/// What Spark puts in front of the keys of its metadata.
+const SPARK: &str = "org.apache.spark.";
+
+/// The footer, with the times of Spark in microseconds.
+pub(super) fn settled(footer: Footer) -> Result<Footer> {
+    let file = footer.metadata().file_metadata();
+    let pairs = file.key_value_metadata().into_iter().flatten();
+    if !pairs.into_iter().any(|pair| pair.key.starts_with(SPARK)) || leaves(&footer).is_empty() {
+        return Ok(footer);
+    }
+    in_unit(&footer, TimeUnit::Microsecond)
+}
+
+/// The seconds of the times that are read in nanoseconds.
+pub(super) struct Seconds(ParquetRecordBatchReader);
+
+impl Seconds {
+    /// A reader of `rows`, if there are such times.
+    pub(super) fn of(file: &RandomFile, footer: &Footer, rows: &Part) -> Result<Option<Self>> {
+        let leaves = leaves(footer);
+        if leaves.is_empty() {
+            return Ok(None);
+        }
+        let schema = footer.metadata().file_metadata().schema_descr();
+        let mask = ProjectionMask::leaves(schema, leaves);
+        let footer = in_unit(footer, TimeUnit::Second)?;
+        let all = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), footer);
+        let reader = rows.chosen(all.with_projection(mask));
+        reader.build().map(|reader| Some(Self(reader)))
+    }
+
+    /// Looks at the next record batch; the rows of each are those of the batch in nanoseconds.
+    pub(super) fn check(&mut self) -> std::result::Result<(), String> {
+        let Some(batch) = self.0.next() else { return Ok(()) };
+        let batch: RecordBatch = batch.map_err(|cause| cause.to_string())?;
+        for (column, field) in batch.columns().iter().zip(batch.schema_ref().fields()) {
+            if is_beyond(column) {
+                return Err(format!(
+                    "column '{}' has a time before 1678 or after 2261 as an INT96, which \
+                     nanoseconds in 64 bits do not reach; write the column in microseconds",
+                    field.name()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether one of the times in `column`, however nested, is out of [`REACH`].
+fn is_beyond(column: &dyn Array) -> bool {
+    match column.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            let seconds = column.as_primitive::<TimestampSecondType>();
+            seconds.iter().flatten().any(|second| !(-REACH..=REACH).contains(&second))
+        }
+        DataType::Struct(_) => column.as_struct().columns().iter().any(|member| is_beyond(member)),
+        DataType::List(_) => is_beyond(column.as_list::<i32>().values()),
+        DataType::LargeList(_) => is_beyond(column.as_list::<i64>().values()),
+        DataType::FixedSizeList(..) => is_beyond(column.as_fixed_size_list().values()),
+        DataType::Map(..) => is_beyond(column.as_map().entries()),
+        _ => false,
+    }
+}
+
+/// The ordinals of the INT96 leaves that are read in nanoseconds, ascending.
+fn leaves(footer: &Footer) -> Vec<usize> {
+    let file = footer.metadata().file_metadata();
+    let columns = file.schema_descr().columns().iter();
+    let is_int96: Vec<bool> = columns.map(|column| column.physical_type() == Type::INT96).collect();
+    if !is_int96.contains(&true) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut leaf = 0;
+    for field in footer.schema().fields() {
+        each_leaf(field, &mut |field| {
+            let nanoseconds =
+                matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _));
+            if nanoseconds && is_int96.get(leaf) == Some(&true) {
+                found.push(leaf);
+            }
+            leaf += 1;
+            field.clone()
+        });
+    }
+    found
+}
+
+/// The footer, with the [leaves] in `unit`.
+fn in_unit(footer: &Footer, unit: TimeUnit) -> Result<Footer> {
+    let chosen = leaves(footer);
+    let mut leaf = 0;
+    let fields = footer.schema().fields().iter().map(|field| {
+        each_leaf(field, &mut |field| {
+            let is_chosen = chosen.binary_search(&leaf).is_ok();
+            leaf += 1;
+            match is_chosen {
+                true => with_type(field, DataType::Timestamp(unit, None)),
+                false => field.clone(),
+            }
+        })
+    });
+    let fields: Vec<FieldRef> = fields.collect();
+    let metadata = footer.schema().metadata().clone();
+    let schema: SchemaRef = Arc::new(Schema::new_with_metadata(fields, metadata));
+    let options = ArrowReaderOptions::new().with_schema(schema);
+    ArrowReaderMetadata::try_new(footer.metadata().clone(), options)
+}
+
+/// `field` with its leaves, in the order of Parquet's, as `change` gives them back.
+pub(super) fn each_leaf(
+    field: &FieldRef,
+    change: &mut dyn FnMut(&FieldRef) -> FieldRef,
+) -> FieldRef {
+    let kind = match field.data_type() {
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|field| each_leaf(field, change)).collect())
+        }
+        DataType::List(of) => DataType::List(each_leaf(of, change)),
+        DataType::LargeList(of) => DataType::LargeList(each_leaf(of, change)),
+        DataType::FixedSizeList(of, length) => {
+            DataType::FixedSizeList(each_leaf(of, change), *length)
+        }
+        DataType::Map(entries, sorted) => DataType::Map(each_leaf(entries, change), *sorted),
+        _ => return change(field),
+    };
+    with_type(field, kind)
+}
+
+pub(super) fn with_type(field: &FieldRef, kind: DataType) -> FieldRef {
+    Arc::new(Field::clone(field).with_data_type(kind))
+}

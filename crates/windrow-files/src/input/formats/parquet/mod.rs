@@ -1,0 +1,381 @@
+//! Parquet: a unit is a row group.
+//!
+//! A footer can be far larger than what is planned from it, so ten thousand of them are not kept: a
+//! file keeps the rows of its groups, and the footers of the files being read are in a [small cache](footers).
+//! Statistics and page indexes are not loaded; `inspect` asks for a footer with them, and so do conditions on rows.
+//!
+//! The column chunks of an object's row group are [held](RandomFile::hold) while it is read, and asked for while the
+//! one before it is. Of its pages no more is known beforehand than the footer tells.
+
+pub(crate) mod annotations;
+pub(crate) mod dictionaries;
+pub(crate) mod estimate;
+pub(crate) mod footer_depth;
+pub(crate) mod footers;
+pub(crate) mod int96;
+pub(crate) mod leaf;
+pub(crate) mod overlaps;
+pub(crate) mod pages;
+pub(crate) mod profile;
+pub(crate) mod segments;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parquet::basic::ConvertedType;
+use parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData,
+};
+
+use crate::error::Result;
+use crate::format::Format;
+use crate::input::opened::{Content, Opened, Pieces, Span};
+use crate::input::options::ReadOptions;
+use crate::input::row_groups::{Footer, RowGroups};
+use crate::input::source::info::DeclaredColumn;
+use crate::input::source::origin::{Faults, Origin};
+use crate::input::source::random::RandomFile;
+use crate::store;
+use crate::watch::Watch;
+
+use footer_depth::Survey;
+use footers::{FooterCache, Known, footer_bytes, has_small_index, load, load_with, parsed, survey};
+use profile::{Allowance, Profile};
+use segments::{Segments, steps};
+
+struct ParquetFile {
+    origin: Origin,
+    ordinal: usize,
+    /// To notice a file that was replaced after it was opened.
+    rows: u64,
+    groups: usize,
+    bloom_filters: bool,
+    encrypted: bool,
+    footers: Arc<FooterCache>,
+    /// Row groups of an object that were asked for and are yet to be read.
+    ahead: Mutex<Vec<(usize, RandomFile)>>,
+}
+
+/// Reads the footer of `origin` and plans its row groups.
+pub(crate) fn open(
+    origin: Origin,
+    ordinal: usize,
+    options: &ReadOptions,
+    footers: Arc<FooterCache>,
+) -> Result<Opened> {
+    let file = origin.random()?;
+    let batch_rows = options.batch_rows.max(1);
+    let Survey { is_encrypted: encrypted, .. } = survey(&origin, &file, options.ceiling)?;
+    let footer = parsed(&origin, &file, ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Skip)?;
+    let metadata = footer.metadata();
+    intervals_are_whole(metadata).map_err(|what| origin.error(what))?;
+    let mut spans = Vec::with_capacity(metadata.num_row_groups());
+    let mut rows = 0;
+    for (index, group) in metadata.row_groups().iter().enumerate() {
+        let in_group = plausible(group, file.len()).map_err(|what| {
+            origin.error(format!("the file is damaged: row group {index}: {what}"))
+        })?;
+        spans.push(Span { part: index..index + 1, first_row: rows, rows: Some(in_group) });
+        rows += in_group;
+    }
+    overlaps::check(metadata.row_groups())
+        .map_err(|what| origin.error(format!("the file is damaged: {what}")))?;
+    let random = Arc::new(file);
+    let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
+    let mut reader = estimate::Reader::default();
+    let mut profiles: Vec<Option<Profile>> = spans.iter().map(|_| None).collect();
+    // No page of an encrypted file can be looked at.
+    if !encrypted {
+        let mut allowance = match random.is_far() {
+            true => Allowance::of_footers(),
+            false => Allowance::to_plan(options.ceiling.left()),
+        };
+        let mut groups: Vec<_> = metadata.row_groups().iter().zip(&mut profiles).collect();
+        // Where not all of them can be looked at, those that take most are.
+        groups.sort_by_key(|(group, _)| std::cmp::Reverse(group.total_byte_size()));
+        for (group, kept) in groups {
+            let profile = Profile::of(&random, group, &mut allowance);
+            reader.note(&profile, batch_rows);
+            *kept = profile.kept();
+        }
+    }
+    let opened = Opened {
+        format: Format::Parquet,
+        schema: footer.schema().clone(),
+        bytes: Some(random.len()),
+        rows: Some(rows),
+        reader_bytes: reader
+            .bytes(metadata, footer_bytes(&random, metadata))
+            .saturating_add(held_bytes(&random, metadata)),
+        row_bytes: estimate::mean_row(metadata),
+        longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
+        // A page, and the values in it.
+        copies: 2,
+        content: Box::new(ParquetFile {
+            origin,
+            ordinal,
+            rows,
+            groups: spans.len(),
+            bloom_filters,
+            encrypted,
+            footers: footers.clone(),
+            ahead: Mutex::default(),
+        }),
+        spans,
+    };
+    footers.put(ordinal, Known { footer, profiles: profiles.into() });
+    Ok(opened)
+}
+
+/// The bytes of a row group in the file, by column chunk, and together.
+fn chunks(group: &RowGroupMetaData) -> (Vec<Range<u64>>, u64) {
+    let chunks = group.columns().iter().map(|chunk| {
+        let (start, length) = chunk.byte_range();
+        start..start.saturating_add(length)
+    });
+    let chunks: Vec<Range<u64>> = chunks.collect();
+    let total = chunks.iter().fold(0_u64, |all, chunk| all.saturating_add(chunk.end - chunk.start));
+    (chunks, total)
+}
+
+/// What a reader holds of an object, the row group that comes next included.
+fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> usize {
+    if !file.is_far() {
+        return 0;
+    }
+    let held = metadata.row_groups().iter().map(|group| {
+        let (chunks, total) = chunks(group);
+        store::held_bytes(chunks.len(), total)
+    });
+    usize::try_from(held.max().unwrap_or(0)).unwrap_or(usize::MAX)
+}
+
+/// Refuses intervals of another writer than Arrow's: they have months, days and milliseconds, and would
+/// be read as days and milliseconds alone.
+fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
+    let file = metadata.file_metadata();
+    let arrow = file.key_value_metadata().is_some_and(|pairs| {
+        pairs.iter().any(|pair| pair.key == parquet::arrow::ARROW_SCHEMA_META_KEY)
+    });
+    let mut columns = file.schema_descr().columns().iter();
+    match columns.find(|column| column.converted_type() == ConvertedType::INTERVAL) {
+        Some(column) if !arrow => Err(format!(
+            "column '{}' is an INTERVAL, the months of which cannot be read; cast it to a number or \
+             to text first",
+            column.path().string()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The rows of `group`, if what it says of itself can be true in a file of `len` bytes.
+fn plausible(group: &RowGroupMetaData, len: u64) -> Result<u64, String> {
+    let rows = u64::try_from(group.num_rows()).map_err(|_| "a negative number of rows")?;
+    for column in group.columns() {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        let end = u64::try_from(start)
+            .ok()
+            .zip(u64::try_from(column.compressed_size()).ok())
+            .and_then(|(start, length)| start.checked_add(length));
+        if end.is_none_or(|end| end > len) || column.uncompressed_size() < 0 {
+            return Err(format!(
+                "column '{}' lies outside the file, which has {len} bytes; copy it again",
+                column.column_path().string()
+            ));
+        }
+    }
+    Ok(rows)
+}
+
+/// The columns by which `group` says it is sorted.
+pub(crate) fn declared_order(group: &RowGroupMetaData) -> Vec<DeclaredColumn> {
+    let columns = group.sorting_columns().into_iter().flatten();
+    columns
+        .map(|sorting| DeclaredColumn {
+            name: usize::try_from(sorting.column_idx)
+                .ok()
+                .filter(|leaf| *leaf < group.num_columns())
+                .map_or_else(
+                    || format!("(no column {})", sorting.column_idx),
+                    |leaf| group.column(leaf).column_path().string(),
+                ),
+            descending: sorting.descending,
+            nulls_first: sorting.nulls_first,
+        })
+        .collect()
+}
+
+/// The order that all row groups declare; empty if they differ.
+pub(crate) fn common_order(metadata: &ParquetMetaData) -> Vec<DeclaredColumn> {
+    let mut orders = metadata.row_groups().iter().map(declared_order);
+    let Some(first) = orders.next() else {
+        return Vec::new();
+    };
+    if orders.all(|order| order == first) { first } else { Vec::new() }
+}
+
+impl ParquetFile {
+    fn ahead(&self) -> MutexGuard<'_, Vec<(usize, RandomFile)>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file with a row group asked for: before, or now.
+    fn holding(&self, footer: &Footer, part: &Range<usize>) -> Result<RandomFile> {
+        let mut ahead = self.ahead();
+        if let Some(place) = ahead.iter().position(|(group, _)| *group == part.start) {
+            return Ok(ahead.swap_remove(place).1);
+        }
+        drop(ahead);
+        let file = self.origin.random()?;
+        if file.is_far() {
+            let (chunks, total) = chunks(footer.metadata().row_group(part.start));
+            file.hold(&chunks, total);
+        }
+        Ok(file)
+    }
+
+    /// The rows of some row groups, or of one of them those in `rows` and those that are left out.
+    fn segments(
+        &self,
+        part: Range<usize>,
+        rows: Option<&[Range<u64>]>,
+        batch_rows: usize,
+        watch: &Watch,
+    ) -> Result<Pieces> {
+        if self.encrypted {
+            return Err(self
+                .origin
+                .error("columns of it are encrypted, though its footer is not; decrypt it first"));
+        }
+        let Known { footer, profiles } = match self.footers.get(self.ordinal) {
+            Some(known) => known,
+            None => {
+                let file = self.origin.random()?;
+                let footer = load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?;
+                let groups = footer.metadata().row_groups();
+                let rows: i64 = groups.iter().map(RowGroupMetaData::num_rows).sum();
+                if groups.len() != self.groups || rows as u64 != self.rows {
+                    return Err(self.origin.error("the file was replaced while it was read"));
+                }
+                let known = Known { footer, profiles: Arc::default() };
+                self.footers.put(self.ordinal, known.clone());
+                known
+            }
+        };
+        let file = self.holding(&footer, &part)?;
+        let random = Arc::new(file.clone());
+        let mut parts = Vec::new();
+        let mut is_longer = false;
+        for index in part {
+            let group = footer.metadata().row_group(index);
+            let found;
+            let profile = match profiles.get(index) {
+                Some(Some(profile)) => profile,
+                _ => {
+                    // What is not held as a whole cannot be looked at before it is read.
+                    let is_held = !file.is_far() || chunks(group).1 <= store::HELD;
+                    let mut allowance = match is_held {
+                        true => Allowance::to_read(),
+                        false => Allowance::of_footers(),
+                    };
+                    found = Profile::of(&random, group, &mut allowance);
+                    &found
+                }
+            };
+            is_longer |= watch.longest.admit(profile.longest).map_err(|need| {
+                let (rows, name) = (&profile.longest_in, self.origin.name());
+                need.error(name, &format!("one of the rows {} to {}", rows.start, rows.end - 1))
+                    .at_row(rows.start)
+            })?;
+            let all = 0..group.num_rows().unsigned_abs();
+            let kept = rows.unwrap_or(std::slice::from_ref(&all));
+            let steps = steps(&profile.segments(batch_rows), kept, &all);
+            parts.extend(steps.into_iter().map(|step| (index, step)));
+        }
+        let name = self.origin.name().clone();
+        Ok(Box::new(Segments::new(name, file, footer, parts, is_longer)))
+    }
+}
+
+impl Content for ParquetFile {
+    fn name(&self) -> &Arc<str> {
+        self.origin.name()
+    }
+
+    fn faults(&self) -> Faults {
+        self.origin.faults()
+    }
+
+    fn ask_for(&self, part: Range<usize>) {
+        // Where the footer is to be read first, that is done when it is needed.
+        if self.origin.is_far()
+            && !self.encrypted
+            && let Some(Known { footer, .. }) = self.footers.get(self.ordinal)
+            && self.ahead().iter().all(|(group, _)| *group != part.start)
+            && let Ok(file) = self.holding(&footer, &part)
+        {
+            self.ahead().push((part.start, file));
+        }
+    }
+
+    fn has_bloom_filters(&self) -> bool {
+        self.bloom_filters
+    }
+
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
+        self.segments(part, None, batch_rows, watch)
+    }
+
+    fn read_some(
+        &self,
+        part: Range<usize>,
+        rows: &[Range<u64>],
+        batch_rows: usize,
+        watch: &Watch,
+    ) -> Result<Pieces> {
+        self.segments(part, Some(rows), batch_rows, watch)
+    }
+
+    fn page_index(&self) -> Option<Result<Footer>> {
+        if self.encrypted || self.origin.is_far() {
+            return None;
+        }
+        let Known { footer, .. } = self.footers.get(self.ordinal)?;
+        if !has_small_index(footer.metadata()) {
+            return None;
+        }
+        Some(self.origin.random().and_then(|file| {
+            let (statistics, pages) = (ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Optional);
+            load_with(&self.origin, &file, statistics, pages)
+        }))
+    }
+
+    fn row_groups(&self, wanted: &dyn Fn(&Footer) -> bool) -> Result<Option<RowGroups>> {
+        if self.encrypted || self.origin.is_far() {
+            return Ok(None);
+        }
+        let file = self.origin.random()?;
+        let footer = match self.footers.get(self.ordinal) {
+            Some(known) => known.footer,
+            None => load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?,
+        };
+        let metadata = footer.metadata();
+        let has_index = metadata.num_row_groups() == 0 || has_small_index(metadata);
+        if !(has_index && wanted(&footer)) {
+            return Ok(None);
+        }
+        drop(footer);
+        let (statistics, pages) = (ParquetStatisticsPolicy::KeepAll, PageIndexPolicy::Required);
+        let footer = load_with(&self.origin, &file, statistics, pages)?;
+        Ok(Some(RowGroups { file, footer }))
+    }
+
+    fn footer(&self) -> Option<Result<Footer>> {
+        let file = match self.origin.random() {
+            Ok(file) => file,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(load(&self.origin, &file, ParquetStatisticsPolicy::KeepAll))
+    }
+}

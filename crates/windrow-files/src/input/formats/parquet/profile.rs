@@ -1,0 +1,499 @@
+//! How long the rows of a Parquet row group are, place by place, and what decoding them takes.
+//!
+//! A footer tells sums. Rows of 20 KB that stand together behind many short ones do not show in it, nor does a
+//! dictionary that compresses to a hundredth. The headers of the pages tell:
+//!
+//! ```text
+//! leaf a  [page: 20000 rows, 160 KB        ][page: 20000 rows, 160 KB   ]
+//! leaf b  [page: 9000 rows, 1 MB][page: 9000 rows, 1 MB][50 rows, 1 MB][50 rows, 1 MB]..
+//! steps   |      128 bytes a row                       |      20 KB a row
+//! ```
+//! A row group is read in as few [segments](Segment) as there are kinds of rows in it, each with record
+//! batches of its own number of rows: a few long rows do not make all batches small.
+//!
+//! Known limits. Within a page rows are taken to be alike, unless the page is [`FAT`] and its values can be
+//! [looked into](look_into). Of a list in pages of version 1 without an index, the rows of a page are known only by
+//! reading it, which is done when its row group is read. Values of a dictionary stand wherever.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Type};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+
+use crate::input::source::random::RandomFile;
+
+use super::leaf::Leaf;
+use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
+
+/// Values that are decoded at a time.
+pub(super) const BATCH_BYTES: u64 = 2 << 20;
+
+/// Writers close a page at a mebibyte, of some values more: what is longer has long values, or many.
+const FAT: u64 = 3 << 19;
+
+/// Pages whose values are read to see how long they are, together, in bytes. A guard for the time it takes.
+const MOST_LOOKED_INTO: u64 = 256 << 20;
+
+/// A chunk with less than so much has no page that matters.
+const SMALL_CHUNK: u64 = 64 << 10;
+
+/// A chunk of lists with less than so much is a record batch at the worst.
+const SMALL_LISTS: u64 = 8 << 20;
+
+/// What a string is taken to need where a dictionary hides the lengths.
+const STRING_GUESS: u64 = 32;
+
+/// The same row group is read in so many pieces at the most: each opens its columns anew.
+const MOST_SEGMENTS: usize = 8;
+
+/// What walking over pages may still cost.
+pub(super) struct Allowance {
+    /// Pages.
+    pub(super) pages: usize,
+    /// Bytes of pages whose values are read.
+    looked_into: u64,
+    /// Bytes of one of them, as it is in the file and decompressed.
+    fits: u64,
+    /// Whether the rows of lists may be counted page by page.
+    lists: bool,
+    /// Whether no page is looked at.
+    footers: bool,
+}
+
+impl Allowance {
+    /// To plan from: of a long file a part is looked at.
+    pub(super) fn to_plan(fits: u64) -> Self {
+        Self { pages: 4096, looked_into: MOST_LOOKED_INTO, fits, lists: false, footers: false }
+    }
+
+    /// To read what was walked over.
+    pub(super) fn to_read() -> Self {
+        let (pages, fits) = (usize::MAX, u64::MAX);
+        Self { pages, looked_into: MOST_LOOKED_INTO, fits, lists: true, footers: false }
+    }
+
+    /// Where each page is a request: what the footer tells has to do.
+    pub(super) fn of_footers() -> Self {
+        Self { pages: 0, looked_into: 0, fits: 0, lists: false, footers: true }
+    }
+
+    /// Whether there is memory for the values of `page`.
+    fn fits(&self, page: &Page) -> bool {
+        page.plain.saturating_add(page.packed()) <= self.fits
+    }
+}
+
+/// Rows that are read together, a record batch of `batch_rows` at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) rows: Range<u64>,
+    pub(super) batch_rows: u64,
+}
+
+/// What the pages of a row group tell.
+#[derive(Debug)]
+pub(super) struct Profile {
+    pub(super) leaves: Vec<Leaf>,
+    rows: u64,
+    /// Where rows of another width begin, and how many bytes they take decoded, on average; ascending.
+    steps: Vec<(u64, u64)>,
+    /// Bytes of the longest row, as far as that is known, and rows of the group among which it is.
+    pub(super) longest: u64,
+    pub(super) longest_in: Range<u64>,
+    /// Whether all pages were looked at as they are to read, so that it need not be done again.
+    is_whole: bool,
+}
+
+/// What the pages of a chunk tell.
+struct Chunk {
+    leaf: Leaf,
+    is_whole: bool,
+    /// Rows and their width, from the first row of the group on.
+    spans: Vec<(u64, u64)>,
+    longest: (u64, Range<u64>),
+}
+
+impl Profile {
+    pub(super) fn of(
+        file: &Arc<RandomFile>,
+        group: &RowGroupMetaData,
+        allowance: &mut Allowance,
+    ) -> Self {
+        let rows = size(group.num_rows());
+        let mut leaves = Vec::with_capacity(group.num_columns());
+        let mut changes: Vec<(u64, i128)> = Vec::new();
+        let (mut longest, mut longest_in, mut most) = (0_u64, 0..rows, 0);
+        let mut is_whole = true;
+        for chunk in group.columns() {
+            let chunk = Chunk::of(file, group, chunk, allowance);
+            leaves.push(chunk.leaf);
+            is_whole &= chunk.is_whole;
+            longest = longest.saturating_add(chunk.longest.0);
+            if chunk.longest.0 > most {
+                (most, longest_in) = chunk.longest;
+            }
+            let (mut at, mut before) = (0, 0);
+            for (rows, width) in chunk.spans {
+                if width != before {
+                    changes.push((at, i128::from(width) - i128::from(before)));
+                    before = width;
+                }
+                at += rows;
+            }
+        }
+        changes.sort_unstable_by_key(|(at, _)| *at);
+        let mut steps: Vec<(u64, u64)> = vec![(0, 1)];
+        let mut width = 0;
+        for (at, change) in changes.into_iter().filter(|(at, _)| *at < rows.max(1)) {
+            width += change;
+            let width = u64::try_from(width.max(1)).unwrap_or(u64::MAX);
+            match steps.last_mut() {
+                Some(last) if last.0 == at => last.1 = width,
+                _ => steps.push((at, width)),
+            }
+        }
+        let widest = steps.iter().map(|(_, width)| *width).max().unwrap_or(0);
+        Self { leaves, rows, steps, longest: longest.max(widest), longest_in, is_whole }
+    }
+
+    /// What is worth keeping of it until its row group is read.
+    pub(super) fn kept(self) -> Option<Self> {
+        self.is_whole.then(|| Self { leaves: Vec::new(), ..self })
+    }
+
+    /// The pieces in which the rows are read, `most` rows a batch at the most.
+    pub(super) fn segments(&self, most: usize) -> Vec<Segment> {
+        let most = (most as u64).max(1);
+        let fit = |width: u64| (BATCH_BYTES / width.max(1)).clamp(1, most);
+        let ends = self.steps.iter().skip(1).map(|(at, _)| *at).chain([self.rows]);
+        let mut segments: Vec<Segment> = Vec::new();
+        for (&(start, width), end) in self.steps.iter().zip(ends) {
+            let batch_rows = fit(width);
+            match segments.last_mut() {
+                // Of about the same length.
+                Some(last) if last.batch_rows.ilog2() == batch_rows.ilog2() => {
+                    last.rows.end = end;
+                    last.batch_rows = last.batch_rows.min(batch_rows);
+                }
+                _ => segments.push(Segment { rows: start..end, batch_rows }),
+            }
+        }
+        let batches = |segment: &Segment| {
+            (segment.rows.end - segment.rows.start).div_ceil(segment.batch_rows)
+        };
+        let joined = |a: &Segment, b: &Segment| Segment {
+            rows: a.rows.start..b.rows.end,
+            batch_rows: a.batch_rows.min(b.batch_rows),
+        };
+        // Opening the columns again costs about as much as some batches.
+        let cost = |pair: &[Segment]| {
+            let apart = batches(&pair[0]) + batches(&pair[1]);
+            batches(&joined(&pair[0], &pair[1])).saturating_sub(apart)
+        };
+        while let Some((place, cost)) =
+            segments.windows(2).map(cost).enumerate().min_by_key(|(_, cost)| *cost)
+            && (cost <= 8 || segments.len() > MOST_SEGMENTS)
+        {
+            segments[place] = joined(&segments[place], &segments[place + 1]);
+            segments.remove(place + 1);
+        }
+        segments
+    }
+
+    /// Bytes of the record batch that takes most, if the rows are read in `segments`.
+    pub(super) fn batch_bytes(&self, segments: &[Segment]) -> u64 {
+        let widest = |segment: &Segment| {
+            let ends = self.steps.iter().skip(1).map(|(at, _)| *at).chain([self.rows]);
+            let inside =
+                self.steps.iter().zip(ends).filter(|((start, _), end)| {
+                    *start < segment.rows.end && *end > segment.rows.start
+                });
+            inside.map(|((_, width), _)| *width).max().unwrap_or(1)
+        };
+        let bytes = segments.iter().map(|segment| {
+            let rows = segment.batch_rows.min(segment.rows.end - segment.rows.start);
+            let batch = rows.saturating_mul(widest(segment));
+            // It grows by doubling, but a long row moves without being copied.
+            match rows {
+                0 | 1 => batch.max(self.longest),
+                _ => batch.saturating_mul(2).max(batch.saturating_add(self.longest)),
+            }
+        });
+        bytes.max().unwrap_or(0)
+    }
+}
+
+impl Chunk {
+    fn of(
+        file: &Arc<RandomFile>,
+        group: &RowGroupMetaData,
+        chunk: &ColumnChunkMetaData,
+        allowance: &mut Allowance,
+    ) -> Self {
+        if allowance.footers {
+            let told = Self::from_footer(group, chunk, None);
+            return Self { leaf: told.leaf.counted(chunk), is_whole: false, ..told };
+        }
+        let plain = size(chunk.uncompressed_size());
+        let has_dictionary = chunk.dictionary_page_offset().is_some();
+        if plain <= SMALL_CHUNK && !has_dictionary {
+            return Self::from_footer(group, chunk, None);
+        }
+        // The dictionary, and a page at the least.
+        let most = allowance.pages.max(2);
+        let pages: Vec<Page> = Pages::of(file, chunk).take(most).collect();
+        allowance.pages = allowance.pages.saturating_sub(pages.len());
+        let values: u64 = pages.iter().filter(|page| page.is_data()).map(|page| page.values).sum();
+        match values < size(chunk.num_values()) {
+            // Too many of them, or damaged.
+            true => Self { is_whole: false, ..Self::from_footer(group, chunk, Some(&pages)) },
+            false => Self::from_pages(file, group, chunk, &pages, allowance),
+        }
+    }
+
+    /// What the footer tells, and some pages, if these are not all of the chunk: all rows are of the mean width,
+    /// and all pages at most twice as long as those.
+    fn from_footer(
+        group: &RowGroupMetaData,
+        chunk: &ColumnChunkMetaData,
+        pages: Option<&[Page]>,
+    ) -> Self {
+        let (rows, plain) = (size(group.num_rows()), size(chunk.uncompressed_size()));
+        let packed = size(chunk.compressed_size());
+        let width = Widths::of(chunk).in_row(size(chunk.num_values()), rows, None);
+        let most = |data: bool, bytes: &dyn Fn(&Page) -> u64, all: u64| {
+            let pages = pages.into_iter().flatten();
+            let of_kind = |page: &&Page| page.is_data() == data;
+            pages.filter(of_kind).map(bytes).max().map_or(all, |most| most.min(all))
+        };
+        let dictionary = match chunk.dictionary_page_offset() {
+            None => 0,
+            Some(_) => most(false, &|page| page.plain, plain),
+        };
+        let leaf = Leaf {
+            dictionary,
+            page: most(true, &|page| 2 * page.plain, plain),
+            packed: most(true, &|page| 2 * page.packed(), packed),
+        };
+        Self { leaf, is_whole: true, spans: vec![(rows, width)], longest: (width, 0..rows) }
+    }
+
+    fn from_pages(
+        file: &Arc<RandomFile>,
+        group: &RowGroupMetaData,
+        chunk: &ColumnChunkMetaData,
+        pages: &[Page],
+        allowance: &mut Allowance,
+    ) -> Self {
+        let mut leaf = Leaf::default();
+        let mut widths = Widths::of(chunk);
+        let is_packed = chunk.compression() != Compression::UNCOMPRESSED;
+        for page in pages {
+            // What is not compressed is not there twice.
+            leaf.packed = leaf.packed.max(if is_packed { page.packed() } else { 0 });
+            match page.kind {
+                Kind::Dictionary => {
+                    leaf.dictionary = leaf.dictionary.max(page.plain);
+                    widths.dictionary(file, chunk, page, allowance.fits(page));
+                }
+                _ => leaf.page = leaf.page.max(page.plain),
+            }
+        }
+        let data: Vec<&Page> = pages.iter().filter(|page| page.is_data()).collect();
+        widths.stretch(&data);
+        let repeated = chunk.column_descr().max_rep_level() > 0;
+        let total = size(group.num_rows());
+        let index = if repeated && data.iter().any(|page| page.rows.is_none()) {
+            rows_of_index(file, chunk, total).filter(|rows| rows.len() == data.len())
+        } else {
+            None
+        };
+        let long_lists = size(chunk.uncompressed_size()) > SMALL_LISTS;
+        let mut spans: Vec<(Option<u64>, u64, &Page)> = Vec::with_capacity(data.len());
+        let mut is_whole = true;
+        for (place, page) in data.iter().enumerate() {
+            let known = page.rows.or_else(|| Some(*index.as_ref()?.get(place)?));
+            let known = if repeated { known } else { Some(page.values) };
+            let decoded = page.plain.max(page.values.saturating_mul(widths.fixed));
+            let is_fat = if repeated { decoded } else { page.plain } > FAT;
+            let is_fat = is_fat && known != Some(1) && page.values > 1;
+            let matters = widths.varies(repeated) && (is_fat || known.is_none() && long_lists);
+            let look = matters
+                && (is_fat || allowance.lists)
+                && page.plain <= allowance.looked_into
+                && allowance.fits(page);
+            is_whole &= look || !matters;
+            let inside = if look {
+                allowance.looked_into -= page.plain;
+                look_into(file, chunk, page)
+            } else {
+                None
+            };
+            let longest = match inside {
+                Some(inside) => widths.longest(page, inside),
+                // All of it may be one value.
+                None if matters && !allowance.fits(page) => page.plain,
+                None => 0,
+            };
+            spans.push((known.or(inside.map(|inside| inside.rows)), longest, page));
+        }
+        let known: u64 = spans.iter().filter_map(|(rows, ..)| *rows).sum();
+        let unknown = spans.iter().filter(|(rows, ..)| rows.is_none());
+        let values = unknown.map(|(.., page)| page.values).sum();
+        let rest = total.saturating_sub(known);
+        let (mut at, mut longest) = (0, (0, 0..total));
+        let spans: Vec<(u64, u64)> = spans
+            .into_iter()
+            .map(|(rows, inside, page)| {
+                let rows = rows.unwrap_or_else(|| scale(rest, page.values, values));
+                let width = widths.in_row(page.values, rows, Some(page));
+                let most = inside.max(width).max(widths.longest_of_dictionary(page));
+                if most > longest.0 {
+                    longest = (most, at..at + rows.max(1));
+                }
+                at += rows;
+                (rows, width)
+            })
+            .collect();
+        Self { leaf, is_whole, spans, longest }
+    }
+}
+
+/// How long the values of a chunk are, decoded.
+struct Widths {
+    /// What each takes beside its bytes: levels, a place, or all of it where the type tells.
+    fixed: u64,
+    /// That without levels.
+    value: u64,
+    /// Whether values are byte strings.
+    strings: bool,
+    /// Bytes of a value in the mean, as the footer tells.
+    mean: u64,
+    /// Whether the footer has the bytes of all values.
+    exact: bool,
+    /// Bytes that a value of the dictionary takes, and the longest of them.
+    of_dictionary: Option<u64>,
+    longest_of_dictionary: u64,
+    /// What is left out in the pages, as values share it: bytes that are decoded of a hundred.
+    stretch: u64,
+    bytes: u64,
+}
+
+impl Widths {
+    fn of(chunk: &ColumnChunkMetaData) -> Self {
+        let column = chunk.column_descr();
+        let values = size(chunk.num_values()).max(1);
+        let levels =
+            2 * u64::from(column.max_rep_level() > 0) + 2 * u64::from(column.max_def_level() > 0);
+        let (value, strings) = match chunk.column_type() {
+            Type::BOOLEAN => (1, false),
+            Type::INT32 | Type::FLOAT => (4, false),
+            Type::INT64 | Type::DOUBLE | Type::INT96 => (8, false),
+            // A decimal of few bytes becomes one of 16.
+            Type::FIXED_LEN_BYTE_ARRAY => (size(column.type_length().into()).max(16), false),
+            // A view is 16 bytes where an offset is 4.
+            Type::BYTE_ARRAY => (16, true),
+        };
+        let plain_mean = size(chunk.uncompressed_size()) / values;
+        let exact = chunk.unencoded_byte_array_data_bytes();
+        let mean = match exact {
+            Some(bytes) => size(bytes) / values,
+            None if chunk.dictionary_page_offset().is_some() => plain_mean.max(STRING_GUESS),
+            None => plain_mean,
+        };
+        Self {
+            fixed: value + 1 + levels,
+            value,
+            strings,
+            mean,
+            exact: exact.is_some(),
+            of_dictionary: None,
+            longest_of_dictionary: 0,
+            stretch: 100,
+            bytes: exact.map_or(0, size),
+        }
+    }
+
+    /// Whether one value can be longer than another, or one list.
+    fn varies(&self, repeated: bool) -> bool {
+        self.strings || repeated
+    }
+
+    /// Takes note of the dictionary's page, which is looked into if it `fits`.
+    fn dictionary(
+        &mut self,
+        file: &Arc<RandomFile>,
+        chunk: &ColumnChunkMetaData,
+        page: &Page,
+        fits: bool,
+    ) {
+        if !self.strings {
+            return;
+        }
+        let mean = (page.plain / page.values.max(1)).max(if self.exact { self.mean } else { 0 });
+        // Half of the longest: as many of those in a batch are not more than twice of what it may have.
+        let inside = if fits { look_into(file, chunk, page) } else { None };
+        let longest = inside.map_or(page.plain, |inside| inside.longest);
+        self.of_dictionary = Some(mean.max(longest / 2));
+        self.longest_of_dictionary = longest;
+    }
+
+    /// Bytes of the longest value of `page` that comes from the dictionary.
+    fn longest_of_dictionary(&self, page: &Page) -> u64 {
+        let of_indexes = page.kind == Kind::Data { of_indexes: true };
+        if of_indexes { self.longest_of_dictionary } else { 0 }
+    }
+
+    /// Bytes of the longest row of `page`.
+    fn longest(&self, page: &Page, inside: Inside) -> u64 {
+        // Without levels: those of a batch are in its mean.
+        let item = match self.strings {
+            true => (page.plain / page.values.max(1)).max(self.of_dictionary.unwrap_or(0)),
+            false => self.value,
+        };
+        let items = if inside.items > 1 { inside.items.saturating_mul(item) } else { 0 };
+        items.saturating_add(inside.longest)
+    }
+
+    /// Takes note of values that share their beginnings.
+    fn stretch(&mut self, data: &[&Page]) {
+        let of_indexes = |page: &&&Page| page.kind == Kind::Data { of_indexes: true };
+        if self.strings && self.exact && !data.iter().any(|page| of_indexes(&page)) {
+            let plain: u64 = data.iter().map(|page| page.plain).sum();
+            self.stretch = scale(100, self.bytes, plain).max(100);
+        }
+    }
+
+    /// Bytes of a row that has a part of so many values of `page`; none is all of the chunk.
+    fn in_row(&self, values: u64, rows: u64, page: Option<&Page>) -> u64 {
+        let value = match (self.strings, page) {
+            (false, _) => 0,
+            (true, None) => self.mean,
+            (true, Some(Page { kind: Kind::Data { of_indexes: true }, .. })) => {
+                self.of_dictionary.unwrap_or(self.mean)
+            }
+            (true, Some(page)) => scale(page.plain, self.stretch, 100) / page.values.max(1),
+        };
+        scale(self.fixed + value, values, rows.max(1)).max(1)
+    }
+}
+
+/// What a row of `group` takes once it is decoded, on average, as the footer tells.
+pub(super) fn decoded_row(group: &RowGroupMetaData) -> u64 {
+    let rows = size(group.num_rows());
+    let width = |chunk: &ColumnChunkMetaData| {
+        Widths::of(chunk).in_row(size(chunk.num_values()), rows, None)
+    };
+    group.columns().iter().map(width).fold(0, u64::saturating_add)
+}
+
+/// A size or a count of the footer; a negative one is that of a damaged file, told elsewhere.
+pub(super) fn size(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// `whole * part / of`, without overflow.
+pub(super) fn scale(whole: u64, part: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(whole) * u128::from(part) / u128::from(of.max(1))).unwrap_or(u64::MAX)
+}

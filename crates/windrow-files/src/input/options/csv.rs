@@ -1,0 +1,259 @@
+//! How CSV is written down: what the caller says of it.
+//!
+//! ```text
+//!  exported on 2026-01-31          skip_lines 1
+//!  # amounts in euro               comment #
+//!  id;note;amount                  delimiter ;  (told by looking)
+//!  1;'it\'s; so';1,50              quote '  escape \  decimal comma
+//!  2;\N;                           nulls \N
+//! ```
+
+use std::path::Path;
+
+use arrow_csv::reader::Format;
+use arrow_schema::ArrowError;
+
+use crate::error::{Error, Result};
+use crate::packing::Packing;
+use crate::setting::Setting;
+
+/// Stands for the quote where there is none: no byte of UTF-8.
+pub(crate) const NO_QUOTE: u8 = 0xFF;
+
+/// How CSV is written down.
+///
+/// ```
+/// use windrow_files::CsvOptions;
+///
+/// let excel = CsvOptions::default().delimiter(';')?.decimal_comma(true);
+/// let dump = CsvOptions::default().delimiter('\t')?.quote(None)?.null("\\N");
+/// # Ok::<(), windrow_files::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CsvOptions {
+    /// The byte between fields. Unless given it is a tab in `.tsv` files and is told by looking in others: the
+    /// comma, or that of semicolon, tab and bar that splits all of the first lines alike if the comma does not.
+    /// A first line `sep=;` says it, too.
+    pub delimiter: Option<u8>,
+    /// The byte around fields that hold others of these; none if there are no quotes.
+    pub quote: Option<u8>,
+    /// In inputs, the byte in front of a quote within quotes. A quote that is doubled is one, too.
+    pub escape: Option<u8>,
+    /// In inputs, the byte that begins lines which are no records.
+    pub comment: Option<u8>,
+    /// In inputs, the lines in front of everything else.
+    pub skip_lines: usize,
+    /// What stands for null; a field without text unless given. If it is given, such a field is an empty string in
+    /// columns of text, and null in others. The first of several is written. In quotes it is text, and null in columns of
+    /// other types.
+    pub nulls: Vec<String>,
+    /// Whether fractions stand behind a comma.
+    pub decimal_comma: bool,
+    /// Whether the first line names the columns.
+    pub has_header: bool,
+}
+
+impl CsvOptions {
+    /// Sets the character between fields.
+    ///
+    /// # Errors
+    /// `Usage` if it is no ASCII character, or ends a line.
+    pub fn delimiter(mut self, delimiter: char) -> Result<Self> {
+        self.delimiter = Some(byte(Setting::CsvDelimiter, delimiter)?);
+        self.distinct()
+    }
+
+    /// Sets the character around fields that hold delimiters, quotes or line ends; none where quotes are like any
+    /// other character. Such fields cannot be written then.
+    ///
+    /// # Errors
+    /// `Usage` if it is no ASCII character, or ends a line.
+    pub fn quote(mut self, quote: Option<char>) -> Result<Self> {
+        self.quote = quote.map(|quote| byte(Setting::CsvQuote, quote)).transpose()?;
+        self.distinct()
+    }
+
+    /// Sets the character in front of a quote within quotes, of inputs.
+    ///
+    /// # Errors
+    /// `Usage` if it is no ASCII character, or ends a line.
+    pub fn escape(mut self, escape: char) -> Result<Self> {
+        self.escape = Some(byte(Setting::CsvEscape, escape)?);
+        self.distinct()
+    }
+
+    /// Sets the character that begins lines which are no records, of inputs.
+    ///
+    /// # Errors
+    /// `Usage` if it is no ASCII character, or ends a line.
+    pub fn comment(mut self, comment: char) -> Result<Self> {
+        self.comment = Some(byte(Setting::CsvComment, comment)?);
+        self.distinct()
+    }
+
+    /// Sets how many lines stand in front of everything else, in inputs.
+    pub fn skip_lines(mut self, lines: usize) -> Self {
+        self.skip_lines = lines;
+        self
+    }
+
+    /// Adds a text that stands for null.
+    pub fn null(mut self, text: impl Into<String>) -> Self {
+        self.nulls.push(text.into());
+        self
+    }
+
+    /// Sets whether fractions stand behind a comma.
+    pub fn decimal_comma(mut self, comma: bool) -> Self {
+        self.decimal_comma = comma;
+        self
+    }
+
+    /// Sets whether the first line names the columns.
+    pub fn has_header(mut self, has_header: bool) -> Self {
+        self.has_header = has_header;
+        self
+    }
+
+    /// The byte between fields; the comma if that is not known.
+    pub(crate) fn separator(&self) -> u8 {
+        self.delimiter.unwrap_or(b',')
+    }
+
+    /// The byte that quotes fields, or one that is in no text.
+    pub(crate) fn quote_byte(&self) -> u8 {
+        self.quote.unwrap_or(NO_QUOTE)
+    }
+
+    /// What is written for a null.
+    pub(crate) fn null_text(&self) -> &str {
+        self.nulls.first().map_or("", String::as_str)
+    }
+
+    /// Whether fields without text are null in columns that are not of text only.
+    pub(crate) fn has_other_nulls(&self) -> bool {
+        !self.nulls.is_empty()
+    }
+
+    /// What is said of `path`, or is known by its name.
+    pub(crate) fn known_of(mut self, path: Option<&Path>) -> Self {
+        if self.delimiter.is_none() && path.is_some_and(is_tsv) {
+            self.delimiter = Some(b'\t');
+        }
+        self
+    }
+
+    /// The same to the parser. `empty_is_null` says so even where other text stands for null.
+    ///
+    /// # Errors
+    /// If what stands for null is too long for a pattern.
+    pub(crate) fn format(&self, empty_is_null: bool) -> Result<Format, ArrowError> {
+        let mut format = Format::default()
+            .with_header(self.has_header)
+            .with_delimiter(self.separator())
+            .with_quote(self.quote_byte());
+        if let Some(escape) = self.escape {
+            format = format.with_escape(escape);
+        }
+        if let Some(comment) = self.comment {
+            format = format.with_comment(comment);
+        }
+        if self.has_other_nulls() {
+            let mut texts: Vec<_> = self.nulls.iter().map(|text| regex::escape(text)).collect();
+            texts.extend(empty_is_null.then(String::new));
+            let pattern = regex::Regex::new(&format!("^(?:{})$", texts.join("|")));
+            let pattern = pattern.map_err(|fault| ArrowError::CsvError(fault.to_string()))?;
+            format = format.with_null_regex(pattern);
+        }
+        Ok(format)
+    }
+
+    /// Itself, if no byte of it means two things.
+    fn distinct(self) -> Result<Self> {
+        let bytes = [
+            (Setting::CsvDelimiter, self.delimiter),
+            (Setting::CsvQuote, self.quote),
+            (Setting::CsvEscape, self.escape),
+            (Setting::CsvComment, self.comment),
+        ];
+        let given = |at: usize| bytes[at].1.map(|byte| (bytes[at].0, byte));
+        for (setting, byte) in (0..bytes.len()).filter_map(given) {
+            let mut others =
+                (0..bytes.len()).filter_map(given).filter(|(other, _)| *other != setting);
+            // A quote that escapes quotes is one that is doubled.
+            let is_doubled = |other| {
+                [setting, other].contains(&Setting::CsvQuote)
+                    && [setting, other].contains(&Setting::CsvEscape)
+            };
+            if let Some((other, _)) =
+                others.find(|(other, same)| *same == byte && !is_doubled(*other))
+            {
+                return Err(Error::usage(format!(
+                    "{setting} and {other} are both {:?}; name different characters",
+                    char::from(byte)
+                )));
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        Self {
+            delimiter: None,
+            quote: Some(b'"'),
+            escape: None,
+            comment: None,
+            skip_lines: 0,
+            nulls: Vec::new(),
+            decimal_comma: false,
+            has_header: true,
+        }
+    }
+}
+
+fn byte(setting: Setting, character: char) -> Result<u8> {
+    let byte = u8::try_from(character).ok();
+    byte.filter(|byte| byte.is_ascii() && !b"\r\n\0".contains(byte)).ok_or_else(|| {
+        Error::usage(format!("{setting} takes one ASCII character that ends no line"))
+    })
+}
+
+fn is_tsv(path: &Path) -> bool {
+    let unpacked = Packing::of_path(path).map(|(_, path)| path);
+    let extension = unpacked.as_deref().unwrap_or(path).extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_mean_one_thing_each() {
+        let csv = CsvOptions::default;
+        assert!(csv().delimiter('"').is_err());
+        assert!(csv().delimiter('"').is_err_and(|error| error.to_string().contains("csv_quote")));
+        assert!(csv().quote(None).unwrap().delimiter('"').is_ok());
+        assert!(csv().quote(Some('\'')).unwrap().delimiter('"').is_ok());
+        assert!(csv().escape('"').is_ok(), "as it is without");
+        assert!(csv().comment('#').unwrap().escape('#').is_err());
+        for character in ['\n', '\r', 'ä', '\0'] {
+            assert!(csv().delimiter(character).is_err(), "{character:?}");
+        }
+    }
+
+    #[test]
+    fn names_tell_tabs() {
+        for (name, delimiter) in
+            [("a.tsv", Some(b'\t')), ("a.TSV.gz", Some(b'\t')), ("a.csv", None)]
+        {
+            let csv = CsvOptions::default().known_of(Some(Path::new(name)));
+            assert_eq!(csv.delimiter, delimiter, "{name}");
+        }
+        let given = CsvOptions::default().delimiter(',').unwrap();
+        assert_eq!(given.known_of(Some(Path::new("a.tsv"))).delimiter, Some(b','));
+    }
+}

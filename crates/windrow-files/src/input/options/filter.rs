@@ -1,0 +1,268 @@
+//! Parser of filter conditions.
+//!
+//! ```text
+//!  filter     condition [and condition]...
+//!  condition  column op value
+//!           | column is [not] null
+//!           | column [not] in (value, ...)
+//!  column     name, path.to.member or "any name"
+//!  op         =  ==  !=  <>  <  <=  >  >=
+//!  value      text up to a blank, or 'any text'
+//! ```
+
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::setting::Setting;
+
+/// Conditions on columns, all of which a row has to meet.
+///
+/// ```
+/// use windrow_files::Filter;
+///
+/// let filter: Filter = "amount >= 5 and \"the day\" < 2026-02-01 and note is not null".parse()?;
+/// # Ok::<(), windrow_files::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter(pub(crate) Vec<Condition>);
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) column: String,
+    pub(crate) test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    Compare(Op, String),
+    /// Null, or not.
+    Null(bool),
+    /// One of these values, or none of them.
+    In(Vec<String>, bool),
+}
+
+/// How a value compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Filter {
+    /// The columns that it is about, as they are written there.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|condition| condition.column.as_str())
+    }
+}
+
+/// A token of a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    /// A name, a value or a word of the language.
+    Bare(String),
+    /// A name in double quotes. The quotes stay, since they delimit a step of a path.
+    Name(String),
+    /// Text in single quotes.
+    Text(String),
+    Op(Op),
+    Open,
+    Close,
+    Comma,
+}
+
+impl FromStr for Filter {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let fault = |what: String| Error::usage(format!("{}: {what}", Setting::Where));
+        let words = words(text).map_err(fault)?;
+        let mut rest = words.as_slice();
+        let mut conditions = Vec::new();
+        loop {
+            conditions.push(condition(&mut rest).map_err(fault)?);
+            match rest.split_first() {
+                None => return Ok(Self(conditions)),
+                Some((word, behind)) if is(word, "and") => rest = behind,
+                Some((word, _)) => {
+                    return Err(fault(format!(
+                        "{} where `and` is expected; put a value that holds blanks in single quotes",
+                        shown(word)
+                    )));
+                }
+            }
+        }
+    }
+}
+
+fn condition(rest: &mut &[Word]) -> Result<Condition, String> {
+    let column = match next(rest) {
+        Some(Word::Bare(name)) => name,
+        Some(Word::Name(name)) => unquoted(&name),
+        Some(other) => return Err(format!("{} where a column is expected", shown(&other))),
+        None => return Err("a condition is missing; write column op value".to_owned()),
+    };
+    let test = match next(rest) {
+        Some(Word::Op(op)) => Test::Compare(op, value(rest)?),
+        Some(word) if is(&word, "is") => match (next(rest), rest.first()) {
+            (Some(word), _) if is(&word, "null") => Test::Null(true),
+            (Some(not), Some(null)) if is(&not, "not") && is(null, "null") => {
+                next(rest);
+                Test::Null(false)
+            }
+            _ => return Err(format!("`{column} is` goes on with null or not null")),
+        },
+        Some(word) if is(&word, "in") => Test::In(values(rest)?, true),
+        Some(word) if is(&word, "not") && rest.first().is_some_and(|word| is(word, "in")) => {
+            next(rest);
+            Test::In(values(rest)?, false)
+        }
+        Some(other) => {
+            return Err(format!(
+                "{} behind {column} is none of = != < <= > >= is in; put a name that holds blanks in \
+                 double quotes",
+                shown(&other)
+            ));
+        }
+        None => return Err(format!("nothing behind {column}; write column op value")),
+    };
+    Ok(Condition { column, test })
+}
+
+fn value(rest: &mut &[Word]) -> Result<String, String> {
+    match next(rest) {
+        Some(Word::Bare(text) | Word::Text(text)) => Ok(text),
+        Some(Word::Name(text)) => Err(format!("{text} is a name; put a text in single quotes")),
+        Some(other) => Err(format!("{} where a value is expected", shown(&other))),
+        None => Err("a value is missing at the end".to_owned()),
+    }
+}
+
+fn values(rest: &mut &[Word]) -> Result<Vec<String>, String> {
+    let expected = || "`in` goes on with values in brackets: (1, 2, 3)".to_owned();
+    let mut values = Vec::new();
+    if next(rest) != Some(Word::Open) {
+        return Err(expected());
+    }
+    loop {
+        values.push(value(rest)?);
+        match next(rest) {
+            Some(Word::Comma) => {}
+            Some(Word::Close) => return Ok(values),
+            _ => return Err(expected()),
+        }
+    }
+}
+
+fn next(rest: &mut &[Word]) -> Option<Word> {
+    let (first, behind) = rest.split_first()?;
+    *rest = behind;
+    Some(first.clone())
+}
+
+fn is(word: &Word, keyword: &str) -> bool {
+    matches!(word, Word::Bare(text) if text.eq_ignore_ascii_case(keyword))
+}
+
+fn shown(word: &Word) -> String {
+    match word {
+        Word::Bare(text) | Word::Name(text) => text.clone(),
+        Word::Text(text) => format!("'{text}'"),
+        Word::Op(_) => "an operator".to_owned(),
+        Word::Open => "(".to_owned(),
+        Word::Close => ")".to_owned(),
+        Word::Comma => "a comma".to_owned(),
+    }
+}
+
+/// Removes the quotes around a whole name. Quotes within a path stay for the path's parser.
+fn unquoted(text: &str) -> String {
+    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match inner {
+        Some(inner) if !inner.replace("\"\"", "").contains('"') => inner.replace("\"\"", "\""),
+        _ => text.to_owned(),
+    }
+}
+
+fn words(text: &str) -> Result<Vec<Word>, String> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let (word, length) = match first {
+            '(' => (Word::Open, 1),
+            ')' => (Word::Close, 1),
+            ',' => (Word::Comma, 1),
+            '\'' => {
+                let (inner, length) = text_in_quotes(rest)?;
+                (Word::Text(inner), length)
+            }
+            '=' | '!' | '<' | '>' => {
+                let (op, length) = op(rest)?;
+                (Word::Op(op), length)
+            }
+            _ => bare(rest)?,
+        };
+        words.push(word);
+        rest = rest[length..].trim_start();
+    }
+    Ok(words)
+}
+
+fn op(rest: &str) -> Result<(Op, usize), String> {
+    let ops = [
+        ("==", Op::Equal),
+        ("!=", Op::NotEqual),
+        ("<>", Op::NotEqual),
+        ("<=", Op::LessOrEqual),
+        (">=", Op::GreaterOrEqual),
+        ("=", Op::Equal),
+        ("<", Op::Less),
+        (">", Op::Greater),
+    ];
+    let found = ops.into_iter().find(|(text, _)| rest.starts_with(text));
+    let (text, op) = found.ok_or("`!` is no operator; write !=")?;
+    Ok((op, text.len()))
+}
+
+/// Returns the text between single quotes, and its length with the quotes. Two quotes stand for
+/// one.
+fn text_in_quotes(rest: &str) -> Result<(String, usize), String> {
+    let mut inner = String::new();
+    let mut at = 1;
+    while let Some(end) = rest[at..].find('\'') {
+        inner.push_str(&rest[at..at + end]);
+        at += end + 1;
+        if !rest[at..].starts_with('\'') {
+            return Ok((inner, at));
+        }
+        inner.push('\'');
+        at += 1;
+    }
+    Err(format!("a quote without its end in {rest:?}"))
+}
+
+/// Returns a name or a value: all text up to a blank, a bracket, a comma or an operator outside of
+/// double quotes.
+fn bare(rest: &str) -> Result<(Word, usize), String> {
+    let mut quoted = false;
+    let mut has_quotes = false;
+    let mut end = rest.len();
+    for (at, c) in rest.char_indices() {
+        if c == '"' {
+            quoted = !quoted;
+            has_quotes = true;
+        } else if !quoted && (c.is_whitespace() || "(),=!<>'".contains(c)) {
+            end = at;
+            break;
+        }
+    }
+    if quoted {
+        return Err(format!("a quote without its end in {rest:?}"));
+    }
+    let text = rest[..end].to_owned();
+    Ok((if has_quotes { Word::Name(text) } else { Word::Bare(text) }, end))
+}

@@ -1,0 +1,395 @@
+//! Columns in the names of directories: `lake/country=nl/day=2026-01-31/part-0.parquet`.
+//!
+//! ```text
+//!  lake/country=nl/part-0.parquet: id, v   -->  id, v, country     country is "nl" in every row
+//! ```
+//! Names are looked at behind a directory that is an input, and in all of a path that a pattern matches; those of
+//! files that are named say nothing. A column that the file has itself is the file's. The types follow from all
+//! values: integers, dates, or else text; names are percent-decoded, and one name stands for null.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_select::take::take;
+
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::input::opened::{Content, Opened, Piece, Pieces, Undecoded};
+use crate::input::options::ReadOptions;
+use crate::input::options::csv::CsvOptions;
+use crate::input::row_groups::Footer;
+use crate::input::source::expand::Source;
+use crate::input::source::origin::Faults;
+use crate::input::text::exact::one_value;
+use crate::setting::Setting;
+use crate::watch::Watch;
+
+/// The name of a null, as Hive writes it.
+pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The columns that names of directories have, of all inputs.
+pub(crate) struct Hive {
+    fields: Vec<FieldRef>,
+    /// Those that an input got, so that they are not looked for in the next.
+    appended: Vec<FieldRef>,
+}
+
+impl Hive {
+    /// The columns in the names of `sources`, with `types` or those that their values have.
+    ///
+    /// # Errors
+    /// `Usage` for a type of a column that no name has.
+    pub(crate) fn of(sources: &[Source], types: Option<&Schema>) -> Result<Self> {
+        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+        for (name, value) in sources.iter().flat_map(levels) {
+            let place = columns.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+                columns.push((name, Vec::new()));
+                columns.len() - 1
+            });
+            columns[place].1.extend(value);
+        }
+        let given = types.into_iter().flat_map(|types| types.fields().iter());
+        for field in given.clone() {
+            if !columns.iter().any(|(name, _)| name == field.name()) {
+                return Err(Error::usage(format!(
+                    "{}: no directory that is read is called {}=...",
+                    Setting::HiveTypes,
+                    field.name()
+                )));
+            }
+        }
+        let fields = columns.iter().map(|(name, values)| {
+            let given = given.clone().find(|field| field.name() == name);
+            let kind = given.map_or_else(|| kind_of(values), |field| field.data_type().clone());
+            Arc::new(Field::new(name, kind, true))
+        });
+        Ok(Self { fields: fields.collect(), appended: Vec::new() })
+    }
+
+    /// The names of the columns that names of directories have, of which a file may have one itself.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.fields.iter().map(|field| field.name())
+    }
+
+    /// Options for `sources`: text is carried from CSV alone. A column that some files have and others have in the names
+    /// of their directories is of one type.
+    pub(crate) fn carried<'a>(
+        &self,
+        sources: &[Source],
+        options: &'a ReadOptions,
+    ) -> Cow<'a, ReadOptions> {
+        let Some(compared) = &options.compared else { return Cow::Borrowed(options) };
+        let compared = are_csv(sources, options.format)
+            .then(|| compared.iter().chain(self.names()).cloned().collect());
+        Cow::Owned(ReadOptions { compared, ..options.clone() })
+    }
+
+    /// `schema` without the columns that are not in files.
+    pub(crate) fn without(&self, schema: &SchemaRef) -> SchemaRef {
+        let fields = schema
+            .fields()
+            .iter()
+            .filter(|field| !self.appended.iter().any(|appended| appended.name() == field.name()));
+        let fields: Vec<_> = fields.cloned().collect();
+        Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+    }
+
+    /// The input with the columns in the names of its directories.
+    ///
+    /// # Errors
+    /// `Data` for a value that is none of its type.
+    pub(crate) fn append(
+        &mut self,
+        source: &Source,
+        mut opened: Opened,
+        batch_rows: usize,
+    ) -> Result<Opened> {
+        let mut fields = opened.schema.fields().to_vec();
+        let mut values = Vec::new();
+        for (name, value) in levels(source) {
+            let known = self.fields.iter().find(|field| *field.name() == name);
+            let Some(field) = known.filter(|_| fields.iter().all(|field| *field.name() != name))
+            else {
+                continue;
+            };
+            let kind = field.data_type();
+            let array = match &value {
+                None => Ok(new_null_array(kind, 1)),
+                Some(text) => one_value(text, kind),
+            };
+            let array = array.ok().filter(|array| value.is_none() || array.null_count() == 0);
+            let array = array.ok_or_else(|| {
+                let (text, file) = (value.unwrap_or_default(), opened.content.name());
+                Error::data(format!(
+                    "{file}: {name}={text} is no {kind}; see {}",
+                    Setting::HiveTypes
+                ))
+                .in_file(Arc::clone(file))
+            })?;
+            fields.push(Arc::clone(field));
+            values.push(array);
+            if !self.appended.contains(field) {
+                self.appended.push(Arc::clone(field));
+            }
+        }
+        if values.is_empty() {
+            return Ok(opened);
+        }
+        let bytes = values.iter().map(|value| value.get_buffer_memory_size()).sum::<usize>();
+        opened.row_bytes += bytes;
+        opened.longest_row += bytes;
+        opened.reader_bytes += batch_rows * (bytes + 8);
+        let metadata = opened.schema.metadata().clone();
+        opened.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        let schema = Arc::clone(&opened.schema);
+        let appendix = Appendix { schema, values };
+        opened.content = Box::new(InDirectories { content: opened.content, appendix });
+        Ok(opened)
+    }
+}
+
+/// The names and values of the directories that the file is in.
+fn levels(source: &Source) -> Vec<(String, Option<String>)> {
+    let Source::Found { path, by } = source else { return Vec::new() };
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let within = directory.strip_prefix(&**by).unwrap_or(directory);
+    let mut levels: Vec<(String, Option<String>)> = Vec::new();
+    for component in within.components() {
+        let Component::Normal(name) = component else { continue };
+        let Some((name, value)) = name.to_str().and_then(|name| name.split_once('=')) else {
+            continue;
+        };
+        let name = decoded(name);
+        if !name.is_empty() && levels.iter().all(|(known, _)| *known != name) {
+            levels.push((name, (value != NULL).then(|| decoded(value))));
+        }
+    }
+    levels
+}
+
+/// Text with the bytes that stand behind percent signs; as it is, if they are no text.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        let digits = behind
+            .get(..2)
+            .filter(|_| first == b'%')
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &behind[2..] } else { behind };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// The type that all values have.
+fn kind_of(values: &[String]) -> DataType {
+    let all = |is: fn(&str) -> bool| !values.is_empty() && values.iter().all(|value| is(value));
+    let is_date = |value: &str| {
+        let shape = value.len() == 10 && value.as_bytes()[4] == b'-';
+        shape && one_value(value, &DataType::Date32).is_ok_and(|date| date.null_count() == 0)
+    };
+    // As they are written: 007 would come back as 7.
+    if all(|value| value.parse::<i64>().is_ok_and(|number| number.to_string() == value)) {
+        DataType::Int64
+    } else if all(is_date) {
+        DataType::Date32
+    } else {
+        DataType::Utf8
+    }
+}
+
+/// A file, and values that all its rows have.
+struct InDirectories {
+    content: Box<dyn Content>,
+    appendix: Appendix,
+}
+
+/// What is appended to all rows of a file.
+#[derive(Clone)]
+struct Appendix {
+    /// That of the rows with it.
+    schema: SchemaRef,
+    values: Vec<ArrayRef>,
+}
+
+impl Content for InDirectories {
+    fn name(&self) -> &Arc<str> {
+        self.content.name()
+    }
+
+    fn faults(&self) -> Faults {
+        self.content.faults()
+    }
+
+    fn ask_for(&self, part: Range<usize>) {
+        self.content.ask_for(part);
+    }
+
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
+        Ok(self.appendix.clone().behind_all(self.content.read(part, batch_rows, watch)?))
+    }
+
+    fn read_some(
+        &self,
+        part: Range<usize>,
+        rows: &[Range<u64>],
+        batch_rows: usize,
+        watch: &Watch,
+    ) -> Result<Pieces> {
+        let pieces = self.content.read_some(part, rows, batch_rows, watch)?;
+        Ok(self.appendix.clone().behind_all(pieces))
+    }
+
+    fn page_index(&self) -> Option<Result<Footer>> {
+        self.content.page_index()
+    }
+
+    fn footer(&self) -> Option<Result<Footer>> {
+        self.content.footer()
+    }
+
+    fn has_bloom_filters(&self) -> bool {
+        self.content.has_bloom_filters()
+    }
+
+    fn csv(&self) -> Option<&CsvOptions> {
+        self.content.csv()
+    }
+
+    fn notes(&self) -> &[String] {
+        self.content.notes()
+    }
+
+    fn preamble(&self) -> Option<usize> {
+        self.content.preamble()
+    }
+
+    fn value(&self, column: &str) -> Option<&ArrayRef> {
+        let Appendix { schema, values } = &self.appendix;
+        let first = schema.fields().len() - values.len();
+        let fields = schema.fields()[first..].iter();
+        let place = fields.into_iter().position(|field| field.name() == column)?;
+        values.get(place)
+    }
+}
+
+/// Text of such a file.
+struct TextInDirectories {
+    text: Box<dyn Undecoded>,
+    appendix: Appendix,
+}
+
+impl Undecoded for TextInDirectories {
+    fn decode(&mut self) {
+        self.text.decode();
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<RecordBatch>> {
+        let batches = self.text.finish()?;
+        batches.iter().map(|batch| self.appendix.behind(batch)).collect()
+    }
+}
+
+impl Appendix {
+    /// Pieces with it.
+    fn behind_all(self, pieces: Pieces) -> Pieces {
+        Box::new(pieces.map(move |piece| {
+            Ok(match piece? {
+                Piece::Rows(batch) => Piece::Rows(self.behind(&batch)?),
+                Piece::Left(rows) => Piece::Left(rows),
+                Piece::Text(text) => {
+                    Piece::Text(Box::new(TextInDirectories { text, appendix: self.clone() }))
+                }
+            })
+        }))
+    }
+
+    /// `batch` with the values in all of its rows.
+    fn behind(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let first = UInt32Array::from(vec![0; rows]);
+        let mut columns = batch.columns().to_vec();
+        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
+        for value in &self.values {
+            columns.push(take(value, &first, None).map_err(failed)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(failed)
+    }
+}
+
+/// Returns true if all `sources` are CSV by their names. Standard input alone counts too, since its
+/// content decides later.
+pub(crate) fn are_csv(sources: &[Source], format: Option<Format>) -> bool {
+    let is_csv = |source: &Source| {
+        let named = match source {
+            Source::File(path) | Source::Found { path, .. } => Format::of_path(path),
+            Source::Stdin | Source::Reader(_) => None,
+        };
+        format.or(named) == Some(Format::Csv)
+    };
+    matches!(sources, [Source::Stdin]) && format.is_none() || sources.iter().all(is_csv)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, by: &str) -> Source {
+        Source::Found { path: path.into(), by: Arc::from(std::ffi::OsStr::new(by)) }
+    }
+
+    #[test]
+    fn names_are_columns() {
+        let some = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+        for (path, by, expected) in [
+            ("lake/a=1/x.csv", "lake", vec![some("a", "1")]),
+            ("lake/a=1/x.csv", "lake/", vec![some("a", "1")]),
+            ("lake/a=1/b=2/x.csv", "lake", vec![some("a", "1"), some("b", "2")]),
+            ("k=v/lake/a=1/x.csv", "k=v/lake", vec![some("a", "1")]),
+            ("k=v/lake/a=1/x.csv", "k=v/*/*/x.csv", vec![some("k", "v"), some("a", "1")]),
+            ("lake/a=/x.csv", "lake", vec![some("a", "")]),
+            ("lake/=1/x.csv", "lake", vec![]),
+            ("lake/a=b=c/x.csv", "lake", vec![some("a", "b=c")]),
+            ("lake/a%20b=c%2Fd%25/x.csv", "lake", vec![some("a b", "c/d%")]),
+            ("lake/a=%C3%A9/x.csv", "lake", vec![some("a", "é")]),
+            ("lake/a=%E9%zz%4/x.csv", "lake", vec![some("a", "%E9%zz%4")]),
+            ("lake/a=1/a=2/x.csv", "lake", vec![some("a", "1")]),
+            ("lake/a=%5F_HIVE_DEFAULT_PARTITION__/x.csv", "lake", vec![some("a", NULL)]),
+            ("lake/x/a=1.csv", "lake", vec![]),
+        ] {
+            assert_eq!(levels(&found(path, by)), expected, "{path}");
+        }
+        let null = format!("lake/a={NULL}/x.csv");
+        assert_eq!(levels(&found(&null, "lake")), [("a".to_owned(), None)]);
+        assert_eq!(levels(&Source::File("a=1/x.csv".into())), []);
+    }
+
+    #[test]
+    fn types_follow_from_all_values() {
+        for (values, expected) in [
+            (vec!["1", "-20", "0"], DataType::Int64),
+            (vec!["1", "x"], DataType::Utf8),
+            (vec!["01", "2"], DataType::Utf8),
+            (vec!["+1"], DataType::Utf8),
+            (vec!["9223372036854775808"], DataType::Utf8),
+            (vec!["2026-01-31", "1969-12-31"], DataType::Date32),
+            (vec!["2026-02-30"], DataType::Utf8),
+            (vec!["2026-01-31", "1"], DataType::Utf8),
+            (vec![""], DataType::Utf8),
+            (vec!["1.5"], DataType::Utf8),
+            (vec![], DataType::Utf8),
+        ] {
+            let values: Vec<String> = values.into_iter().map(String::from).collect();
+            assert_eq!(kind_of(&values), expected, "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The columns that a job has to know, where it selects some: inputs may differ in all others.
+//!
+//! ```text
+//!  a: id, v, w     wanted: id, v --narrow-->  id, v
+//!  b: v, x, id                                id, v      in the order of the first
+//! ```
+//! Invariant: inputs are narrowed only if the first has all that is wanted, so that a name that is missing is told
+//! beside all the names that there are.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use crate::error::Result;
+use crate::facts;
+use crate::input::opened::Opened;
+use crate::input::options::ReadOptions;
+use crate::input::options::filter::Filter;
+use crate::paths::Paths;
+use crate::preset::Preset;
+
+use super::unify::{Order, Unifier};
+
+/// The columns that inputs have in common, as they are opened one after the other.
+pub(crate) struct Common<'a> {
+    options: &'a ReadOptions,
+    unifier: Option<Unifier>,
+    wanted: Option<Wanted>,
+}
+
+impl<'a> Common<'a> {
+    /// Nothing is opened.
+    pub(crate) fn new(options: &'a ReadOptions) -> Self {
+        Self { options, unifier: None, wanted: None }
+    }
+
+    /// The schema of those that fitted.
+    pub(crate) fn so_far(&self) -> Option<SchemaRef> {
+        self.unifier.as_ref().map(Unifier::so_far)
+    }
+
+    /// Where the columns are in the input that was opened.
+    ///
+    /// # Errors
+    /// `Data` for one that differs from those before it.
+    pub(crate) fn fit(&mut self, opened: &Opened) -> Result<Order> {
+        let name = opened.content.name();
+        if self.unifier.is_none() {
+            self.wanted = Wanted::of(self.options, &opened.schema);
+        }
+        let narrowed = match &self.wanted {
+            Some(wanted) => wanted.narrow(&opened.schema),
+            None => Narrowed::whole(&opened.schema),
+        };
+        let order = match &mut self.unifier {
+            Some(unifier) => unifier.fit(name, &narrowed.schema)?,
+            None => {
+                let (name, first) = (Arc::clone(name), Arc::clone(&narrowed.schema));
+                self.unifier = Some(Unifier::new(name, first, self.options.union_by_name));
+                None
+            }
+        };
+        Ok(narrowed.order(order))
+    }
+}
+
+/// The columns that are wanted, by name.
+struct Wanted {
+    names: Vec<String>,
+    preset: Option<Preset>,
+}
+
+/// A file with the columns that are wanted of it.
+struct Narrowed {
+    schema: SchemaRef,
+    /// Where they are in the file; none if it has no others.
+    places: Option<Vec<usize>>,
+}
+
+impl Wanted {
+    /// Those that `options` say, if the first file has this `schema`; none where all are wanted.
+    fn of(options: &ReadOptions, schema: &Schema) -> Option<Self> {
+        let preset = options.op_preset;
+        // Of events the row is a part.
+        if preset.is_some_and(Preset::is_raw) {
+            return None;
+        }
+        let filtered = options.filter.iter().flat_map(Filter::columns).map(str::to_owned);
+        let names: Vec<String> = options.wanted.clone()?.into_iter().chain(filtered).collect();
+        let paths = Paths::of(schema);
+        let has_all = names.iter().all(|name| paths.find(name).is_some());
+        has_all.then_some(Self { names, preset })
+    }
+
+    /// A file of this schema.
+    fn narrow(&self, schema: &SchemaRef) -> Narrowed {
+        let paths = Paths::of(schema);
+        let found = self.names.iter().filter_map(|name| paths.find(name)?.first().copied());
+        let named: HashSet<usize> = found.collect();
+        let of_log = |name: &str| self.preset.is_some_and(|preset| preset.reads(name));
+        let places: Vec<usize> = (0..schema.fields().len())
+            .filter(|place| named.contains(place) || of_log(schema.field(*place).name()))
+            .collect();
+        if places.len() == schema.fields().len() {
+            return Narrowed::whole(schema);
+        }
+        let fields: Vec<_> =
+            places.iter().map(|&place| Arc::clone(&schema.fields()[place])).collect();
+        let narrow = Schema::new(fields);
+        let metadata = facts::kept(schema, &narrow);
+        Narrowed { schema: Arc::new(narrow.with_metadata(metadata)), places: Some(places) }
+    }
+}
+
+impl Narrowed {
+    /// All columns of a file.
+    fn whole(schema: &SchemaRef) -> Self {
+        Self { schema: Arc::clone(schema), places: None }
+    }
+
+    /// Where columns are in the file that are in this `order` in the narrowed schema.
+    fn order(&self, order: Order) -> Order {
+        let Some(places) = &self.places else { return order };
+        Some(match order {
+            None => places.iter().copied().map(Some).collect(),
+            Some(order) => order.iter().map(|place| place.map(|place| places[place])).collect(),
+        })
+    }
+}

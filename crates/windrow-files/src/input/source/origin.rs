@@ -1,0 +1,488 @@
+//! Where the bytes of an input come from: a file that is opened anew for every unit, an object in a store, a spooled
+//! copy of a stream, or a stream that passes once.
+//!
+//! No descriptor of a file is held between reads, so that any number of inputs fits under `ulimit -n`.
+//! Reads are positioned: threads that share a descriptor do not share an offset.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::Format;
+use crate::input::charset::{CHARSET_BYTES, Charset};
+use crate::input::options::ReadOptions;
+use crate::packing::{HEAD, Packing};
+use crate::raw::{Elements, Fault, FullLoad, Raw};
+use crate::rewrite::Rewritten;
+use crate::setting::Setting;
+use crate::store::{Look, Object, RANGE, is_far};
+use crate::watch::Cancel;
+
+use super::copied::Copying;
+use super::random::RandomFile;
+
+/// Bytes of a stream or text that are looked at to tell its format or its schema.
+pub(crate) const SAMPLE_BYTES: usize = 1 << 20;
+
+/// What is asked for first of a Parquet object: most footers end in it.
+pub(crate) const TAIL: u64 = 64 << 10;
+
+/// What is asked for first of any other object: the sample, and the line that it breaks off in.
+const HEAD_OF_TEXT: u64 = SAMPLE_BYTES as u64 + (64 << 10);
+
+/// A stream of bytes.
+pub(crate) type Stream = Box<dyn Read + Send>;
+
+/// An input as the formats see it.
+pub(crate) struct Origin {
+    name: Arc<str>,
+    place: Place,
+    /// What the bytes are turned into before anyone sees them; of what passes once, they are already.
+    turned: Vec<Turn>,
+    /// What they are before that, if it is not UTF-8.
+    charset: Option<Charset>,
+    /// Memory that decompressing and decoding it takes.
+    unpacking: usize,
+}
+
+/// How the text of a change log is turned into rows.
+#[derive(Clone)]
+pub(crate) enum Turn {
+    Events(Arc<Raw>),
+    /// Rows of a full load without operations, with this byte between fields.
+    FullLoad(u8),
+    /// Objects of JSON arrays, as objects one after the other.
+    Elements,
+    /// Records in MongoDB's extended JSON, as plain ones.
+    Extended,
+}
+
+impl Turn {
+    fn of(&self, text: Stream) -> Stream {
+        match self {
+            Self::Events(raw) => raw.events(text),
+            Self::FullLoad(delimiter) => Box::new(Rewritten::new(text, FullLoad::new(*delimiter))),
+            Self::Extended => Arc::new(Raw::extended()).events(text),
+            Self::Elements => Box::new(Rewritten::new(text, Elements::new())),
+        }
+    }
+}
+
+enum Place {
+    /// Where it can be opened again.
+    There(There),
+    /// Compressed text.
+    Packed(Packed),
+    /// A stream that was copied to a file without a name.
+    Spooled(RandomFile),
+    /// A stream; taken by its only reader.
+    Passing(Mutex<Option<Stream>>),
+}
+
+/// What can be opened any number of times.
+enum There {
+    /// A regular file, and its length when the job began.
+    File(PathBuf, u64),
+    Object(Arc<Object>),
+}
+
+impl There {
+    fn len(&self) -> u64 {
+        match self {
+            Self::File(_, len) => *len,
+            Self::Object(object) => object.len(),
+        }
+    }
+
+    fn random(&self) -> Result<RandomFile> {
+        match self {
+            Self::File(path, _) => {
+                RandomFile::new(open_file(path)?).map_err(|cause| refused(path, &cause))
+            }
+            Self::Object(object) => Ok(RandomFile::of_object(object)),
+        }
+    }
+
+    /// The bytes from the start, in order.
+    fn stream(&self) -> Result<Stream> {
+        let random = match self {
+            Self::File(..) => self.random()?,
+            Self::Object(object) => RandomFile::of_stream(object),
+        };
+        Ok(Box::new(random.reader_at(0)))
+    }
+
+    /// All bytes that there were when the job began, or an error. An object stays as long as it is.
+    fn whole(&self) -> Result<Stream> {
+        let stream = self.stream()?;
+        Ok(Box::new(Whole { stream, len: self.len(), read: 0 }))
+    }
+
+    /// What ranges under way take where they are read in order.
+    fn range_bytes(&self) -> usize {
+        match self {
+            Self::File(..) => 0,
+            Self::Object(object) => usize::try_from(object.len().min(2 * RANGE)).unwrap_or(0),
+        }
+    }
+}
+
+/// What went wrong with an object, which those that read its bytes take for damage.
+#[derive(Clone, Default)]
+pub(crate) struct Faults(Option<Arc<Object>>);
+
+impl Faults {
+    /// Lets go of what came first of the object.
+    pub(crate) fn forget(&self) {
+        if let Some(object) = &self.0 {
+            object.forget();
+        }
+    }
+
+    /// `error`, unless there is a cause for it that was met before.
+    pub(crate) fn behind(&self, error: Error) -> Error {
+        self.0.as_ref().and_then(|object| object.fault()).unwrap_or(error)
+    }
+}
+
+impl Origin {
+    /// Looks at a file without reading it, or at an object by what comes first of it.
+    ///
+    /// # Errors
+    /// `Data` for what is missing, is a directory or may not be read.
+    pub(crate) fn of_path(path: &Path, options: &ReadOptions) -> Result<Self> {
+        let name: Arc<str> = path.display().to_string().into();
+        if is_far(path) {
+            let look = match options.format.or_else(|| Format::of_path(path)) {
+                Some(Format::Parquet) => Look::Tail(TAIL),
+                _ => Look::Head(HEAD_OF_TEXT),
+            };
+            let object = Object::open(&options.stores, path, look, &options.cancel)?;
+            let place = Place::There(There::Object(Arc::new(object)));
+            return Ok(Self::at(name, place));
+        }
+        let file = open_file(path)?;
+        let about = file.metadata().map_err(|cause| refused(path, &cause))?;
+        let place = if about.is_file() {
+            Place::There(There::File(path.to_owned(), about.len()))
+        } else if about.is_dir() {
+            return Err(Error::input(path, "is a directory, not a file"));
+        } else {
+            // A named pipe, a process substitution: it can be opened only once.
+            Place::Passing(Mutex::new(Some(Box::new(file))))
+        };
+        Ok(Self::at(name, place))
+    }
+
+    fn at(name: Arc<str>, place: Place) -> Self {
+        Self { name, place, turned: Vec::new(), charset: None, unpacking: 0 }
+    }
+
+    /// Takes standard input, which can be done once.
+    pub(crate) fn of_stdin(stdin: &mut Option<Stream>) -> Result<Self> {
+        let stream =
+            stdin.take().ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
+        let place = Place::Passing(Mutex::new(Some(stream)));
+        Ok(Self::at("stdin".into(), place))
+    }
+
+    /// The same, turned into rows. Offsets are then those of the rows' text.
+    pub(crate) fn turned(mut self, turn: Turn) -> Self {
+        match &self.place {
+            Place::Passing(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                *stream = stream.take().map(|text| turn.of(text));
+            }
+            _ => self.turned.push(turn),
+        }
+        self
+    }
+
+    /// The same, in UTF-8 where it is of another `charset`, or says so by a byte order mark.
+    pub(crate) fn in_utf8(mut self, charset: Option<Charset>) -> Result<Self> {
+        let charset = Charset::of_mark(&self.head(HEAD)?).or(charset);
+        let Some(charset) = charset.filter(|charset| !charset.is_utf8()) else { return Ok(self) };
+        match &self.place {
+            Place::Passing(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                *stream = stream.take().map(|text| Box::new(charset.reader(text)) as Stream);
+            }
+            _ => self.charset = Some(charset),
+        }
+        self.unpacking += CHARSET_BYTES;
+        Ok(self)
+    }
+
+    /// The text that `bytes` are.
+    fn text(&self, bytes: Stream) -> Stream {
+        let text = match self.charset {
+            Some(charset) => Box::new(charset.reader(bytes)),
+            None => bytes,
+        };
+        self.turned.iter().fold(text, |text, turn| turn.of(text))
+    }
+
+    /// The same, decompressed if it opens with the magic number of a compressor.
+    pub(crate) fn unpacked(mut self) -> Result<Self> {
+        let head = self.head(HEAD)?;
+        let Some(packing) = Packing::of_magic(&head) else { return Ok(self) };
+        self.unpacking = packing.reader_bytes(&head);
+        self.place = match self.place {
+            Place::There(there) => Place::Packed(Packed { there, packing, head }),
+            Place::Passing(stream) => {
+                let packed = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let text = packed.map(|packed| packing.reader(packed, &head)).transpose();
+                Place::Passing(Mutex::new(text.map_err(|cause| unreadable(&self.name, &cause))?))
+            }
+            other => other,
+        };
+        Ok(self)
+    }
+
+    /// What messages call it.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Memory that decompressing it takes, if it is compressed.
+    pub(crate) fn unpacking_bytes(&self) -> usize {
+        self.unpacking
+    }
+
+    /// Memory that reading it in order takes beside its readers: what is decompressed, and ranges of an object.
+    pub(crate) fn stream_bytes(&self) -> usize {
+        self.unpacking + self.there().map_or(0, There::range_bytes)
+    }
+
+    fn there(&self) -> Option<&There> {
+        match &self.place {
+            Place::There(there) | Place::Packed(Packed { there, .. }) => Some(there),
+            Place::Spooled(_) | Place::Passing(_) => None,
+        }
+    }
+
+    /// Whether each read here and there is a request.
+    pub(crate) fn is_far(&self) -> bool {
+        matches!(self.there(), Some(There::Object(_)))
+    }
+
+    /// What can go wrong with it.
+    pub(crate) fn faults(&self) -> Faults {
+        match self.there() {
+            Some(There::Object(object)) => Faults(Some(Arc::clone(object))),
+            _ => Faults::default(),
+        }
+    }
+
+    /// Whether the bytes can be read only once, in order.
+    pub(crate) fn passes_once(&self) -> bool {
+        matches!(self.place, Place::Passing(_))
+    }
+
+    /// Up to `limit` of the first bytes; they are still there for the next reader.
+    pub(crate) fn head(&self, limit: usize) -> Result<Vec<u8>> {
+        let mut head = Vec::new();
+        let failed = |cause| self.unreadable(&cause);
+        match &self.place {
+            Place::Passing(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(mut rest) = stream.take() {
+                    rest.by_ref().take(limit as u64).read_to_end(&mut head).map_err(failed)?;
+                    *stream = Some(Box::new(Cursor::new(head.clone()).chain(rest)));
+                }
+            }
+            _ => {
+                self.stream()?.take(limit as u64).read_to_end(&mut head).map_err(failed)?;
+            }
+        }
+        Ok(head)
+    }
+
+    /// The bytes from the start, in order.
+    pub(crate) fn stream(&self) -> Result<Stream> {
+        match &self.place {
+            Place::Passing(stream) => stream
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+                .ok_or_else(|| self.error("is a stream and can be read only once")),
+            Place::Packed(packed) => Ok(self.text(packed.open(&self.name)?)),
+            Place::There(there) => Ok(self.text(there.stream()?)),
+            Place::Spooled(file) => Ok(self.text(Box::new(file.reader_at(0)))),
+        }
+    }
+
+    /// The bytes from the start, in order; of a file all that it had when the job began, or an error.
+    pub(crate) fn whole(&self) -> Result<Stream> {
+        match &self.place {
+            Place::There(there) => Ok(self.text(there.whole()?)),
+            _ => self.stream(),
+        }
+    }
+
+    /// The bytes from `offset` on, where they can be read again.
+    pub(crate) fn again_from(&self, offset: u64) -> Option<Stream> {
+        match &self.place {
+            Place::Passing(_) => None,
+            // Where text begins among compressed bytes, or rows in the text of a log, is not known.
+            place
+                if !self.turned.is_empty()
+                    || self.charset.is_some()
+                    || matches!(place, Place::Packed(..)) =>
+            {
+                let mut text = self.stream().ok()?;
+                std::io::copy(&mut text.by_ref().take(offset), &mut std::io::sink()).ok()?;
+                Some(text)
+            }
+            _ => Some(Box::new(self.random().ok()?.reader_at(offset))),
+        }
+    }
+
+    /// Opens the bytes for positioned reads.
+    pub(crate) fn random(&self) -> Result<RandomFile> {
+        match &self.place {
+            Place::There(there) => there.random(),
+            Place::Spooled(file) => Ok(file.clone()),
+            Place::Passing(_) | Place::Packed(..) => {
+                Err(self.error("is a stream; spool it before reading at random"))
+            }
+        }
+    }
+
+    /// Copies what passes once, or is compressed, to an unnamed file in `directory`, so that it can be read at
+    /// random. Its bytes are taken from those that are `left`.
+    ///
+    /// # Errors
+    /// `Space` when the directory is full, or there are more than are left.
+    pub(crate) fn spooled(
+        self,
+        directory: Option<&Path>,
+        left: &mut u64,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        if !self.passes_once() && self.unpacking == 0 {
+            return Ok(self);
+        }
+        let directory = directory.map_or_else(std::env::temp_dir, Path::to_owned);
+        let copy =
+            tempfile::tempfile_in(&directory).map_err(|cause| Error::output(&directory, &cause))?;
+        let mut copy = Copying::new(copy);
+        let mut stream = self.stream()?;
+        let mut chunk = vec![0; 128 << 10];
+        loop {
+            let read = match stream.read(&mut chunk) {
+                Ok(read) => read,
+                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(cause) => return Err(self.unreadable(&cause)),
+            };
+            if read == 0 {
+                break;
+            }
+            cancel.check()?;
+            *left = left.checked_sub(read as u64).ok_or_else(|| {
+                Error::space(format!(
+                    "{}: the copy of it in {}, which is needed to read it at random, takes more than \
+                     {} leaves; raise that, or name a file",
+                    self.name,
+                    directory.display(),
+                    Setting::MaxTempSize
+                ))
+            })?;
+            std::io::Write::write_all(&mut copy, &chunk[..read])
+                .map_err(|cause| Error::output(&directory, &cause))?;
+        }
+        let copy = RandomFile::of_copy(copy.finish());
+        Ok(Self { place: Place::Spooled(copy), unpacking: 0, ..self })
+    }
+
+    /// The length in bytes, unless they pass once.
+    pub(crate) fn len(&self) -> Option<u64> {
+        match &self.place {
+            Place::There(there) | Place::Packed(Packed { there, .. }) => match there {
+                There::File(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
+                There::Object(object) => Some(object.len()),
+            },
+            Place::Spooled(file) => Some(file.len()),
+            Place::Passing(_) => None,
+        }
+    }
+
+    /// The error for bytes that cannot be read, or are no change log.
+    pub(crate) fn unreadable(&self, cause: &std::io::Error) -> Error {
+        let error = match cause.get_ref().and_then(|cause| cause.downcast_ref::<Fault>()) {
+            Some(fault) => self.error(fault).at_line(fault.line),
+            None => self.error(format!("cannot be read: {cause}")),
+        };
+        self.faults().behind(error)
+    }
+
+    /// An error about this input.
+    pub(crate) fn error(&self, cause: impl std::fmt::Display) -> Error {
+        Error::data(format!("{}: {cause}", self.name)).in_file(Arc::clone(&self.name))
+    }
+}
+
+/// Where compressed text is.
+struct Packed {
+    there: There,
+    packing: Packing,
+    /// The first of its bytes.
+    head: Vec<u8>,
+}
+
+impl Packed {
+    /// The text from the start.
+    fn open(&self, name: &str) -> Result<Stream> {
+        let whole = self.there.whole()?;
+        self.packing.reader(whole, &self.head).map_err(|cause| unreadable(name, &cause))
+    }
+}
+
+fn unreadable(name: &str, cause: &std::io::Error) -> Error {
+    Error::data(format!("{name}: cannot be read: {cause}")).in_file(name)
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    File::open(path).map_err(|cause| refused(path, &cause))
+}
+
+fn refused(path: &Path, cause: &std::io::Error) -> Error {
+    use std::io::ErrorKind as K;
+    match cause.kind() {
+        K::NotFound => {
+            Error::input(path, "no such file; check the name").of_kind(ErrorKind::NotFound)
+        }
+        K::PermissionDenied => {
+            Error::input(path, "permission denied; make the file readable first")
+        }
+        K::IsADirectory => Error::input(path, "is a directory, not a file"),
+        _ => Error::input(path, format!("cannot be read: {cause}")),
+    }
+}
+
+/// Bytes that must not end before their length: text does not tell where it was cut.
+struct Whole {
+    stream: Stream,
+    len: u64,
+    read: u64,
+}
+
+impl Read for Whole {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.stream.read(bytes)?;
+        self.read += read as u64;
+        if read == 0 && !bytes.is_empty() && self.read < self.len {
+            let (read, len) = (self.read, self.len);
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::UnexpectedEof,
+                format!(
+                    "it ends at {read} bytes and had {len} when the job began; let its writer finish, \
+                     and run the job again"
+                ),
+            ));
+        }
+        Ok(read)
+    }
+}

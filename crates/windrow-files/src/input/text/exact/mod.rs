@@ -1,0 +1,320 @@
+//! Values of text, to the last digit.
+//!
+//! The parsers of arrow take what they can of a value and leave the rest: the digits of a decimal behind
+//! its scale, those of a time behind its unit, the offset of a timestamp, the time of day of a date, those
+//! of an integer that a float does not hold.
+//! Columns of such types are therefore decoded as the text that they are, and parsed here:
+//!
+//! ```text
+//!  "12.50"                 decimal128(12,1)    12.5
+//!  "12.55"                 decimal128(12,1)    an error
+//!  "2026-01-31T12:00+02"   timestamp_us(UTC)   2026-01-31 10:00:00 UTC
+//!  "2026-01-31T12:00+02"   timestamp_us        an error
+//!  "02139"                 int64, inferred     an error
+//!  "02139"                 int64, of `schema`  2139
+//! ```
+//! A type that the user names says what is meant. One that was inferred is a guess from the first rows: of a
+//! value that would have made it another, had it been among them, the guess would lose what it is.
+//!
+//! This file decides what is parsed, and where it stands; `bytes`, `csv` (what its options say), `durations`, `integers`, `numbers`
+//! (decimals and floats) and `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
+//!
+//! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the nearest float only
+//! where a user names the type; a float that was inferred prints as the value.
+
+mod bytes;
+pub(crate) mod csv;
+mod durations;
+pub(crate) mod guess;
+mod integers;
+pub(crate) mod numbers;
+mod reading;
+#[cfg(test)]
+mod tests;
+pub(crate) mod times;
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
+    ListViewArray, MapArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
+};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+
+use crate::input::options::csv::CsvOptions;
+
+use super::named::NamedTypes;
+use reading::{Fault, Reading, Writing, cast, cast_strictly};
+
+pub(super) use guess::is_json_number;
+
+/// What is parsed here, of a schema.
+pub(crate) struct Exact {
+    schema: SchemaRef,
+    text: SchemaRef,
+    named: NamedTypes,
+    /// Of a column whose type is named.
+    reading: Reading<'static>,
+}
+
+impl Exact {
+    /// The types of `schema` that are not `named` were inferred.
+    pub(super) fn of_json(schema: &SchemaRef, named: NamedTypes) -> Self {
+        Self::new(schema, named, Reading::of(Writing::Json))
+    }
+
+    /// The same of CSV that is written down so.
+    pub(super) fn of_csv(schema: &SchemaRef, named: NamedTypes, csv: &CsvOptions) -> Self {
+        let reading = Reading {
+            blank_is_null: csv.has_other_nulls(),
+            decimal_comma: csv.decimal_comma,
+            of_fields: true,
+            ..Reading::of(Writing::Csv)
+        };
+        Self::new(schema, named, reading)
+    }
+
+    fn new(schema: &SchemaRef, named: NamedTypes, reading: Reading<'static>) -> Self {
+        let mut exact = Self { schema: schema.clone(), text: schema.clone(), named, reading };
+        let all = exact.all();
+        let fields = schema.fields().iter().map(|field| as_text(field, all.at(field)));
+        let fields: Fields = fields.collect();
+        if fields != *schema.fields() {
+            let metadata = schema.metadata().clone();
+            exact.text = Arc::new(Schema::new_with_metadata(fields, metadata));
+        }
+        exact
+    }
+
+    /// How columns are read whose types are not named.
+    fn all(&self) -> Reading<'_> {
+        Reading { guessed: true, named: self.named.all(), ..self.reading }
+    }
+
+    /// The schema to decode to, with text where values are parsed here.
+    pub(super) fn text(&self) -> &SchemaRef {
+        &self.text
+    }
+
+    /// The schema of what is parsed.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// What was decoded, with its values parsed.
+    pub(super) fn parse(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+        if Arc::ptr_eq(&self.text, &self.schema) {
+            return Ok(batch);
+        }
+        let all = self.all();
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = columns
+            .map(|(column, field)| parsed(column, field, all.at(field)))
+            .collect::<Result<_, _>>()
+            .map_err(|Misfit { path, fault }| {
+                ArrowError::ParseError(format!("column '{path}': {fault}"))
+            })?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows)
+    }
+}
+
+/// `field`, with text where values are parsed here.
+fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
+    let kind = match field.data_type() {
+        kind if kind.is_decimal() => DataType::Utf8,
+        DataType::Timestamp(..)
+        | DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Float16
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::LargeUtf8 => DataType::Utf8,
+        kind if kind.is_integer() && (reading.guessed || reading.writing == Writing::Json) => {
+            DataType::Utf8
+        }
+        kind if reading.of_fields && (kind.is_integer() || *kind == DataType::Boolean) => {
+            DataType::Utf8
+        }
+        DataType::Duration(_)
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => DataType::Utf8,
+        DataType::List(of) => DataType::List(as_text(of, reading)),
+        DataType::LargeList(of) => DataType::LargeList(as_text(of, reading)),
+        DataType::ListView(of) => DataType::ListView(as_text(of, reading)),
+        DataType::LargeListView(of) => DataType::LargeListView(as_text(of, reading)),
+        DataType::FixedSizeList(of, length) => {
+            DataType::FixedSizeList(as_text(of, reading), *length)
+        }
+        // What is parsed has runs afterwards.
+        DataType::RunEndEncoded(_, of) => match as_text(of, reading) {
+            text if text == *of => return field.clone(),
+            text => text.data_type().clone(),
+        },
+        DataType::Map(of, sorted) => DataType::Map(as_text(of, reading), *sorted),
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|field| as_text(field, reading.at(field))).collect())
+        }
+        _ => return field.clone(),
+    };
+    Arc::new(Field::clone(field).with_data_type(kind))
+}
+
+/// The column, or the part of one, in which a value is refused, and why.
+struct Misfit {
+    path: String,
+    fault: Fault,
+}
+
+impl Misfit {
+    /// The fault of a member of `of`.
+    fn within(self, of: &Field) -> Self {
+        Self { path: format!("{}.{}", of.name(), self.path), ..self }
+    }
+}
+
+fn parsed(column: &ArrayRef, field: &Field, reading: Reading<'_>) -> Result<ArrayRef, Misfit> {
+    if column.data_type() == field.data_type() {
+        return Ok(column.clone());
+    }
+    let misfit = |fault| Misfit { path: field.name().clone(), fault };
+    let unfit = |fault: ArrowError| misfit(fault.to_string());
+    // Messages call the items of a list as they call the list.
+    let items = |values: &ArrayRef, of: &FieldRef| {
+        let named = Field::clone(of).with_name(field.name());
+        parsed(values, &named, reading)
+    };
+    Ok(match field.data_type() {
+        DataType::Struct(fields) => {
+            Arc::new(members(column.as_struct(), fields, reading).map_err(|m| m.within(field))?)
+        }
+        DataType::List(of) => {
+            let list: &ListArray = column.as_list();
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            let values = items(list.values(), of)?;
+            Arc::new(ListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
+        }
+        DataType::LargeList(of) => {
+            let list: &LargeListArray = column.as_list();
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            let values = items(list.values(), of)?;
+            Arc::new(LargeListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
+        }
+        DataType::ListView(of) => {
+            let list: &ListViewArray = column.as_list_view();
+            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = ListViewArray::try_new(of.clone(), offsets, sizes, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::LargeListView(of) => {
+            let list: &LargeListViewArray = column.as_list_view();
+            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = LargeListViewArray::try_new(of.clone(), offsets, sizes, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::RunEndEncoded(_, of) => {
+            cast_strictly(&items(column, of)?, field.data_type()).map_err(misfit)?
+        }
+        DataType::FixedSizeList(of, length) => {
+            let list = column.as_fixed_size_list();
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = FixedSizeListArray::try_new(of.clone(), *length, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::Map(of, sorted) => {
+            let map = column.as_map();
+            let DataType::Struct(fields) = of.data_type() else {
+                return Err(misfit("is a map without entries".to_owned()));
+            };
+            let entries = members(map.entries(), fields, reading).map_err(|m| m.within(field))?;
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            let map = MapArray::try_new(of.clone(), offsets, entries, nulls, *sorted);
+            Arc::new(map.map_err(unfit)?)
+        }
+        kind => values(column.as_string(), kind, reading).map_err(misfit)?,
+    })
+}
+
+/// The members of `parts`, each parsed.
+fn members(parts: &StructArray, of: &Fields, reading: Reading<'_>) -> Result<StructArray, Misfit> {
+    let members = parts.columns().iter().zip(of);
+    let members: Vec<_> = members
+        .map(|(member, field)| parsed(member, field, reading.at(field)))
+        .collect::<Result<_, _>>()?;
+    StructArray::try_new(of.clone(), members, parts.nulls().cloned())
+        .map_err(|fault| Misfit { path: String::new(), fault: fault.to_string() })
+}
+
+fn values(text: &StringArray, kind: &DataType, reading: Reading<'_>) -> Result<ArrayRef, Fault> {
+    use DataType as D;
+    let is_plain = reading.guessed && *kind == D::Int64;
+    if is_plain && let Some(integers) = integers::plain(text) {
+        return Ok(Arc::new(integers));
+    }
+    let converted = csv::converted(text, kind, reading)?;
+    let text = converted.as_ref().unwrap_or(text);
+    if reading.guessed {
+        if is_plain && let Some(integers) = integers::plain(text) {
+            return Ok(Arc::new(integers));
+        }
+        if let Some(value) = guess::strange(text, kind, reading.writing) {
+            // A malformed value is reported as malformed.
+            values(&StringArray::from(vec![value]), kind, Reading::of(reading.writing))?;
+            return Err(guess::fault(value, kind));
+        }
+    }
+    match kind {
+        D::Decimal128(..) | D::Decimal256(..) => numbers::decimals(text, kind),
+        D::Decimal32(precision, scale) | D::Decimal64(precision, scale) => {
+            let wide = numbers::decimals(text, &D::Decimal128(*precision, *scale))?;
+            cast_strictly(&wide, kind)
+        }
+        D::Float16 | D::Float32 | D::Float64 => numbers::floats(text, kind, reading.guessed),
+        D::Timestamp(..) | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) => {
+            times::times(text, kind, reading.writing == Writing::Json && !reading.guessed)
+        }
+        D::Duration(unit) => durations::durations(text, *unit),
+        D::Boolean if reading.of_fields => csv::booleans(text),
+        D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => {
+            bytes::bytes(text, kind)
+        }
+        _ => cast(text, kind),
+    }
+}
+
+/// A value of `kind` that is neither nested nor encoded, as people write it.
+///
+/// # Errors
+/// What is wrong with it: also where the type keeps less of it.
+pub(crate) fn one_value(text: &str, kind: &DataType) -> Result<ArrayRef, Fault> {
+    let column = StringArray::from(vec![text]);
+    let reading = Reading::of(Writing::Csv);
+    values(&column, kind, reading)
+}
+
+/// What JSON has as `values`, of which one part of a file said that they are of `kind`, and another one of a type that
+/// holds less.
+///
+/// # Errors
+/// The first value that `kind` does not hold as it is.
+pub(crate) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Fault> {
+    let text = cast_strictly(values, &DataType::Utf8)?;
+    let text: &StringArray = text.as_string();
+    let is_said = |value: &str| match kind {
+        DataType::Boolean => matches!(value, "true" | "false"),
+        kind if kind.is_numeric() => is_json_number(value),
+        kind => !kind.is_nested(),
+    };
+    match text.iter().flatten().find(|value| !is_said(value)) {
+        Some(value) => Err(format!("{value:?} is no value of its type, {kind}")),
+        None => self::values(text, kind, Reading::of(Writing::Json)),
+    }
+}

@@ -1,0 +1,94 @@
+//! How the values of a column are read, and what all parsers of values share.
+
+use std::sync::Arc;
+
+use arrow_array::builder::PrimitiveBuilder;
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_array::{Array, ArrayRef, StringArray};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{ArrowError, DataType, Field};
+
+use crate::input::text::named::TypesAt;
+
+/// Why a value is refused, to be put behind the value.
+pub(crate) type Fault = String;
+
+/// Where values stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writing {
+    Csv,
+    /// Numbers and strings alike; an integer in a column of times counts the units that a user names.
+    Json,
+}
+
+/// How the values of a column are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) writing: Writing,
+    /// Nobody named the type.
+    pub(crate) guessed: bool,
+    /// The types of its members that somebody named.
+    pub(crate) named: TypesAt<'a>,
+    /// Text without a character is null, where it is no value.
+    pub(crate) blank_is_null: bool,
+    /// Fractions stand behind a comma.
+    pub(crate) decimal_comma: bool,
+    /// Fields may be null that the decoder takes for text: those in quotes.
+    pub(crate) of_fields: bool,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn of(writing: Writing) -> Self {
+        Self {
+            writing,
+            guessed: false,
+            named: TypesAt::default(),
+            blank_is_null: false,
+            decimal_comma: false,
+            of_fields: false,
+        }
+    }
+
+    /// The same of a column, or a member, of which it says how all are read.
+    pub(crate) fn at(self, field: &Field) -> Self {
+        let guessed = self.guessed && !self.named.has(field);
+        Self { guessed, named: self.named.within(field), ..self }
+    }
+}
+
+/// As arrow casts it: integers, and strings of other widths.
+pub(crate) fn cast(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
+    cast_strictly(text, kind)
+}
+
+pub(crate) fn cast_strictly(values: &dyn Array, kind: &DataType) -> Result<ArrayRef, Fault> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(values, kind, &strict).map_err(|fault| match fault {
+        ArrowError::CastError(what) => what,
+        other => other.to_string(),
+    })
+}
+
+/// Parses every value that is not null.
+pub(crate) fn each<T: ArrowPrimitiveType>(
+    text: &StringArray,
+    kind: &DataType,
+    mut parse: impl FnMut(&str) -> Result<T::Native, Fault>,
+) -> Result<ArrayRef, Fault> {
+    let mut values = PrimitiveBuilder::<T>::with_capacity(text.len()).with_data_type(kind.clone());
+    for value in text {
+        let parsed = value.map(|value| {
+            parse(value).map_err(|fault| match fault.as_str() {
+                "" => format!("{value:?} is no value of its type, {kind}"),
+                fault => format!("{value:?} {fault}"),
+            })
+        });
+        values.append_option(parsed.transpose()?);
+    }
+    Ok(Arc::new(values.finish()))
+}
+
+/// The value is not of its type at all.
+pub(crate) fn no_value() -> Fault {
+    Fault::new()
+}

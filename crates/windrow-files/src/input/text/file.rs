@@ -1,0 +1,377 @@
+//! What CSV and NDJSON have in common: a file that is cut into blocks of text, which any thread decodes.
+//!
+//! ```text
+//!  file --blocks--> block 0, block 1, block 2, ...     one thread at a time reads and cuts
+//!                      |        |        |
+//!                    decode   decode   decode          each by the thread that has it
+//!                      |        |        |
+//!                    finish   finish   finish          in their order: rows, or the first error
+//! ```
+//! A record may go on behind its block: it is longer than a block, or the cut was wrong (see [`blocks`](super::blocks)).
+//! Then the decoder that has begun it is passed on, and goes on with the next block in that one's turn. What was made of
+//! that block before is dropped, if anything was. So the rows are those that one decoder makes of the whole text.
+
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, DataType, FieldRef};
+use memchr::memchr_iter;
+
+use crate::error::Result;
+use crate::format::Format;
+use crate::input::charset::newlines;
+use crate::input::opened::{Content, Opened, Piece, Pieces, Span, Undecoded};
+use crate::input::options::csv::CsvOptions;
+use crate::input::source::origin::{Faults, Origin};
+use crate::watch::Watch;
+
+use super::blocks::{Block, Blocks, Buffers, Most, Next, Place, mark};
+use super::dialect::{BUFFER, Columns, Decoder, Dialect};
+use super::faults::{Faulty, tidy};
+use super::quoted_nulls::QuotedNulls;
+
+/// Text that is decoded at a time, at the most, and what less is not worth taking turns for.
+const BLOCK_BYTES: usize = 256 << 10;
+const LEAST_BLOCK_BYTES: usize = 4 << 10;
+
+/// What a decoder keeps of every field beside its text: where it ends, and a value of fixed width.
+const FIELD_PLACES: usize = 40;
+
+/// What the decoders of a column take, and its arrays.
+const CSV_COLUMN: usize = 512;
+const JSON_COLUMN: usize = 2560;
+
+/// Times that a long line is there while it is decoded: as it was read, its values, and these in an array.
+const COPIES: usize = 3;
+
+/// A text file whose columns are known.
+pub(crate) struct TextFile {
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) dialect: Dialect,
+    pub(crate) columns: Columns,
+    /// Bytes of a line of the sample, on average, and of the longest.
+    pub(crate) line_bytes: usize,
+    pub(crate) longest: usize,
+    /// What users may want to know of it.
+    pub(crate) notes: Vec<String>,
+    /// How many lines seem to stand in front of the names of the columns.
+    pub(crate) preamble: Option<usize>,
+    /// Why there are no columns, where there is no text.
+    pub(crate) lacks: Option<&'static str>,
+}
+
+impl TextFile {
+    /// The file as one unit.
+    pub(crate) fn opened(self, batch_rows: usize) -> Opened {
+        let fields = leaves(self.columns.schema.fields()).max(1);
+        let decoders = match self.dialect {
+            Dialect::Csv(_) => fields * CSV_COLUMN,
+            Dialect::Ndjson => fields * JSON_COLUMN,
+        };
+        let batch_rows = self.batch_rows(batch_rows);
+        // Buffers of many pages grow in place, and what is not touched is not there.
+        let copies = if self.line_bytes >= BLOCK_BYTES { COPIES } else { 4 };
+        // A line that is longer than a batch has one to itself, and to those before it.
+        let longer = COPIES * self.longest.saturating_sub(batch_rows * self.line_bytes);
+        Opened {
+            format: match self.dialect {
+                Dialect::Csv(_) => Format::Csv,
+                Dialect::Ndjson => Format::Ndjson,
+            },
+            schema: self.columns.schema.clone(),
+            bytes: self.origin.len(),
+            rows: None,
+            spans: match self.lacks {
+                None => vec![Span { part: 0..1, first_row: 0, rows: None }],
+                Some(_) => Vec::new(),
+            },
+            // A block, and what is left of the one before it; the text of a batch and the values made of it, which
+            // grow by doubling; their places.
+            reader_bytes: 2 * self.most(batch_rows).bytes
+                + self.origin.stream_bytes()
+                + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES)
+                + decoders
+                + longer,
+            row_bytes: self.line_bytes,
+            longest_row: self.longest,
+            copies: COPIES,
+            content: Box::new(self),
+        }
+    }
+
+    /// What a block has at the most.
+    fn most(&self, batch_rows: usize) -> Most {
+        let bytes = batch_rows.saturating_mul(self.line_bytes.max(1));
+        Most { bytes: bytes.clamp(LEAST_BLOCK_BYTES, BLOCK_BYTES), records: batch_rows }
+    }
+
+    /// The rows of a batch: fewer where lines are long, or lack most of many columns.
+    fn batch_rows(&self, most: usize) -> usize {
+        let columns = leaves(self.columns.schema.fields());
+        most.min(BLOCK_BYTES / self.line_bytes.max(1)).min(BLOCK_BYTES / columns.max(1)).max(1)
+    }
+}
+
+/// Columns of `fields`, and members of those that are nested.
+fn leaves(fields: &[FieldRef]) -> usize {
+    let of = |kind: &DataType| match kind {
+        DataType::Struct(fields) => leaves(fields),
+        DataType::List(of) | DataType::LargeList(of) | DataType::Map(of, _) => {
+            leaves(std::slice::from_ref(of))
+        }
+        _ => 1,
+    };
+    fields.iter().map(|field| of(field.data_type())).sum()
+}
+
+/// The mean length of the lines of `sample`, the head of `origin`, from byte `first` on. The last of them
+/// counts with all its bytes, if they can be read again.
+pub(crate) fn line_bytes(origin: &Origin, sample: &[u8], first: usize) -> usize {
+    let lines = usize::try_from(newlines(&sample[first..])).unwrap_or(0);
+    let bytes = sample.len() - first;
+    match rest_of_line(origin, sample) {
+        0 => bytes / lines.max(1),
+        rest => (bytes + rest) / (lines + 1),
+    }
+}
+
+/// The length of the longest line in `sample`, the head of `origin`.
+pub(crate) fn longest_line(origin: &Origin, sample: &[u8]) -> usize {
+    let ends = memchr_iter(b'\n', sample).chain([sample.len() + rest_of_line(origin, sample)]);
+    let mut start = 0;
+    let lines = ends.map(|end| end - std::mem::replace(&mut start, end));
+    lines.max().unwrap_or(0)
+}
+
+/// Bytes of the line that `sample`, the head of `origin`, breaks off in; none if they pass once.
+pub(crate) fn rest_of_line(origin: &Origin, sample: &[u8]) -> usize {
+    origin.again_from(sample.len() as u64).map_or(0, |rest| {
+        // A fault is told when the file is read.
+        BufReader::with_capacity(BUFFER, rest).skip_until(b'\n').unwrap_or(0)
+    })
+}
+
+impl Content for TextFile {
+    fn name(&self) -> &Arc<str> {
+        self.origin.name()
+    }
+
+    fn faults(&self) -> Faults {
+        self.origin.faults()
+    }
+
+    fn csv(&self) -> Option<&CsvOptions> {
+        match &self.dialect {
+            Dialect::Csv(csv) => Some(csv),
+            Dialect::Ndjson => None,
+        }
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        self.lacks
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn preamble(&self) -> Option<usize> {
+        self.preamble
+    }
+
+    fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
+        let batch_rows = self.batch_rows(batch_rows);
+        self.pieces(batch_rows, self.most(batch_rows), watch)
+    }
+}
+
+impl TextFile {
+    /// The file in batches of so many rows at the most, and blocks that have at the `most` so much.
+    pub(crate) fn pieces(&self, batch_rows: usize, most: Most, watch: &Watch) -> Result<Pieces> {
+        let text = Arc::new(Text {
+            origin: Arc::clone(&self.origin),
+            dialect: self.dialect.clone(),
+            columns: self.columns.clone(),
+            batch_rows,
+            buffers: Buffers::default(),
+            nulls: match &self.dialect {
+                Dialect::Csv(csv) => QuotedNulls::of(csv),
+                Dialect::Ndjson => None,
+            },
+            decoders: Mutex::default(),
+            begun: Mutex::default(),
+        });
+        // What is wrong with the options is told before anything is read.
+        text.decoder(Place::START)
+            .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?;
+        let mut blocks = Blocks::new(&self.origin, &self.dialect, most, &text.buffers, watch)?;
+        Ok(Box::new(std::iter::from_fn(move || {
+            Some(blocks.next().transpose()?.map(|next| match next {
+                Next::Room => Piece::Rows(RecordBatch::new_empty(text.columns.schema.clone())),
+                Next::Block(block) => {
+                    let (text, done) = (Arc::clone(&text), None);
+                    Piece::Text(Box::new(TextBlock { text, block, marked: Ok(false), done }))
+                }
+            }))
+        })))
+    }
+}
+
+/// What the blocks of a file share.
+struct Text {
+    origin: Arc<Origin>,
+    dialect: Dialect,
+    columns: Columns,
+    batch_rows: usize,
+    buffers: Buffers,
+    /// Of CSV that has any.
+    nulls: Option<QuotedNulls>,
+    /// Those that have nothing in hand.
+    decoders: Mutex<Vec<Decoder>>,
+    /// The one that is within a record, behind the blocks that are finished.
+    begun: Mutex<Option<Begun>>,
+}
+
+/// A decoder that is within a record, and a place in front of all records that it has.
+struct Begun {
+    decoder: Decoder,
+    start: Place,
+}
+
+/// A block on its way to rows.
+struct TextBlock {
+    text: Arc<Text>,
+    block: Block,
+    /// Whether quoted nulls in it were marked.
+    marked: Result<bool, ArrowError>,
+    done: Option<Result<Decoded, ArrowError>>,
+}
+
+/// What was made of a block.
+struct Decoded {
+    batches: Vec<RecordBatch>,
+    /// If its last record goes on.
+    begun: Option<Begun>,
+}
+
+impl Text {
+    /// A decoder of text from `start` on, which has nothing in hand.
+    fn decoder(&self, start: Place) -> Result<Decoder, ArrowError> {
+        let known = match start.offset {
+            0 => None,
+            _ => self.decoders.lock().unwrap_or_else(PoisonError::into_inner).pop(),
+        };
+        let (rows, at_start) = (self.batch_rows, start.offset == 0);
+        known.map_or_else(|| self.columns.decoder(&self.dialect, rows, at_start), Ok)
+    }
+
+    /// Decodes `block`, with which a record begins.
+    fn decode(&self, block: &Block, is_marked: bool) -> Result<Decoded, ArrowError> {
+        let mut decoder = self.decoder(block.start)?;
+        decoder.expect_marks(is_marked, false);
+        // What does not end with its line may be no record: its next byte is a part of the line.
+        if (block.ends || block.is_last)
+            && let Some(batch) = decoder.decode_plain(&block.text)
+        {
+            self.give_back(decoder);
+            return Ok(Decoded { batches: vec![batch], begun: None });
+        }
+        let begun = Begun { decoder, start: block.start };
+        self.go_on(begun, block, 0, Vec::new())
+    }
+
+    /// Decodes `block` with what has begun its first record.
+    fn decode_behind(
+        &self,
+        mut begun: Begun,
+        block: &Block,
+        is_marked: bool,
+    ) -> Result<Decoded, ArrowError> {
+        let mut batches = Vec::new();
+        begun.decoder.expect_marks(is_marked, true);
+        let (end, ended) = begun.decoder.take_record(&block.text, &mut batches)?;
+        // Faults are looked for from there, and only at the head of a line is a byte order mark passed over.
+        if ended && block.text[..end].ends_with(b"\n") {
+            begun.start = block.start.behind(&block.text[..end]);
+        }
+        self.go_on(begun, block, end, batches)
+    }
+
+    /// Decodes `block` from `place` on.
+    fn go_on(
+        &self,
+        mut begun: Begun,
+        block: &Block,
+        place: usize,
+        mut batches: Vec<RecordBatch>,
+    ) -> Result<Decoded, ArrowError> {
+        let decoder = &mut begun.decoder;
+        decoder.take(&block.text[place..], &mut batches)?;
+        if let Some(line) = block.unclosed {
+            // The decoder takes what was cut off for the last field.
+            let what = format!("the quote that opens on line {line} is never closed");
+            return Err(ArrowError::CsvError(what));
+        }
+        if block.is_last {
+            decoder.decode(&[])?;
+        } else if !block.ends || decoder.is_within_record() {
+            return Ok(Decoded { batches, begun: Some(begun) });
+        }
+        batches.extend(decoder.flush()?);
+        if !block.is_last {
+            self.give_back(begun.decoder);
+        }
+        Ok(Decoded { batches, begun: None })
+    }
+
+    fn give_back(&self, decoder: Decoder) {
+        self.decoders.lock().unwrap_or_else(PoisonError::into_inner).push(decoder);
+    }
+}
+
+impl TextBlock {
+    /// Marks quoted nulls, once.
+    fn mark(&mut self) {
+        let Block { text, start, quotes, .. } = &mut self.block;
+        if let (Some(nulls), Some(quotes)) = (&self.text.nulls, quotes.take()) {
+            let lead = mark(text, *start);
+            self.marked = nulls.mark(&mut text[lead..], quotes);
+        }
+    }
+}
+
+impl Undecoded for TextBlock {
+    fn decode(&mut self) {
+        self.mark();
+        if self.block.begins {
+            let marked = std::mem::replace(&mut self.marked, Ok(false));
+            let done = marked.and_then(|is_marked| self.text.decode(&self.block, is_marked));
+            self.done = Some(done);
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Vec<RecordBatch>> {
+        self.mark();
+        let Self { text, block, marked, done } = *self;
+        let mut begun = text.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut start, mut at_hand) = (block.start, Some(&*block.text));
+        let done = match (begun.take(), done) {
+            (None, Some(done)) => done,
+            (None, None) => marked.and_then(|is_marked| text.decode(&block, is_marked)),
+            (Some(before), _) => {
+                (start, at_hand) = (before.start, None);
+                marked.and_then(|is_marked| text.decode_behind(before, &block, is_marked))
+            }
+        };
+        let Decoded { batches, begun: last } = done.map_err(|fault| {
+            let Text { origin, dialect, columns, .. } = &*text;
+            Faulty { origin, dialect, columns, start, text: at_hand }.explain(&fault)
+        })?;
+        *begun = last;
+        drop(begun);
+        text.buffers.give_back(block.text);
+        Ok(batches)
+    }
+}

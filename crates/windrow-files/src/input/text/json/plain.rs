@@ -1,0 +1,430 @@
+//! Records of NDJSON that are as most are, walked over once, straight into columns.
+//!
+//! ```text
+//!  {"id":7,"actor":{"name":"x"},"ok":true}      keys of the schema, each once at the most, scalars and objects
+//!     |             |            |
+//!   text          text        Boolean           of a block; what text stands for is parsed column by column after it
+//! ```
+//! Keys are expected in the order of the schema, and looked for if they come in another. Whatever is not as it mostly is
+//! (a key of no column, one that is there twice, a string where numbers are due, text that is no JSON) ends the walk, and
+//! the whole block is left to the decoder of arrow and to [`records`](super::records), which tell what is wrong, or take
+//! it.
+//!
+//! Invariant: of a block that the walk comes through, the rows are those that these make of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, StringBuilder};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use memchr::memchr2;
+
+use crate::input::text::named::TypesAt;
+
+use super::records::is_of_numbers;
+
+/// Objects within each other; fewer than [`records`](super::records) takes.
+const MOST_DEPTH: usize = 64;
+
+/// The walk over records of one schema.
+pub(crate) struct Plain {
+    /// With text where values are parsed behind it.
+    text: SchemaRef,
+    records: Object,
+    most_rows: usize,
+}
+
+/// Objects of the same keys.
+struct Object {
+    fields: Fields,
+    members: Vec<Member>,
+    /// Where members are, by their keys.
+    places: HashMap<Vec<u8>, usize>,
+    rows: usize,
+    /// Whether each is there.
+    valid: BooleanBufferBuilder,
+}
+
+/// The values of a key.
+struct Member {
+    /// The key, and the quote behind it.
+    key: Vec<u8>,
+    rows: usize,
+    values: Values,
+}
+
+enum Values {
+    /// Any scalar, or numbers alone.
+    Text {
+        values: StringBuilder,
+        is_number: bool,
+    },
+    Boolean(BooleanBuilder),
+    Object(Object),
+}
+
+impl Plain {
+    /// For records of `schema`, of which the types that are not in `named` were inferred, decoded to `text`; none if there
+    /// are types of which the walk knows nothing.
+    pub(super) fn of(
+        schema: &Schema,
+        named: TypesAt<'_>,
+        text: &SchemaRef,
+        most_rows: usize,
+    ) -> Option<Self> {
+        let records = Object::of(schema.fields(), text.fields(), Some(named), 0)?;
+        Some(Self { text: Arc::clone(text), records, most_rows })
+    }
+
+    /// The rows of `text`, if all of it is as it mostly is.
+    pub(super) fn decode(&mut self, text: &[u8]) -> Option<RecordBatch> {
+        let text = std::str::from_utf8(text).ok()?;
+        let walked = self.walk(text);
+        let columns = self.records.finish();
+        let rows = std::mem::take(&mut self.records.rows);
+        self.records.valid.truncate(0);
+        walked?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.text), columns?, &options).ok()
+    }
+
+    fn walk(&mut self, text: &str) -> Option<()> {
+        let mut at = blanks(text, 0);
+        while at < text.len() {
+            if self.records.rows == self.most_rows {
+                return None;
+            }
+            at = expect(text, at, b'{')?;
+            at = blanks(text, self.records.walk(text, at)?);
+        }
+        Some(())
+    }
+}
+
+impl Object {
+    /// Of members some of whose types are `named`; if nothing, all are.
+    fn of(
+        fields: &Fields,
+        text: &Fields,
+        named: Option<TypesAt<'_>>,
+        depth: usize,
+    ) -> Option<Self> {
+        if fields.is_empty() || depth == MOST_DEPTH {
+            return None;
+        }
+        let member = |(field, text): (&Arc<Field>, &Arc<Field>)| {
+            let name = field.name().as_bytes();
+            if memchr2(b'"', b'\\', name).is_some() || !field.is_nullable() {
+                return None;
+            }
+            let named = named.filter(|named| !named.has(field));
+            let values = match (field.data_type(), text.data_type()) {
+                (DataType::Struct(fields), DataType::Struct(text)) => {
+                    let named = named.map(|named| named.within(field));
+                    Values::Object(Self::of(fields, text, named, depth + 1)?)
+                }
+                (DataType::Boolean, DataType::Boolean) => Values::Boolean(BooleanBuilder::new()),
+                (kind, DataType::Utf8) if !kind.is_nested() && !kind.is_binary() => Values::Text {
+                    // There may be 100,000 columns, and a row of them.
+                    values: StringBuilder::with_capacity(0, 0),
+                    is_number: named.is_some() && is_of_numbers(kind),
+                },
+                _ => return None,
+            };
+            Some(Member { key: [name, b"\""].concat(), rows: 0, values })
+        };
+        let members: Vec<Member> = fields.iter().zip(text).map(member).collect::<Option<_>>()?;
+        let places = members.iter().enumerate().rev();
+        Some(Self {
+            fields: text.clone(),
+            // The first of a name counts.
+            places: places.map(|(place, member)| (member.key.clone(), place)).collect(),
+            members,
+            rows: 0,
+            valid: BooleanBufferBuilder::new(0),
+        })
+    }
+
+    /// Takes the object that opens in front of `at`; returns where it ends.
+    fn walk(&mut self, text: &str, at: usize) -> Option<usize> {
+        let bytes = text.as_bytes();
+        let mut at = blanks(text, at);
+        let mut next = 0;
+        if bytes.get(at) == Some(&b'}') {
+            at += 1;
+        } else {
+            loop {
+                at = expect(text, at, b'"')?;
+                let rest = &bytes[at..];
+                let is_next = self.members.get(next).is_some_and(|m| rest.starts_with(&m.key));
+                if !is_next {
+                    let end = memchr2(b'"', b'\\', rest)?;
+                    next = *self.places.get(&rest[..=end])?;
+                }
+                let member = &mut self.members[next];
+                if member.rows > self.rows {
+                    return None;
+                }
+                at = expect(text, blanks(text, at + member.key.len()), b':')?;
+                at = member.values.walk(text, blanks(text, at))?;
+                member.rows += 1;
+                next += 1;
+                at = blanks(text, at);
+                match bytes.get(at) {
+                    Some(b',') => at = blanks(text, at + 1),
+                    Some(b'}') => break,
+                    _ => return None,
+                }
+            }
+            at += 1;
+        }
+        self.end_row(true);
+        Some(at)
+    }
+
+    fn push_null(&mut self) {
+        self.end_row(false);
+    }
+
+    /// Ends the row: what has no value in it is null.
+    fn end_row(&mut self, valid: bool) {
+        self.rows += 1;
+        self.valid.append(valid);
+        for member in self.members.iter_mut().filter(|member| member.rows < self.rows) {
+            member.rows += 1;
+            member.values.push_null();
+        }
+    }
+
+    /// The columns, of which none is left; nothing if they are not of one length.
+    fn finish(&mut self) -> Option<Vec<ArrayRef>> {
+        let columns = self.members.iter_mut().map(|member| {
+            member.rows = 0;
+            member.values.finish()
+        });
+        // All of them are to be emptied.
+        let columns: Vec<_> = columns.collect();
+        columns.into_iter().collect()
+    }
+}
+
+impl Values {
+    /// Takes the value at `at`; returns where it ends.
+    fn walk(&mut self, text: &str, at: usize) -> Option<usize> {
+        let rest = &text.as_bytes()[at..];
+        if rest.starts_with(b"null") {
+            self.push_null();
+            return Some(at + 4);
+        }
+        match (self, rest.first()?) {
+            (Self::Text { values, is_number: false }, b'"') => string(text, at + 1, values),
+            (Self::Text { values, .. }, b'-' | b'0'..=b'9') => {
+                let is_of_number =
+                    |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                let end = at + rest.iter().position(|byte| !is_of_number(byte))?;
+                values.append_value(text.get(at..end)?);
+                Some(end)
+            }
+            (Self::Text { values, .. }, _) => {
+                let word =
+                    ["true", "false"].into_iter().find(|w| rest.starts_with(w.as_bytes()))?;
+                values.append_value(word);
+                Some(at + word.len())
+            }
+            (Self::Boolean(values), _) if rest.starts_with(b"true") => {
+                values.append_value(true);
+                Some(at + 4)
+            }
+            (Self::Boolean(values), _) if rest.starts_with(b"false") => {
+                values.append_value(false);
+                Some(at + 5)
+            }
+            (Self::Object(object), b'{') => object.walk(text, at + 1),
+            (Self::Boolean(_) | Self::Object(_), _) => None,
+        }
+    }
+
+    fn push_null(&mut self) {
+        match self {
+            Self::Text { values, .. } => values.append_null(),
+            Self::Boolean(values) => values.append_null(),
+            Self::Object(object) => object.push_null(),
+        }
+    }
+
+    fn finish(&mut self) -> Option<ArrayRef> {
+        Some(match self {
+            Self::Text { values, .. } => {
+                let array = values.finish();
+                // Of the next block there are as many.
+                *values = StringBuilder::with_capacity(array.len(), array.values().len());
+                Arc::new(array)
+            }
+            Self::Boolean(values) => Arc::new(values.finish()),
+            Self::Object(object) => {
+                let columns = object.finish();
+                object.rows = 0;
+                let valid = NullBuffer::new(object.valid.finish());
+                let valid = Some(valid).filter(|valid| valid.null_count() > 0);
+                Arc::new(StructArray::try_new(object.fields.clone(), columns?, valid).ok()?)
+            }
+        })
+    }
+}
+
+/// Takes the string that begins at `at`, behind its quote; returns where it ends.
+fn string(text: &str, at: usize, values: &mut StringBuilder) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut end = at + memchr2(b'"', b'\\', &bytes[at..])?;
+    if bytes[end] == b'"' {
+        values.append_value(text.get(at..end)?);
+        return Some(end + 1);
+    }
+    while bytes[end] == b'\\' {
+        // What is escaped may be a quote.
+        let behind = end + 2;
+        end = behind + memchr2(b'"', b'\\', bytes.get(behind..)?)?;
+    }
+    values.append_value(serde_json::from_str::<String>(text.get(at - 1..=end)?).ok()?);
+    Some(end + 1)
+}
+
+/// Where the blanks end that begin at `at`.
+fn blanks(text: &str, at: usize) -> usize {
+    let rest = text.as_bytes()[at..].iter();
+    at + rest.take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')).count()
+}
+
+/// The place behind `byte`, if it is at `at`.
+fn expect(text: &str, at: usize, byte: u8) -> Option<usize> {
+    (text.as_bytes().get(at) == Some(&byte)).then_some(at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::text::json::decoder::Decoder;
+    use crate::input::text::named::NamedTypes;
+
+    fn schema() -> SchemaRef {
+        let field = |name: &str, kind| Field::new(name, kind, true);
+        let deeper: Fields = vec![field("t", DataType::Utf8), field("f", DataType::Float64)].into();
+        let object: Fields = vec![
+            field("n", DataType::Int64),
+            field("t", DataType::Utf8),
+            field("d", DataType::Struct(deeper)),
+        ]
+        .into();
+        let at = DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, Some("UTC".into()));
+        Arc::new(Schema::new(vec![
+            field("n", DataType::Int64),
+            field("t", DataType::Utf8),
+            field("b", DataType::Boolean),
+            field("o", DataType::Struct(object)),
+            field("at", at),
+            field("named", DataType::Int64),
+        ]))
+    }
+
+    fn decoder() -> Decoder {
+        let named = Arc::new(Schema::new(vec![Field::new("named", DataType::Int64, true)]));
+        let named = NamedTypes::of(Some(&named), &schema(), false);
+        Decoder::new(&schema(), &named, 100).unwrap()
+    }
+
+    /// What arrow makes of it, record by record looked at.
+    fn slowly(text: &str) -> Option<RecordBatch> {
+        let mut decoder = decoder();
+        let taken = decoder.decode(text.as_bytes()).ok()?;
+        assert_eq!(taken, text.len());
+        decoder.decode(&[]).ok()?;
+        let batch = decoder.flush().ok()?;
+        Some(batch.unwrap_or_else(|| RecordBatch::new_empty(schema())))
+    }
+
+    /// Fails if the walk comes through and has other rows; returns whether it comes through.
+    #[track_caller]
+    fn comes_through(decoder: &mut Decoder, text: &str) -> bool {
+        let Some(batch) = decoder.decode_plain(text.as_bytes()) else { return false };
+        assert_eq!(Some(batch), slowly(text), "{text}");
+        true
+    }
+
+    #[test]
+    fn records_as_they_mostly_are() {
+        let mut decoder = decoder();
+        for text in [
+            "",
+            " \n",
+            "{}\n{ }",
+            r#"{"n":1,"t":"x","b":true,"o":{"n":-2,"t":"y","d":{"t":"","f":1.5e3}},"at":"2026-01-31T00:00:00Z"}"#,
+            "{\"o\":null,\"n\":null}\n{\"t\":\"\",\"n\":0}\n",
+            "{\"b\" : false ,\r\n\"t\"\t:\"a\nb\"}{\"t\":5}\n{\"t\":true}{\"t\":-0.10}",
+            r#"{"t":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"}"#,
+            r#"{"o":{"d":{}},"named":"17"}"#,
+            "{\"t\":\"é\u{1F600}\"}",
+        ] {
+            assert!(comes_through(&mut decoder, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn others_are_left_to_the_decoder() {
+        let mut decoder = decoder();
+        for text in [
+            r#"{"n":"1"}"#,
+            r#"{"n":1.5}"#,
+            r#"{"n":true}"#,
+            r#"{"x":1}"#,
+            r#"{"n":1,"n":2}"#,
+            r#"{"o":{"n":1,"n":1}}"#,
+            r#"{"\u006e":1}"#,
+            r#"{"o":[1]}"#,
+            r#"{"o":1}"#,
+            r#"{"t":{"a":1}}"#,
+            r#"{"t":[1]}"#,
+            r#"{"b":"true"}"#,
+            r#"{"b":1}"#,
+            r#"{"t":"\ud800"}"#,
+            r#"{"t":"x"#,
+            r#"{"t":"x\"#,
+            r#"{"t":1"#,
+            r#"{"n":1,}"#,
+            r#"{"n":1 "t":2}"#,
+            r#"{"n":nulla}"#,
+            r#"{"t":truer}"#,
+            "[1]",
+            "5",
+            "{\"n\":1",
+            "{",
+        ] {
+            assert!(!comes_through(&mut decoder, text), "{text}");
+            // Nothing of it is left.
+            assert!(comes_through(&mut decoder, "{\"n\":1}\n{\"o\":{\"t\":\"x\"}}\n"));
+        }
+        assert!(decoder.decode_plain(b"{\"t\":\"\xFF\"}").is_none());
+        assert!(!comes_through(&mut decoder, &"{}".repeat(101)));
+    }
+
+    #[test]
+    fn bytes_that_change_make_no_other_rows() {
+        let text = "{\"n\":12,\"t\":\"a\\\"b\",\"b\":true,\"o\":{\"n\":-2,\"d\":{\"t\":\"\",\"f\":1.5e3}}}\n{\"t\":null}\n";
+        let mut decoder = decoder();
+        assert!(comes_through(&mut decoder, text));
+        let mut through = 0;
+        for place in 0..text.len() {
+            for byte in b"{}[]\",:\\ntf1-. \n\rx\xC3" {
+                let mut bytes = text.as_bytes().to_vec();
+                bytes[place] = *byte;
+                match String::from_utf8(bytes) {
+                    Ok(text) => through += usize::from(comes_through(&mut decoder, &text)),
+                    Err(fault) => assert!(decoder.decode_plain(fault.as_bytes()).is_none()),
+                }
+            }
+        }
+        assert!(through > 100, "{through}");
+    }
+}
