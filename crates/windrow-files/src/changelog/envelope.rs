@@ -35,7 +35,7 @@ use arrow_select::nullif::nullif;
 use arrow_select::zip::zip;
 
 use super::op::Change;
-use super::{misfit, missing_op};
+use super::said::{misfit, missing_op};
 use crate::error::{Error, Result};
 use crate::input::widen::wider;
 use crate::input::widened;

@@ -54,6 +54,7 @@ mod one_table;
 mod op;
 mod position;
 mod ranks;
+mod said;
 #[cfg(test)]
 mod tests;
 mod unchanged;
@@ -62,7 +63,6 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave_record_batch;
@@ -73,10 +73,12 @@ use self::envelope::{Envelope, Moved};
 use self::one_table::OneTable;
 use self::op::{Change, Operations};
 pub(crate) use self::ranks::Ranks;
+pub(crate) use self::said::Said;
+use self::said::{misfit, missing_op};
 use self::unchanged::Partial;
 use crate::derived::OWN;
 use crate::error::{Error, Result};
-use crate::preset::{ICEBERG, OpMap, Preset, Unchanged};
+use crate::preset::{ICEBERG, Preset};
 use crate::raw::CARRIED;
 
 /// True where the row deletes its key.
@@ -93,18 +95,6 @@ const COMMIT: &str = "_commit_version";
 /// Whether a column is of our own, which the user does not see.
 pub(crate) fn is_own(name: &str) -> bool {
     [DELETED, CLASS, SIDE, UNKNOWN, CARRIED].contains(&name) || name.starts_with(OWN)
-}
-
-/// What the caller says of a change log.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Said<'a> {
-    pub(crate) preset: Preset,
-    /// Where the operation is, if not where the preset has it.
-    pub(crate) op_column: Option<&'a str>,
-    pub(crate) op_map: Option<&'a OpMap>,
-    pub(crate) unchanged: Unchanged,
-    /// Whether the caller names the tables that the log is of.
-    pub(crate) tables_are_named: bool,
 }
 
 /// A preset bound to the schema of an input.
@@ -474,21 +464,6 @@ fn find_op(schema: &Schema, said: &Said<'_>) -> Result<Option<usize>> {
     }
 }
 
-fn missing_op<'a>(
-    names: &[&str],
-    preset: Preset,
-    fields: impl Iterator<Item = &'a Arc<Field>>,
-) -> Error {
-    let columns: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
-    Error::usage(format!(
-        "no column named {} for the operation (`op_preset` {}); the columns are {}; name the \
-         right one with `op_column`",
-        names.join(" or "),
-        preset.name(),
-        columns.join(", ")
-    ))
-}
-
 /// A plain row must say what it does.
 fn reject_unsaid(changes: &[Change], column: &str, first_row: u64) -> Result<()> {
     match changes.iter().position(|change| *change == Change::Unsaid) {
@@ -504,9 +479,4 @@ fn reject_unsaid(changes: &[Change], column: &str, first_row: u64) -> Result<()>
 fn flags(changes: &[Change], what: Change) -> ArrayRef {
     let flags = BooleanBuffer::collect_bool(changes.len(), |i| changes[i] == what);
     Arc::new(BooleanArray::new(flags, None))
-}
-
-/// An error of a kernel on columns that `bind` has seen: the data does not have its schema.
-fn misfit(error: ArrowError) -> Error {
-    Error::data(format!("the rows do not fit the input's schema: {error}"))
 }

@@ -15,7 +15,7 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
 
 use super::op::Change;
-use super::{Said, misfit};
+use super::said::{Said, misfit};
 use crate::error::{Error, Result};
 use crate::preset::{Preset, Unchanged};
 use crate::raw::CARRIED;

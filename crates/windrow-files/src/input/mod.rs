@@ -41,6 +41,7 @@ use arrow_schema::SchemaRef;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::packing::Packing;
+use crate::preset::Preset;
 use crate::store::{Stores, is_far};
 
 use formats::parquet::footers::FooterCache;
@@ -333,6 +334,30 @@ impl Inputs {
     /// Whether the input `file` can be read again.
     pub(crate) fn is_there_again(&self, file: usize) -> bool {
         self.files[file].bytes.is_some()
+    }
+
+    /// What users may want to know of inputs that are read all the same.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        self.contents.iter().flat_map(|file| file.content.notes()).map(String::as_str)
+    }
+
+    /// `error`, which may be about a column that there is not, with what the inputs tell of it.
+    pub(crate) fn advised(&self, error: Error) -> Error {
+        advised(error, &self.contents)
+    }
+
+    /// What separates fields in the first of those of which neither the caller nor the name says it.
+    pub(crate) fn told_delimiter(&self) -> Option<u8> {
+        let mut files = self.files.iter().zip(&self.contents[..]);
+        files.find_map(|(file, content)| {
+            let told = content.content.csv()?.delimiter;
+            told.filter(|_| self.csv.clone().known_of(file.path()).delimiter.is_none())
+        })
+    }
+
+    /// The format of the change log that they are, and what it was told by.
+    pub fn change_log(&self) -> Option<(Preset, &str)> {
+        self.log.as_ref().map(|log| (log.preset, &*log.by))
     }
 
     /// Refuses an output that was found among the inputs, so that each run would read what the one before it

@@ -1,4 +1,4 @@
-//! What inputs tell beside their rows: notes, what they are written down as, and advice.
+//! What inputs tell beside their rows: the types of columns without a value, and advice.
 
 use std::sync::Arc;
 
@@ -6,36 +6,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::Error;
 use crate::format::Format;
-use crate::input::Inputs;
 use crate::input::source::info::FileInfo;
 use crate::input::units::unit::File;
-use crate::preset::Preset;
-
-impl Inputs {
-    /// What users may want to know of inputs that are read all the same.
-    pub fn notes(&self) -> impl Iterator<Item = &str> {
-        self.contents.iter().flat_map(|file| file.content.notes()).map(String::as_str)
-    }
-
-    /// `error`, which may be about a column that there is not, with what the inputs tell of it.
-    pub(crate) fn advised(&self, error: Error) -> Error {
-        advised(error, &self.contents)
-    }
-
-    /// What separates fields in the first of those of which neither the caller nor the name says it.
-    pub(crate) fn told_delimiter(&self) -> Option<u8> {
-        let mut files = self.files.iter().zip(&self.contents[..]);
-        files.find_map(|(file, content)| {
-            let told = content.content.csv()?.delimiter;
-            told.filter(|_| self.csv.clone().known_of(file.path()).delimiter.is_none())
-        })
-    }
-
-    /// The format of the change log that they are, and what it was told by.
-    pub fn change_log(&self) -> Option<(Preset, &str)> {
-        self.log.as_ref().map(|log| (log.preset, &*log.by))
-    }
-}
 
 /// `error` with the lines that seem to stand in front of the names of columns, if it is about one that there is not.
 pub(super) fn advised(error: Error, contents: &[File]) -> Error {

@@ -11,7 +11,7 @@ use super::ahead::Ahead;
 use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS, Output, Planned};
 use super::rows::Rows;
-use super::{Job, Running};
+use super::running::{Job, Running};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::output::Written;

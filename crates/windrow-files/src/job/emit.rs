@@ -22,7 +22,7 @@ use super::finish::Out;
 use super::ingest::join;
 use super::opening::Opened;
 use super::piece::{Decoders, Piece};
-use super::{Job, Running};
+use super::running::{Job, Running};
 use crate::error::Result;
 use crate::output::{Part, Written};
 use crate::stats::Spread;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use windrow::{Budget, Layout, Pool, Rule, SpillTo};
 
-use super::Job;
 use super::plan::{Plan, UNLIMITED};
+use super::running::Job;
 use super::write::{Outlined, drops_bloom_filters};
 use crate::error::Result;
 use crate::limits::Limits;

@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use arrow_array::RecordBatch;
 
-use super::Running;
+use super::running::Running;
 use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};

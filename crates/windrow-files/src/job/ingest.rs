@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow::{Batch, Batcher, Pusher, merge_in};
 
+use super::Plan;
 use super::best::Best;
 use super::file_rows::{Batches, FileRows};
 use super::replan::make_room;
+use super::running::Running;
 use super::source::{ROW_BITS, Reader, Step, Units};
-use super::{Plan, Running};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};
 use crate::progress::Phase;

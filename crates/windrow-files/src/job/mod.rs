@@ -12,6 +12,7 @@
 //! their place in the input, and parts their place in the output.
 
 mod ahead;
+mod arrange;
 mod batches;
 mod best;
 mod cut;
@@ -27,6 +28,7 @@ mod piece;
 mod plan;
 mod replan;
 mod rows;
+mod running;
 mod sampling;
 mod sized;
 mod source;
@@ -36,38 +38,24 @@ mod write;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use windrow::{Batch, Batcher, Budget, Pool};
 
 pub use batches::Batches;
 pub use explain::Explain;
-use plan::{Plan, Planned};
-use replan::Met;
-use tally::Tally;
+use plan::Plan;
+pub use running::Job;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::facts;
 use crate::input::Inputs;
 use crate::limits::Limits;
 use crate::output::{Target, WriteOptions};
 use crate::partition::Partitioning;
-use crate::progress::{Phase, Progress};
+use crate::progress::Progress;
 use crate::stats::Stats;
 use crate::verbs::{
     Arrangement, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec,
-    Way,
 };
-use crate::watch::{Cancel, Watch};
-
-/// What is wanted of inputs, bound to their schema: ready to be explained, written or read.
-///
-/// Nothing is read before [`write`](Self::write) or [`batches`](Self::batches), which end the job.
-pub struct Job {
-    inputs: Arc<Inputs>,
-    arrangement: Arrangement,
-    partitioning: Option<Partitioning>,
-    cancel: Cancel,
-    progress: Arc<dyn Progress>,
-}
+use crate::watch::Cancel;
 
 impl Job {
     /// Sorts `inputs`.
@@ -209,68 +197,5 @@ impl Job {
     /// partitions.
     pub fn batches(self, limits: &Limits) -> Result<Batches> {
         Batches::open(self, limits)
-    }
-
-    /// Reads and sorts, up to the last merge; returns also the plan by which the rest is done.
-    fn arrange(&self, plan: &Plan, running: &Running) -> Result<(Batch, Plan)> {
-        let Self { inputs, arrangement, .. } = self;
-        let tally = &running.tally;
-        let ids = self.partitioning.as_ref().and_then(|partitioning| partitioning.ids.as_deref());
-        if let Some(ids) = ids {
-            tally.enter(Phase::Read);
-            sampling::sample(inputs, ids, plan.readers, &running.watch)?;
-        }
-        match arrangement.way {
-            Way::Unordered => {
-                tally.enter(Phase::Read);
-                let batcher = Batcher::new(&arrangement.layout, &running.pool);
-                ingest::ingest(inputs, arrangement, &batcher, plan.readers, running)?;
-                arrangement.verify.as_ref().map_or(Ok(()), |verify| verify())?;
-                tally.enter(Phase::Settle);
-                let plan = running.met.replan()?;
-                running.watch.room_for(plan.writing_bytes());
-                running.pool.budget().set_limit(plan.settle_budget);
-                Ok((batcher.finish()?, plan))
-            }
-            Way::Sorted => {
-                ingest::merge(inputs, arrangement, plan, running).map_err(|error| self.named(error))
-            }
-        }
-    }
-
-    /// Names the inputs that an error of the engine is about.
-    fn named(&self, error: Error) -> Error {
-        let error = error.named(self.inputs.files().iter().map(|file| &*file.name));
-        if error.kind() != ErrorKind::Unsorted {
-            return error;
-        }
-        // Sorted inputs are transformed for nothing else.
-        let error = match self.arrangement.transform.is_some() {
-            true => error.of_sql_floats(),
-            false => error,
-        };
-        if self.inputs.are_filtered() { error.of_kept_rows(0) } else { error }
-    }
-}
-
-/// What the threads of a job that runs share.
-struct Running {
-    pool: Pool,
-    watch: Watch,
-    tally: Arc<Tally>,
-    met: Arc<Met>,
-}
-
-impl Running {
-    /// `repeats` if the job can begin again as far as its output goes.
-    fn start(job: &Job, planned: &Planned, limits: &Limits, repeats: bool) -> Result<Self> {
-        let plan = &planned.plan;
-        let mut watch = Watch::new(&job.cancel, plan.limit, limits.alone);
-        let options = limits.pool_options(job.inputs.temp_bytes());
-        let pool = Pool::new(Budget::bytes(plan.ingest_budget), options)?;
-        let tally = Arc::new(Tally::new(&job.inputs, plan.limit, &pool, &job.progress));
-        let met = Met::new(planned, repeats && job.inputs.bytes().is_some());
-        watch.longest = met.longest(&pool);
-        Ok(Self { pool, watch, tally, met })
     }
 }

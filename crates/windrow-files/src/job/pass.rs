@@ -28,7 +28,7 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
 use super::ingest::join;
-use super::{Job, Running};
+use super::running::{Job, Running};
 use crate::error::{Error, Result};
 use crate::input::{FileInfo, Footer, RowGroups, Unit};
 use crate::names::Places;

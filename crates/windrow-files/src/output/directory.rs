@@ -30,7 +30,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::atomic::{self, RANDOM, TRIES};
+use super::atomic;
+use super::atomic::{RANDOM, TRIES};
 use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Live, remove};

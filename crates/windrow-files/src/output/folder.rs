@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::directory::{AtomicDirectory, Contents, make_within};
-use super::{Destination, OutputOptions};
+use super::options::OutputOptions;
+use super::target::Destination;
 use crate::error::Result;
 use crate::store::{Prefix, is_far};
 

@@ -30,13 +30,16 @@ use arrow_ipc::{Block, FooterBuilder, MetadataVersion};
 use arrow_schema::ArrowError;
 use arrow_schema::{Schema, SchemaRef};
 
+use super::compression::Compression;
 use super::dictionaries::Dictionaries;
-use super::rebatch::{Runs, rebatch};
-use super::views::compact_views;
-use super::{
-    Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Sink, Written,
-    array_bytes, foreign_part,
+use super::options::OutputOptions;
+use super::part::{
+    ALIGNMENT, Appender, Encoder, Part, Payload, Written, array_bytes, foreign_part,
 };
+use super::rebatch::{Runs, rebatch};
+use super::sink::Sink;
+use super::target::Destination;
+use super::views::compact_views;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::watch::Watch;
@@ -46,8 +49,6 @@ const ROWS_A_MESSAGE: usize = 8192;
 /// Bytes of long values after which a message ends before its full number of rows.
 const BYTES_A_MESSAGE: usize = 1 << 20;
 const MAGIC: &[u8] = b"ARROW1";
-/// Alignment of messages in bytes, and so of the buffers in a mapped file.
-const ALIGNMENT: usize = 64;
 /// The continuation marker, and a metadata length of zero.
 const END: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
@@ -83,12 +84,6 @@ pub(super) fn open(
     };
     let encoder = MessageEncoder { messages, mode };
     Ok((Arc::new(encoder), Box::new(appender)))
-}
-
-/// Returns the bytes of a message in a file, with its entry in the footer.
-pub(super) fn message_bytes(message: &EncodedData) -> usize {
-    const PLACE: usize = 24;
-    message.ipc_message.len() + message.arrow_data.len() + 2 * ALIGNMENT + PLACE
 }
 
 /// See [`super::part_bytes`].

@@ -1,6 +1,7 @@
 //! The caller's options for outputs.
 
-use super::{Compression, LONG_ROW, OutputOptions, Target};
+use super::compression::Compression;
+use super::target::Target;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::{CsvOptions, DeclaredColumn};
@@ -161,7 +162,7 @@ impl WriteOptions {
         row_bytes: usize,
     ) -> Result<OutputOptions> {
         if !Format::WRITTEN.contains(&format) {
-            return Err(super::not_written(format));
+            return Err(super::options::not_written(format));
         }
         /// Minimum sizes. A page has a header, and a row group has an entry in the footer for every
         /// column; below these sizes most bytes are metadata.
@@ -196,4 +197,95 @@ impl WriteOptions {
             watch: Watch::default(),
         })
     }
+}
+
+/// Rows of this length and longer, on average, are chunks, batches and parts of their own.
+pub(crate) const LONG_ROW: usize = 1 << 20;
+
+/// How one output is written: [`WriteOptions`], and what the job knows.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputOptions {
+    pub(crate) format: Format,
+    /// None is the default of the format: zstd level 2 for Parquet, nothing for the others.
+    pub(crate) compression: Option<Compression>,
+    /// The order of the rows, which a Parquet footer tells readers.
+    pub(crate) sorting: Vec<DeclaredColumn>,
+    /// A Parquet page is closed at this size, before compression.
+    pub(crate) page_bytes: usize,
+    /// Whether Parquet pages and column chunks carry minima and maxima.
+    pub(crate) statistics: bool,
+    /// Whether Parquet pages carry checksums.
+    pub(crate) checksums: bool,
+    /// The encodings of Parquet columns.
+    pub(crate) encodings: Encodings,
+    /// Whether the columns of a Parquet part are encoded one after the other: its rows are held, and few
+    /// writers. The bytes are the same.
+    pub(crate) columns_in_turn: bool,
+    /// Whether rows are of [`LONG_ROW`] bytes or more.
+    pub(crate) long_rows: bool,
+    /// Whether nothing but the format and the order is of this job.
+    pub(crate) as_usual: bool,
+    /// How CSV is written down.
+    pub(crate) csv: CsvOptions,
+    /// Bytes that a file should have at the most, where there may be several.
+    pub(crate) max_file_bytes: Option<u64>,
+    /// How addresses are reached, and what goes there at a time.
+    pub(crate) stores: Stores,
+    pub(crate) upload: Option<Uploads>,
+    /// What to look at before large copies are made.
+    pub(crate) watch: Watch,
+}
+
+/// How an output goes to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Uploads {
+    /// Bytes of a part.
+    pub(crate) part: usize,
+    /// Whether every writer has an object of its own.
+    pub(crate) many: bool,
+}
+
+impl OutputOptions {
+    /// The extension of files that get one.
+    pub(crate) fn extension(&self) -> String {
+        let format = self.format.extension();
+        match self.compression.map(Compression::text) {
+            Some(Ok(Some((packing, _)))) if matches!(self.format, Format::Csv | Format::Ndjson) => {
+                format!("{format}.{}", packing.extension())
+            }
+            _ => format.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl OutputOptions {
+    /// The defaults of a format.
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            compression: None,
+            sorting: Vec::new(),
+            // Small enough that a page of every column of a row group is a few MB, large enough that
+            // zstd loses about 2 %.
+            page_bytes: 512 << 10,
+            statistics: true,
+            checksums: true,
+            encodings: Encodings::default(),
+            columns_in_turn: false,
+            long_rows: false,
+            as_usual: true,
+            csv: CsvOptions::default(),
+            max_file_bytes: None,
+            stores: Stores::default(),
+            upload: None,
+            watch: Watch::default(),
+        }
+    }
+}
+
+/// The error of an output of a format that is only read.
+pub(crate) fn not_written(format: Format) -> Error {
+    let names = Format::WRITTEN.map(Format::name).join(", ");
+    Error::usage(format!("{format} is read, and not written; `output_format` is one of {names}"))
 }

@@ -18,13 +18,14 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
 
+use super::compression::Compression;
+use super::options::OutputOptions;
+use super::part::{Appender, Encoder, Part, Payload, Written, foreign_part};
 use super::properties::{CREATED_BY, properties};
 use super::row_group::RowGroupEncoder;
+use super::sink::Sink;
 use super::storable::storable;
-use super::{
-    Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Sink, Written,
-    foreign_part,
-};
+use super::target::Destination;
 use crate::error::{Error, Result};
 use crate::input::{Footer, annotated, common_order};
 

@@ -28,10 +28,11 @@ use std::collections::BTreeMap;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 
+use super::compression::Compression;
+use super::options::OutputOptions;
 use super::properties::DICTIONARY_BYTES;
 use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
 use super::storable::storable;
-use super::{Compression, OutputOptions};
 
 /// Minimum bytes of a compression context. Above it, zstd fits its tables to the size of the data.
 const LEAST_CONTEXT: usize = 64 << 10;

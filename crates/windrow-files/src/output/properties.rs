@@ -35,8 +35,10 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
+use super::DeclaredColumn;
+use super::compression::Compression;
+use super::options::{Encodings, OutputOptions};
 use super::row_group::ROWS_A_CALL;
-use super::{Compression, DeclaredColumn, Encodings, OutputOptions};
 use crate::error::Result;
 use crate::names::Places;
 

@@ -16,7 +16,7 @@
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
-use super::array_bytes;
+use super::part::array_bytes;
 use super::views::own_rows;
 use crate::error::{Error, Result};
 use crate::input::long_values;

@@ -24,9 +24,10 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::checksums::{Chunk, ChunkWriter};
+use super::options::OutputOptions;
+use super::part::{Encoder, Part, Payload};
 use super::rebatch::{Runs, pieces, pieces_at};
 use super::storable::stored;
-use super::{Encoder, OutputOptions, Part, Payload};
 use crate::error::{Error, Result};
 use crate::watch::Watch;
 
@@ -154,7 +155,7 @@ impl Encoder for RowGroupEncoder {
 
 /// Returns the rows of a call, by the sample, independent of the memory limit.
 fn rows_a_call(sample: &RecordBatch) -> usize {
-    let row = super::array_bytes(sample) / sample.num_rows().max(1);
+    let row = super::part::array_bytes(sample) / sample.num_rows().max(1);
     ROWS_A_CALL.min(BYTES_A_CALL / row.max(1)).max(1)
 }
 

@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::atomic::{AtomicFile, LINKS};
-use super::{Destination, OutputOptions};
+use super::atomic::AtomicFile;
+use super::options::OutputOptions;
+use super::target::{Destination, descriptor};
 use crate::error::{Error, Result};
 use crate::store::{Upload, is_far};
 use crate::watch::Cancel;
@@ -30,22 +31,6 @@ enum End {
     Upload(Box<Upload>),
     /// A device, a FIFO or the standard output: written bytes are final.
     Direct(File),
-}
-
-/// Returns the descriptor of this process that `path` names, such as `/dev/stdout` or `/dev/fd/3`.
-pub(super) fn descriptor(path: &Path) -> Option<u32> {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS {
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => fs::canonicalize(parent).ok()?,
-            _ => fs::canonicalize(".").ok()?,
-        };
-        if directory.starts_with("/proc") && directory.ends_with("fd") {
-            return path.file_name()?.to_str()?.parse().ok();
-        }
-        path = directory.join(fs::read_link(&path).ok()?);
-    }
-    None
 }
 
 /// Bytes of a write-back step: a few milliseconds of a disk.

@@ -17,11 +17,13 @@ use arrow_json::writer::LineDelimited;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
+use super::compression::Compression;
 use super::csv_lines::Lines;
-use super::{
-    Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Rope, Sink, Written,
-    foreign_part,
-};
+use super::options::OutputOptions;
+use super::part::{Appender, Encoder, Part, Payload, Written, foreign_part};
+use super::rope::Rope;
+use super::sink::Sink;
+use super::target::Destination;
 use super::{csv, showable};
 use crate::error::{Error, Result};
 use crate::format::Format;

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 
+use super::event::{Carries, Members, What, event, unknown, without};
 use super::json::{by_name, elements, find, members, object, string};
+use super::log::Raw;
 use super::maxwell::before;
-use super::{Carries, Members, Raw, What, event, unknown, without};
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let text = |name| find(record, name).and_then(string);

@@ -9,8 +9,9 @@
 //! The columns of `key` have no names. They are those of the key that the caller names, in this order, which is checked where
 //! the row is there.
 
+use super::event::{Carries, Members, Row, event, without};
 use super::json::{elements, find, members, object, string};
-use super::{Carries, Members, Raw, Row, event, without};
+use super::log::Raw;
 use crate::setting::Setting;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {

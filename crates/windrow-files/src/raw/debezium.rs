@@ -2,9 +2,10 @@
 //! streams of several tables, and decimals that a schema in the record declares, whose values are bytes.
 
 use super::decimals::{Decimals, has_decimals_in};
+use super::event::{Carries, Members, put_carried};
 use super::extended::plain;
 use super::json::{Object, find, members, object, string};
-use super::{Carries, Members, Raw, put_carried};
+use super::log::Raw;
 use crate::preset::Meaning;
 
 /// Whether a record has a schema in which there are decimals.

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_buffer::i256;
 use memchr::memmem;
 
-use super::Members;
 use super::declared::Declared;
+use super::event::Members;
 use super::json::{elements, find, members, object, string};
 
 /// The names that Kafka Connect and Debezium give to types.

@@ -2,9 +2,10 @@
 //!
 //! An update has the key and the columns that it changed, unless it is told to have all.
 
-use super::Carries;
+use super::event::Carries;
+use super::event::{Members, What, event as put, flattened, images, unknown, without};
 use super::json::{find, object, string};
-use super::{Members, Raw, What, event as put, flattened, images, unknown, without};
+use super::log::Raw;
 
 pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let op_column = raw.asked.op_column.as_deref().unwrap_or("op_type");

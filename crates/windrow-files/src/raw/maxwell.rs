@@ -1,7 +1,8 @@
 //! Maxwell, a daemon that reads MySQL's binlog: the row in `data`, what an update changed in `old`.
 
+use super::event::{Carries, Members, What, unknown, without};
 use super::json::{by_name, find, object, string};
-use super::{Carries, Members, Raw, What, unknown, without};
+use super::log::Raw;
 
 pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let text = |name| find(record, name).and_then(string);
@@ -20,13 +21,13 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
     let about = without(record, &["data", "old"]);
     let data = object(record, "data");
     match what {
-        What::Insert => super::event(out, &about, data.as_deref(), None, Carries::All),
+        What::Insert => super::event::event(out, &about, data.as_deref(), None, Carries::All),
         What::Update => {
             let before =
                 data.as_deref().zip(object(record, "old")).map(|(new, old)| before(new, &old));
-            super::event(out, &about, data.as_deref(), before.as_deref(), Carries::Some);
+            super::event::event(out, &about, data.as_deref(), before.as_deref(), Carries::Some);
         }
-        _ => super::event(out, &about, None, data.as_deref(), Carries::All),
+        _ => super::event::event(out, &about, None, data.as_deref(), Carries::All),
     }
     Ok(())
 }

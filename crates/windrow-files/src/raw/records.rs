@@ -4,15 +4,16 @@
 //! of its own if none ends behind it.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use memchr::memchr_iter;
 
-use super::json::Scan;
+use super::json::{self, Scan};
+use super::log::{Producer, Raw};
 use super::transaction::{Part, Transaction};
-use super::{Producer, Raw};
-use crate::rewrite::Rewrite;
+use super::{canal, cockroach, debezium, extended, goldengate, maxwell, wal2json};
+use crate::rewrite::{Rewrite, Rewritten};
 
 /// The longest record: what is longer is taken for a mistake, such as a bracket that is never closed.
 const LONGEST: usize = 1 << 30;
@@ -149,6 +150,33 @@ impl Rewrite for Records {
         // It has no end, which its decoder tells.
         out.append(&mut self.record);
         Ok(())
+    }
+}
+
+impl Raw {
+    /// The events in `text`.
+    pub(crate) fn events(self: &Arc<Self>, text: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+        Box::new(Rewritten::new(text, Records::new(Arc::clone(self))))
+    }
+
+    /// Appends the events of a record; `Err` with what is wrong with it.
+    fn record(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let Some(members) = json::members(text) else {
+            out.extend_from_slice(text);
+            return Ok(());
+        };
+        match self.producer {
+            Producer::Wal2json => wal2json::events(&members, self, out),
+            Producer::Maxwell => maxwell::event(&members, self, out),
+            Producer::Canal => canal::events(&members, self, out),
+            Producer::Debezium => debezium::event(&members, self, out),
+            Producer::GoldenGate => goldengate::event(&members, self, out),
+            Producer::Cockroach => cockroach::events(&members, self, out),
+            Producer::Extended => {
+                extended::plain(text, out);
+                Ok(())
+            }
+        }
     }
 }
 

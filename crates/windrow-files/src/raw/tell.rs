@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::debezium;
+use super::event::Members;
 use super::json::{Scan, elements, find, members, object};
+use super::log::{Asked, Producer, Raw};
 use super::transaction::first_change;
-use super::{Asked, Members, Producer, Raw, debezium};
 use crate::preset::Preset;
 
 /// Records that are looked at: those of a transaction's begin tell nothing.

@@ -1,8 +1,9 @@
 //! wal2json, PostgreSQL's output plugin: a record a change (format 2), a record a transaction (format 1), or
 //! changes that a pipeline has flattened to a column each.
 
+use super::event::{Members, Row, What, flattened, images, without};
 use super::json::{elements, find, members, object, string};
-use super::{Members, Raw, Row, What, flattened, images, without};
+use super::log::Raw;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     if let Some(changes) = find(record, "change").and_then(elements) {

@@ -12,7 +12,7 @@ use object_store::path::Path as Key;
 
 use crate::error::{Error, Result};
 
-use super::refuse_local;
+use super::local::refuse_local;
 
 /// The kind of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

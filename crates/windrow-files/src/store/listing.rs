@@ -9,9 +9,9 @@ use futures_util::StreamExt;
 use crate::error::{Error, Result};
 use crate::watch::Cancel;
 
-use super::Stores;
 use super::address::{Address, Kind};
 use super::fault::Fault;
+use super::stores::Stores;
 
 impl Stores {
     /// Returns the addresses of the objects below `prefix`, in any order.

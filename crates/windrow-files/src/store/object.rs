@@ -12,10 +12,10 @@ use object_store::{Error as Cause, GetOptions, GetRange, ObjectMeta, ObjectStore
 use crate::error::{Error, Result};
 use crate::watch::Cancel;
 
-use super::Stores;
 use super::address::Address;
 use super::client::{Client, Pending};
 use super::fault::Fault;
+use super::stores::Stores;
 
 /// The end of the object to read first, and the number of bytes.
 #[derive(Clone, Copy)]

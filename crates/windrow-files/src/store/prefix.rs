@@ -19,8 +19,8 @@ use object_store::ObjectStoreExt;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Discard};
 
-use super::Stores;
 use super::listing::Unlisted;
+use super::stores::Stores;
 use super::upload::{Place, Ready, Upload, Whole};
 
 /// Name of the object that marks the output as complete.

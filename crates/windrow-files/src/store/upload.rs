@@ -25,7 +25,8 @@ use crate::watch::{Cancel, Discard, Live};
 use super::address::Address;
 use super::client::{Client, LOOK, Pending};
 use super::fault::Fault;
-use super::{PARTS, Stores};
+use super::sizes::PARTS;
+use super::stores::Stores;
 
 /// Maximum number of parts in flight.
 const UNDER_WAY: usize = 2;

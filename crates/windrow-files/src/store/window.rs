@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::lane::Lane;
 use super::object::Object;
-use super::{HELD, RANGE};
+use super::sizes::{HELD, RANGE};
 
 /// Bytes to fetch for a read without an announcement: for headers, and for the end of a line.
 const STRAY: u64 = 256 << 10;

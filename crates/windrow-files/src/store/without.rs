@@ -13,7 +13,8 @@ use crate::setting::Setting;
 use crate::stats::Traffic;
 use crate::watch::Cancel;
 
-use super::{Stores, refuse_local};
+use super::local::refuse_local;
+use super::stores::Stores;
 
 /// Schemes of object stores' addresses.
 const SCHEMES: [&str; 10] =

@@ -39,9 +39,32 @@ const ORDER: [&str; 30] = [
     "inspect",
 ];
 
+/// The floors of `input`, in the order of the data.
+const INPUT: [&str; 13] = [
+    "charset",
+    "options",
+    "source",
+    "row_groups",
+    "opened",
+    "text",
+    "formats",
+    "schema",
+    "filter",
+    "units",
+    "logs",
+    "opener",
+    "told",
+];
+
 #[test]
 fn a_module_uses_only_those_before_it() {
     sources::check_order(ROOT, &ORDER);
+    sources::check_floors(ROOT, "input", &INPUT);
+}
+
+#[test]
+fn few_files_use_each_other() {
+    sources::check_circles(ROOT);
 }
 
 #[test]

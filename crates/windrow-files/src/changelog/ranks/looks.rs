@@ -12,7 +12,7 @@ use arrow_array::cast::AsArray;
 use arrow_cast::cast;
 use arrow_schema::DataType;
 
-use super::super::misfit;
+use super::super::said::misfit;
 use super::forms::{are_digits, digits, hex, lsn, time, uuid_time};
 use super::gtids;
 use crate::error::{Error, Result};

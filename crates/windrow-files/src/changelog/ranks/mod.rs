@@ -20,7 +20,7 @@ use windrow::SortColumn as Column;
 
 use self::forms::{DIGITS, FRACTION, SECTIONS, hex, lsn, number, time, uuid_time};
 use self::looks::Plain;
-use super::misfit;
+use super::said::misfit;
 use crate::columns::TextAs;
 use crate::derived::OWN;
 use crate::error::{Error, Result};

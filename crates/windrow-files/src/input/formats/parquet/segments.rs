@@ -138,7 +138,7 @@ impl Iterator for Segments {
 pub(super) struct Part {
     group: usize,
     /// Selected rows; `None` for all.
-    rows: Option<RowSelection>,
+    pub(super) rows: Option<RowSelection>,
     batch_rows: usize,
 }
 

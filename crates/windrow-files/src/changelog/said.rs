@@ -1,0 +1,40 @@
+//! What the caller says of a change log, and errors of all its parts.
+
+use std::sync::Arc;
+
+use arrow_schema::{ArrowError, Field};
+
+use crate::error::Error;
+use crate::preset::{OpMap, Preset, Unchanged};
+
+/// What the caller says of a change log.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Said<'a> {
+    pub(crate) preset: Preset,
+    /// Where the operation is, if not where the preset has it.
+    pub(crate) op_column: Option<&'a str>,
+    pub(crate) op_map: Option<&'a OpMap>,
+    pub(crate) unchanged: Unchanged,
+    /// Whether the caller names the tables that the log is of.
+    pub(crate) tables_are_named: bool,
+}
+
+pub(super) fn missing_op<'a>(
+    names: &[&str],
+    preset: Preset,
+    fields: impl Iterator<Item = &'a Arc<Field>>,
+) -> Error {
+    let columns: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
+    Error::usage(format!(
+        "no column named {} for the operation (`op_preset` {}); the columns are {}; name the \
+         right one with `op_column`",
+        names.join(" or "),
+        preset.name(),
+        columns.join(", ")
+    ))
+}
+
+/// An error of a kernel on columns that `bind` has seen: the data does not have its schema.
+pub(super) fn misfit(error: ArrowError) -> Error {
+    Error::data(format!("the rows do not fit the input's schema: {error}"))
+}

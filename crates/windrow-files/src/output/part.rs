@@ -1,0 +1,113 @@
+//! Parts of an output: encoded by any thread, appended in order.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ipc::writer::EncodedData;
+
+use super::checksums::Chunk;
+use super::rope::Rope;
+use crate::error::{Error, Result};
+use crate::input::RowGroups;
+
+/// Encodes parts; shared by all workers.
+pub(crate) trait Encoder: Send + Sync {
+    /// Encodes the rows of one part. Batches may be of any size.
+    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part>;
+}
+
+/// Takes finished parts in the order of the output.
+pub(crate) trait Appender: Send {
+    /// Writes a part made by the encoder that was opened with this appender.
+    fn append(&mut self, part: Part) -> Result<()>;
+
+    /// Encodes the rows of a part with that encoder and writes them; returns how many there are. For who
+    /// has the turn: a format may write them as it encodes.
+    fn encode(
+        &mut self,
+        encoder: &dyn Encoder,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        let part = encoder.encode(batches)?;
+        let rows = part.rows();
+        self.append(part)?;
+        Ok(rows)
+    }
+
+    /// Completes the output and puts it in place. Dropping an appender instead leaves no file.
+    fn finish(self: Box<Self>) -> Result<Written>;
+}
+
+/// Some rows of the output, encoded.
+pub(crate) struct Part {
+    pub(super) rows: u64,
+    pub(super) payload: Payload,
+}
+
+impl Part {
+    /// A row group of another file, as it is: of Parquet with the same columns.
+    pub(crate) fn of_row_group(groups: &Arc<RowGroups>, index: usize) -> Self {
+        let rows = groups.group(index).num_rows().unsigned_abs();
+        Self { rows, payload: Payload::RowGroup(Arc::clone(groups), index) }
+    }
+
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Bytes that a file grows by with it; of a part of an Arrow file with dictionaries, those of its arrays.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes: usize = match &self.payload {
+            Payload::Columns(chunks) => chunks.iter().map(Chunk::bytes).sum(),
+            Payload::RowGroup(groups, index) => {
+                usize::try_from(groups.group(*index).compressed_size()).unwrap_or(0)
+            }
+            Payload::Messages(messages) => messages.iter().map(message_bytes).sum(),
+            Payload::Batches(batches) => batches.iter().map(array_bytes).sum(),
+            Payload::Text(text) => text.bytes(),
+        };
+        bytes as u64
+    }
+}
+
+/// What each format makes of a part.
+pub(super) enum Payload {
+    /// Parquet: a closed chunk of each leaf column.
+    Columns(Vec<Chunk>),
+    /// Parquet: this row group of another file, as it is.
+    RowGroup(Arc<RowGroups>, usize),
+    /// Arrow: encoded messages.
+    Messages(Vec<EncodedData>),
+    /// Arrow files with dictionaries: rows whose keys the appender has yet to renumber.
+    Batches(Vec<RecordBatch>),
+    /// CSV and NDJSON: whole lines.
+    Text(Rope),
+}
+
+/// The outcome of a finished output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Bytes of the values of a record batch, of which others may be in the same buffers.
+pub(super) fn array_bytes(batch: &RecordBatch) -> usize {
+    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
+    batch.columns().iter().map(bytes).sum()
+}
+
+/// The error of a part that another output's encoder made.
+pub(super) fn foreign_part() -> Error {
+    Error::data("internal error: a part of another output format was appended")
+}
+
+/// Alignment of messages in bytes, and so of the buffers in a mapped file.
+pub(super) const ALIGNMENT: usize = 64;
+
+/// Returns the bytes of a message in a file, with its entry in the footer.
+pub(super) fn message_bytes(message: &EncodedData) -> usize {
+    const PLACE: usize = 24;
+    message.ipc_message.len() + message.arrow_data.len() + 2 * ALIGNMENT + PLACE
+}

@@ -1,0 +1,85 @@
+//! Where a job writes, and where one of its files goes.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::atomic::LINKS;
+use crate::store::Prefix;
+
+/// Where a job writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A file or the address of an object, replaced whole when the job is done, or a device or FIFO, written as it
+    /// comes; of partitions the directory, which must be new or empty, or a prefix that no object has.
+    Path(PathBuf),
+    /// The standard output, written as it comes.
+    Stdout,
+}
+
+impl Target {
+    /// What a path names; `-` is the standard output.
+    pub fn of(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let is_stdout = path == Path::new("-") || descriptor(path) == Some(1);
+        if is_stdout { Self::Stdout } else { Self::Path(path.to_owned()) }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.display().fmt(f),
+            Self::Stdout => f.write_str("standard output"),
+        }
+    }
+}
+
+/// Where one output file goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Destination {
+    /// A file that appears whole, a device or a FIFO.
+    Path(PathBuf),
+    /// A new file in a directory that nobody sees yet, see [`directory`].
+    Within(PathBuf),
+    /// An object below a prefix, which is complete with the others there.
+    Below(Arc<Prefix>, PathBuf),
+    Stdout,
+}
+
+impl From<&Target> for Destination {
+    fn from(target: &Target) -> Self {
+        match target {
+            Target::Path(path) => Self::Path(path.clone()),
+            Target::Stdout => Self::Stdout,
+        }
+    }
+}
+
+/// Whether what is written there appears at the end, whole, or not at all.
+pub(crate) fn can_be_taken_back(target: &Destination) -> bool {
+    match target {
+        Destination::Path(path) => {
+            let other = path.exists() && !path.is_file() && !path.is_dir();
+            !other && descriptor(path).is_none()
+        }
+        Destination::Within(_) | Destination::Below(..) | Destination::Stdout => false,
+    }
+}
+
+/// Returns the descriptor of this process that `path` names, such as `/dev/stdout` or `/dev/fd/3`.
+pub(super) fn descriptor(path: &Path) -> Option<u32> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => fs::canonicalize(parent).ok()?,
+            _ => fs::canonicalize(".").ok()?,
+        };
+        if directory.starts_with("/proc") && directory.ends_with("fd") {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        path = directory.join(fs::read_link(&path).ok()?);
+    }
+    None
+}
