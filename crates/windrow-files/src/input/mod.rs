@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -47,7 +47,7 @@ use crate::store::{Stores, is_far};
 use formats::parquet::footers::FooterCache;
 use logs::Logs;
 use opened::{Needs, Span};
-use opener::Opener;
+use opener::{Like, Opener};
 use schema::hive::Hive;
 use schema::wanted::Common;
 use source::origin::Stream;
@@ -138,7 +138,9 @@ impl Inputs {
         let mut empty = None;
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = common.so_far().map(|schema| hive.without(&schema));
-            let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
+            let counted = |schema: &Schema| common.counted(schema, &hive);
+            let like = Like { reference: reference.as_deref(), counted: &counted };
+            let opened = opener.open_source(source, ordinal, like, &mut stdin)?;
             let lacks = opened.lacks();
             let opened = match lacks {
                 Some(_) => opened,
@@ -150,7 +152,7 @@ impl Inputs {
                     empty = empty.or(Some(lacks));
                     None
                 }
-                None => common.fit(&opened)?,
+                None => common.fit(&opened, &hive)?,
             };
             needs.take_in(&opened);
             files.push(opened.info(source));

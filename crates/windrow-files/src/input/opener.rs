@@ -29,6 +29,15 @@ fn check_text(head: &[u8]) -> Result<(), String> {
     }
 }
 
+/// The state of the inputs opened before a source.
+#[derive(Clone, Copy)]
+pub(super) struct Like<'a> {
+    /// The common schema of their files.
+    pub(super) reference: Option<&'a Schema>,
+    /// The places of the needed columns of a file with a schema; `None` if all are needed.
+    pub(super) counted: &'a dyn Fn(&Schema) -> Option<Vec<usize>>,
+}
+
 /// Opens each source in its format.
 pub(super) struct Opener<'a> {
     pub(super) options: &'a ReadOptions,
@@ -43,15 +52,15 @@ impl Opener<'_> {
         &mut self,
         source: &Source,
         ordinal: usize,
-        reference: Option<&Schema>,
+        like: Like<'_>,
         stdin: &mut Option<Stream>,
     ) -> Result<Opened> {
         match source {
             Source::Reader(reader) => handed::open(reader),
             Source::File(path) | Source::Found { path, .. } => {
-                self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, reference)
+                self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, like)
             }
-            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, reference),
+            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, like),
         }
     }
 
@@ -85,7 +94,7 @@ impl Opener<'_> {
         path: Option<&Path>,
         origin: Origin,
         ordinal: usize,
-        reference: Option<&Schema>,
+        like: Like<'_>,
     ) -> Result<Opened> {
         let origin = self.plain(path, origin)?;
         let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
@@ -138,7 +147,7 @@ impl Opener<'_> {
         let opened = guard::no_panic(&name, || match format {
             Format::Parquet => {
                 let origin = origin.spooled(temp_dir, temp_left, cancel)?;
-                parquet::open(origin, ordinal, self.options, self.footers.clone())
+                parquet::open(origin, ordinal, self.options, self.footers.clone(), like.counted)
             }
             // The heads of all record batches would take as many requests.
             Format::ArrowFile if origin.is_far() => stream::open(origin, format),
@@ -148,8 +157,8 @@ impl Opener<'_> {
             }
             Format::ArrowStream => stream::open(origin, format),
             Format::Avro => avro::open(origin, self.options.batch_rows.max(1)),
-            Format::Csv => csv::open(origin, path, self.options, reference),
-            Format::Ndjson => ndjson::open(origin, self.options, reference, named, raw),
+            Format::Csv => csv::open(origin, path, self.options, like.reference),
+            Format::Ndjson => ndjson::open(origin, self.options, like.reference, named, raw),
         });
         // The first ranges of all inputs would take too much memory until the inputs are read.
         faults.forget();
