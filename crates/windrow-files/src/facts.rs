@@ -10,8 +10,9 @@
 //! `pandas` never says that the row labels are a range: rows have another order than that.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_schema::{Schema, SchemaRef};
 use serde_json::{Map, Value};
 
 use crate::names::Places;
@@ -56,6 +57,14 @@ pub(crate) fn joined(one: &Pairs, other: &Pairs) -> Result<Pairs, String> {
         }
     }
     Ok(joined)
+}
+
+/// The columns of `schema` that are in `places`, with the metadata that is true of them.
+pub(crate) fn chosen(schema: &Schema, places: &[usize]) -> SchemaRef {
+    let fields: Vec<_> = places.iter().map(|&place| schema.fields()[place].clone()).collect();
+    let narrow = Schema::new(fields);
+    let metadata = kept(schema, &narrow);
+    Arc::new(narrow.with_metadata(metadata))
 }
 
 /// What is still true of rows of the columns of `output`, which were those of `input`.

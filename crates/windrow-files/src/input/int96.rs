@@ -26,6 +26,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::basic::Type;
 use parquet::errors::Result;
 
+use super::chosen::Chosen;
 use super::parquet::Footer;
 use super::random::RandomFile;
 use super::segments::Part;
@@ -51,8 +52,14 @@ pub(super) struct Seconds(ParquetRecordBatchReader);
 
 impl Seconds {
     /// A reader of `rows`, if there are such times.
-    pub(super) fn of(file: &RandomFile, footer: &Footer, rows: &Part) -> Result<Option<Self>> {
-        let leaves = leaves(footer);
+    pub(super) fn of(
+        file: &RandomFile,
+        footer: &Footer,
+        chosen: &Chosen,
+        rows: &Part,
+    ) -> Result<Option<Self>> {
+        let mut leaves = leaves(footer);
+        leaves.retain(|leaf| chosen.reads(*leaf));
         if leaves.is_empty() {
             return Ok(None);
         }

@@ -18,6 +18,7 @@ mod annotations;
 mod avro;
 mod blocks;
 mod charset;
+mod chosen;
 mod content;
 mod copied;
 mod csv;
@@ -84,7 +85,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -96,7 +97,7 @@ use content::{Content, File, Needs, Opened, Span};
 use hive::Hive;
 use logs::Logs;
 use named::Named;
-use opener::Opener;
+use opener::{Like, Opener};
 use origin::Stream;
 use told::{advised, agreed};
 use wanted::Common;
@@ -202,7 +203,9 @@ impl Inputs {
         let mut empty = None;
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = common.so_far().map(|schema| hive.without(&schema));
-            let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
+            let counted = |schema: &Schema| common.counted(schema, &hive);
+            let like = Like { reference: reference.as_deref(), counted: &counted };
+            let opened = opener.open_source(source, ordinal, like, &mut stdin)?;
             let lacks = opened.lacks();
             let opened = match lacks {
                 Some(_) => opened,
@@ -214,7 +217,7 @@ impl Inputs {
                     empty = empty.or(Some(lacks));
                     None
                 }
-                None => common.fit(&opened)?,
+                None => common.fit(&opened, &hive)?,
             };
             needs.take_in(&opened);
             files.push(opened.info(source));

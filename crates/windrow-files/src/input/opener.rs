@@ -26,6 +26,15 @@ fn check_text(head: &[u8]) -> Result<(), String> {
     }
 }
 
+/// The inputs before the one that is opened.
+#[derive(Clone, Copy)]
+pub(super) struct Like<'a> {
+    /// The schema of their files.
+    pub(super) reference: Option<&'a Schema>,
+    /// The places of the needed columns of a file with a schema; `None` if all are needed.
+    pub(super) counted: &'a dyn Fn(&Schema) -> Option<Vec<usize>>,
+}
+
 /// Chooses the format of each source.
 pub(super) struct Opener<'a> {
     pub(super) options: &'a ReadOptions,
@@ -40,15 +49,15 @@ impl Opener<'_> {
         &mut self,
         source: &Source,
         ordinal: usize,
-        reference: Option<&Schema>,
+        like: Like<'_>,
         stdin: &mut Option<Stream>,
     ) -> Result<Opened> {
         match source {
             Source::Reader(reader) => reader::open(reader),
             Source::File(path) | Source::Found { path, .. } => {
-                self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, reference)
+                self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, like)
             }
-            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, reference),
+            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, like),
         }
     }
 
@@ -81,7 +90,7 @@ impl Opener<'_> {
         path: Option<&Path>,
         origin: Origin,
         ordinal: usize,
-        reference: Option<&Schema>,
+        like: Like<'_>,
     ) -> Result<Opened> {
         let origin = self.plain(path, origin)?;
         let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
@@ -134,7 +143,7 @@ impl Opener<'_> {
         let opened = guard::no_panic(&name, || match format {
             Format::Parquet => {
                 let origin = origin.spooled(temp_dir, temp_left, cancel)?;
-                parquet::open(origin, ordinal, self.options, self.footers.clone())
+                parquet::open(origin, ordinal, self.options, self.footers.clone(), like.counted)
             }
             // The heads of all record batches would be as many requests.
             Format::ArrowFile if origin.is_far() => stream::open(origin, format),
@@ -144,8 +153,8 @@ impl Opener<'_> {
             }
             Format::ArrowStream => stream::open(origin, format),
             Format::Avro => avro::open(origin, self.options.batch_rows.max(1)),
-            Format::Csv => csv::open(origin, path, self.options, reference),
-            Format::Ndjson => ndjson::open(origin, self.options, reference, named, raw),
+            Format::Csv => csv::open(origin, path, self.options, like.reference),
+            Format::Ndjson => ndjson::open(origin, self.options, like.reference, named, raw),
         });
         // What came first is not kept of all inputs until they are read.
         faults.forget();

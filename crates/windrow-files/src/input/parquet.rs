@@ -10,6 +10,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow_schema::Schema;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::ConvertedType;
 use parquet::file::metadata::{
@@ -21,6 +22,7 @@ use crate::format::Format;
 use crate::store;
 use crate::watch::Watch;
 
+use super::chosen::Chosen;
 use super::content::Pieces;
 use super::footer_depth::Survey;
 use super::footers::{
@@ -43,6 +45,7 @@ struct ParquetFile {
     rows: u64,
     groups: usize,
     bloom_filters: bool,
+    chosen: Chosen,
     encrypted: bool,
     footers: Arc<FooterCache>,
     /// Row groups of an object that were asked for and are yet to be read.
@@ -55,12 +58,15 @@ pub(super) fn open(
     ordinal: usize,
     options: &ReadOptions,
     footers: Arc<FooterCache>,
+    counted: &dyn Fn(&Schema) -> Option<Vec<usize>>,
 ) -> Result<Opened> {
     let file = origin.random()?;
     let batch_rows = options.batch_rows.max(1);
-    let Survey { is_encrypted: encrypted, .. } = survey(&origin, &file, options.ceiling)?;
+    let Survey { encrypted, .. } = survey(&origin, &file, options.ceiling)?;
     let footer = parsed(&origin, &file, ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Skip)?;
     let metadata = footer.metadata();
+    let chosen = Chosen::of(&footer, counted(footer.schema()));
+    let encrypted = encrypted.any(|leaf| chosen.reads(leaf));
     intervals_are_whole(metadata).map_err(|what| origin.error(what))?;
     let mut spans = Vec::with_capacity(metadata.num_row_groups());
     let mut rows = 0;
@@ -88,20 +94,20 @@ pub(super) fn open(
         // Where not all of them can be looked at, those that take most are.
         groups.sort_by_key(|(group, _)| std::cmp::Reverse(group.total_byte_size()));
         for (group, kept) in groups {
-            let profile = Profile::of(&random, group, &mut allowance);
+            let profile = Profile::of(&random, group, &chosen, &mut allowance);
             reader.note(&profile, batch_rows);
             *kept = profile.kept();
         }
     }
     let opened = Opened {
         format: Format::Parquet,
-        schema: footer.schema().clone(),
+        schema: chosen.schema.clone(),
         bytes: Some(random.len()),
         rows: Some(rows),
         reader_bytes: reader
-            .bytes(metadata, footer_bytes(&random, metadata))
-            .saturating_add(held_bytes(&random, metadata)),
-        row_bytes: estimate::mean_row(metadata),
+            .bytes(metadata, &chosen, footer_bytes(&random, metadata))
+            .saturating_add(held_bytes(&random, metadata, &chosen)),
+        row_bytes: estimate::mean_row(metadata, &chosen),
         longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
         // A page, and the values in it.
         copies: 2,
@@ -111,6 +117,7 @@ pub(super) fn open(
             rows,
             groups: spans.len(),
             bloom_filters,
+            chosen,
             encrypted,
             footers: footers.clone(),
             ahead: Mutex::default(),
@@ -121,9 +128,9 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// The bytes of a row group in the file, by column chunk, and together.
-fn chunks(group: &RowGroupMetaData) -> (Vec<Range<u64>>, u64) {
-    let chunks = group.columns().iter().map(|chunk| {
+/// The bytes of the chosen columns of a row group in the file, by column chunk, and together.
+fn chunks(group: &RowGroupMetaData, chosen: &Chosen) -> (Vec<Range<u64>>, u64) {
+    let chunks = chosen.chunks(group).map(|chunk| {
         let (start, length) = chunk.byte_range();
         start..start.saturating_add(length)
     });
@@ -133,12 +140,12 @@ fn chunks(group: &RowGroupMetaData) -> (Vec<Range<u64>>, u64) {
 }
 
 /// What a reader holds of an object, the row group that comes next included.
-fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> usize {
+fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData, chosen: &Chosen) -> usize {
     if !file.is_far() {
         return 0;
     }
     let held = metadata.row_groups().iter().map(|group| {
-        let (chunks, total) = chunks(group);
+        let (chunks, total) = chunks(group, chosen);
         store::held_bytes(chunks.len(), total)
     });
     usize::try_from(held.max().unwrap_or(0)).unwrap_or(usize::MAX)
@@ -222,7 +229,7 @@ impl ParquetFile {
         drop(ahead);
         let file = self.origin.random()?;
         if file.is_far() {
-            let (chunks, total) = chunks(footer.metadata().row_group(part.start));
+            let (chunks, total) = chunks(footer.metadata().row_group(part.start), &self.chosen);
             file.hold(&chunks, total);
         }
         Ok(file)
@@ -267,12 +274,12 @@ impl ParquetFile {
                 Some(Some(profile)) => profile,
                 _ => {
                     // What is not held as a whole cannot be looked at before it is read.
-                    let is_held = !file.is_far() || chunks(group).1 <= store::HELD;
+                    let is_held = !file.is_far() || chunks(group, &self.chosen).1 <= store::HELD;
                     let mut allowance = match is_held {
                         true => Allowance::to_read(),
                         false => Allowance::of_footers(),
                     };
-                    found = Profile::of(&random, group, &mut allowance);
+                    found = Profile::of(&random, group, &self.chosen, &mut allowance);
                     &found
                 }
             };
@@ -287,7 +294,7 @@ impl ParquetFile {
             parts.extend(steps.into_iter().map(|step| (index, step)));
         }
         let name = self.origin.name().clone();
-        Ok(Box::new(Segments::new(name, file, footer, parts, is_longer)))
+        Ok(Box::new(Segments::new(name, file, footer, self.chosen.clone(), parts, is_longer)))
     }
 }
 

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
+use super::chosen::Chosen;
 use super::leaf::Leaf;
 use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
 use super::random::RandomFile;
@@ -117,6 +118,7 @@ impl Profile {
     pub(super) fn of(
         file: &Arc<RandomFile>,
         group: &RowGroupMetaData,
+        chosen: &Chosen,
         allowance: &mut Allowance,
     ) -> Self {
         let rows = size(group.num_rows());
@@ -124,7 +126,11 @@ impl Profile {
         let mut changes: Vec<(u64, i128)> = Vec::new();
         let (mut longest, mut longest_in, mut most) = (0_u64, 0..rows, 0);
         let mut is_whole = true;
-        for chunk in group.columns() {
+        for (place, chunk) in group.columns().iter().enumerate() {
+            if !chosen.reads(place) {
+                leaves.push(Leaf::default());
+                continue;
+            }
             let chunk = Chunk::of(file, group, chunk, allowance);
             leaves.push(chunk.leaf);
             is_whole &= chunk.is_whole;
@@ -478,13 +484,17 @@ impl Widths {
     }
 }
 
-/// What a row of `group` takes once it is decoded, on average, as the footer tells.
-pub(super) fn decoded_row(group: &RowGroupMetaData) -> u64 {
+/// What a row of some column chunks of `group` takes once it is decoded, on average, as the footer
+/// tells.
+pub(super) fn decoded_row<'a>(
+    group: &RowGroupMetaData,
+    chunks: impl Iterator<Item = &'a ColumnChunkMetaData>,
+) -> u64 {
     let rows = size(group.num_rows());
     let width = |chunk: &ColumnChunkMetaData| {
         Widths::of(chunk).in_row(size(chunk.num_values()), rows, None)
     };
-    group.columns().iter().map(width).fold(0, u64::saturating_add)
+    chunks.map(width).fold(0, u64::saturating_add)
 }
 
 /// A size or a count of the footer; a negative one is that of a damaged file, told elsewhere.

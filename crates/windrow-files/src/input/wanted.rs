@@ -13,6 +13,7 @@ use std::sync::Arc;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::filter::Filter;
+use super::hive::Hive;
 use super::unify::{Order, Unifier};
 use super::{Opened, ReadOptions};
 use crate::error::Result;
@@ -38,14 +39,23 @@ impl<'a> Common<'a> {
         self.unifier.as_ref().map(Unifier::so_far)
     }
 
+    /// The columns of a file of this schema that count, beside those of its directories; none if all
+    /// do.
+    pub(super) fn counted(&self, schema: &Schema, hive: &Hive) -> Option<Vec<usize>> {
+        match &self.unifier {
+            Some(_) => self.wanted.as_ref()?.places(schema),
+            None => Wanted::of(self.options, schema, hive)?.places(schema),
+        }
+    }
+
     /// Where the columns are in the input that was opened.
     ///
     /// # Errors
     /// `Data` for one that differs from those before it.
-    pub(super) fn fit(&mut self, opened: &Opened) -> Result<Order> {
+    pub(super) fn fit(&mut self, opened: &Opened, hive: &Hive) -> Result<Order> {
         let name = opened.content.name();
         if self.unifier.is_none() {
-            self.wanted = Wanted::of(self.options, &opened.schema);
+            self.wanted = Wanted::of(self.options, &opened.schema, hive);
         }
         let narrowed = match &self.wanted {
             Some(wanted) => wanted.narrow(&opened.schema),
@@ -78,7 +88,8 @@ struct Narrowed {
 
 impl Wanted {
     /// Those that `options` say, if the first file has this `schema`; none where all are wanted.
-    fn of(options: &ReadOptions, schema: &Schema) -> Option<Self> {
+    /// Directories have some of them in their names.
+    fn of(options: &ReadOptions, schema: &Schema, hive: &Hive) -> Option<Self> {
         let preset = options.op_preset;
         // Of events the row is a part.
         if preset.is_some_and(Preset::is_raw) {
@@ -87,12 +98,15 @@ impl Wanted {
         let filtered = options.filter.iter().flat_map(Filter::columns).map(str::to_owned);
         let names: Vec<String> = options.wanted.clone()?.into_iter().chain(filtered).collect();
         let paths = Paths::of(schema);
-        let has_all = names.iter().all(|name| paths.find(name).is_some());
+        let is_there = |name: &String| {
+            paths.find(name).is_some() || hive.names().any(|of_directories| of_directories == name)
+        };
+        let has_all = names.iter().all(is_there);
         has_all.then_some(Self { names, preset })
     }
 
-    /// A file of this schema.
-    fn narrow(&self, schema: &SchemaRef) -> Narrowed {
+    /// Where those of a file of this schema are; none if it has no others.
+    fn places(&self, schema: &Schema) -> Option<Vec<usize>> {
         let paths = Paths::of(schema);
         let found = self.names.iter().filter_map(|name| paths.find(name)?.first().copied());
         let named: HashSet<usize> = found.collect();
@@ -100,14 +114,13 @@ impl Wanted {
         let places: Vec<usize> = (0..schema.fields().len())
             .filter(|place| named.contains(place) || of_log(schema.field(*place).name()))
             .collect();
-        if places.len() == schema.fields().len() {
-            return Narrowed::whole(schema);
-        }
-        let fields: Vec<_> =
-            places.iter().map(|&place| Arc::clone(&schema.fields()[place])).collect();
-        let narrow = Schema::new(fields);
-        let metadata = facts::kept(schema, &narrow);
-        Narrowed { schema: Arc::new(narrow.with_metadata(metadata)), places: Some(places) }
+        (places.len() < schema.fields().len()).then_some(places)
+    }
+
+    /// A file of this schema.
+    fn narrow(&self, schema: &SchemaRef) -> Narrowed {
+        let Some(places) = self.places(schema) else { return Narrowed::whole(schema) };
+        Narrowed { schema: facts::chosen(schema, &places), places: Some(places) }
     }
 }
 
