@@ -23,7 +23,8 @@
 //! type.
 //!
 //! Invariant: a value is kept whole, or an error names the value and its column. A fraction becomes
-//! the nearest float only if a user names the type; a float of an inferred type prints as its text.
+//! the nearest float only if a user names the type. A float of an inferred type, printed with as
+//! many digits as the value, is the value.
 
 mod bytes;
 mod csv;
