@@ -42,7 +42,7 @@ impl Hive {
     /// from the values.
     ///
     /// # Errors
-    /// `Usage` if no directory name has a column of `types`.
+    /// `Usage` for a column of `types` without a directory name.
     pub(super) fn of(sources: &[Source], types: Option<&Schema>) -> Result<Self> {
         let mut columns: Vec<(String, Vec<String>)> = Vec::new();
         for (name, value) in sources.iter().flat_map(levels) {

@@ -13,7 +13,6 @@
 //!
 //! Any bytes yield batches or an error: the libraries underneath panic on some damaged files, and
 //! these panics end here (see [`guard`]).
-//! damaged files, which ends here (see [`guard`]).
 
 mod annotations;
 mod avro;
