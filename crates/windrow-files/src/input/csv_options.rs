@@ -34,7 +34,7 @@ pub(super) const NO_QUOTE: u8 = 0xFF;
 pub struct CsvOptions {
     /// The delimiter of fields. By default, a tab in `.tsv` files. In other files, the delimiter is
     /// detected: the first of comma, semicolon, tab and bar that splits all of the first lines
-    /// alike. A first line `sep=;` also states the delimiter.
+    /// alike, otherwise the comma. A first line `sep=;` also states the delimiter.
     pub delimiter: Option<u8>,
     /// The quote around fields with delimiters, quotes or line ends; `None` if quotes have no
     /// meaning.

@@ -26,7 +26,7 @@ use super::{ReadOptions, SAMPLE_BYTES};
 /// First range requested of a Parquet object, at its end. Most footers are smaller.
 pub(super) const TAIL: u64 = 64 << 10;
 
-/// First range requested of any other object: the sample, and the rest of the sample's last line.
+/// First range requested of any other object: the sample, and 64 KiB for the rest of its last line.
 const HEAD_OF_TEXT: u64 = SAMPLE_BYTES as u64 + (64 << 10);
 
 /// A stream of bytes.

@@ -8,8 +8,8 @@
 //! leaf b  [page: 9000 rows, 1 MB][page: 9000 rows, 1 MB][50 rows, 1 MB][50 rows, 1 MB]..
 //! steps   |      128 bytes a row                       |      20 KB a row
 //! ```
-//! A row group is read in as few [segments](Segment) as its rows have kinds. Each segment has its
-//! own number of rows per batch: a few long rows do not make all batches small.
+//! A row group is read in few [segments](Segment), one for each kind of rows, each with its own number
+//! of rows per batch: a few long rows do not make all batches small.
 //!
 //! Known limits. Rows within a page are assumed to be equal, unless the page is [`FAT`] and its
 //! values can be [inspected](look_into). For a list in pages of version 1 without an index, the
@@ -54,7 +54,7 @@ pub(super) struct Allowance {
     pub(super) pages: usize,
     /// Bytes of pages with values to be read.
     looked_into: u64,
-    /// Maximum bytes of one such page, stored and decompressed.
+    /// Maximum bytes of one such page, stored and decompressed together.
     fits: u64,
     /// Whether the rows of lists may be counted page by page.
     lists: bool,
@@ -160,7 +160,8 @@ impl Profile {
         Self { leaves, rows, steps, longest: longest.max(widest), longest_in, is_whole }
     }
 
-    /// Returns the part of the profile to keep until the row group is read.
+    /// Returns the part to keep until the row group is read; `None` if reading inspects the pages
+    /// again.
     pub(super) fn kept(self) -> Option<Self> {
         self.is_whole.then(|| Self { leaves: Vec::new(), ..self })
     }

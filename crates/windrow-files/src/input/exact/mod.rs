@@ -350,8 +350,8 @@ pub(crate) fn one_value(text: &str, kind: &DataType) -> Result<ArrayRef, Fault> 
     values(&column, kind, reading)
 }
 
-/// Converts JSON `values`, decoded as a narrower type, to `kind`. Both types were declared for the
-/// column, by different parts of a file.
+/// Converts JSON `values`, decoded as a narrower type, to `kind`, their type in another part of the
+/// file.
 ///
 /// # Errors
 /// The first value that `kind` cannot hold exactly.
