@@ -97,7 +97,7 @@ pub(super) trait Content: Send + Sync {
     }
 
     /// Returns the row groups of a local Parquet file for an unchanged copy, if its page index is
-    /// small and its footer is `wanted`. The footer comes without statistics.
+    /// small and its footer is `wanted`. `wanted` gets the footer without statistics.
     fn row_groups(&self, _wanted: &dyn Fn(&parquet::Footer) -> bool) -> Result<Option<RowGroups>> {
         Ok(None)
     }

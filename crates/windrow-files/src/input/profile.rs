@@ -8,8 +8,8 @@
 //! leaf b  [page: 9000 rows, 1 MB][page: 9000 rows, 1 MB][50 rows, 1 MB][50 rows, 1 MB]..
 //! steps   |      128 bytes a row                       |      20 KB a row
 //! ```
-//! A row group is read in few [segments](Segment), one for each kind of rows, each with its own number
-//! of rows per batch: a few long rows do not make all batches small.
+//! A row group is read in few [segments](Segment), one for each kind of rows. Each segment has its
+//! own number of rows per batch: a few long rows do not make all batches small.
 //!
 //! Known limits. Rows within a page are assumed to be equal, unless the page is [`FAT`] and its
 //! values can be [inspected](look_into). For a list in pages of version 1 without an index, the
