@@ -1,7 +1,8 @@
 //! CSV: the columns of a file, from its header, a sample of its rows and `schema`.
 //!
-//! The types of the first file apply to all; of later files, only the header is read. An empty
-//! field is null. Types are inferred by arrow, with exceptions for types that would lose data:
+//! The types of the first file apply to all. Planning reads only the header of later files, unless
+//! columns are united by name: then the types of additional columns are inferred. An empty field is
+//! null. Types are inferred by arrow, with exceptions for types that would lose data:
 //!
 //! 1. A column without a value in the sample would be `Null`, and later values would vanish: the
 //!    column is text. In a file with only a header, the column is `Null`, and the next file
