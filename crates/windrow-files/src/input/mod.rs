@@ -1,4 +1,4 @@
-//! Files in: many inputs of any format as one list of units of work with one schema.
+//! Inputs: files of any format as one list of units of work with one schema.
 //!
 //! ```text
 //!  arguments --expand--> Source --Origin::of--> Origin --parquet/ipc/csv/ndjson--> Opened
@@ -7,12 +7,12 @@
 //!                         |
 //!                      Unit::read --> RecordBatch, at most batch_rows, exactly of the schema
 //! ```
-//! Opening reads what is needed to plan: footers, headers, a sample of text. It holds no descriptor
-//! (but for streams) and little memory per file, so that ten thousand inputs are nothing special. A
-//! unit opens its file when it is read and closes it at the end.
+//! Opening reads the data for planning: footers, headers, a sample of text. An open input holds no
+//! descriptor (except streams) and little memory, so ten thousand inputs are no special case. A
+//! unit opens its file for reading, and closes the file at the end.
 //!
-//! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
-//! damaged files, which ends here (see [`guard`]).
+//! Any bytes yield batches or an error: the libraries underneath panic on some damaged files, and
+//! these panics end here (see [`guard`]).
 
 mod annotations;
 mod avro;
@@ -123,7 +123,7 @@ pub(crate) use row_groups::RowGroups;
 pub use schema_text::parse_schema;
 pub(crate) use turns::{OpenUnit, Step, UnitReader};
 
-/// Bytes of a stream or text that are looked at to tell its format or its schema.
+/// Bytes of a stream or text for detection of the format and inference of the schema.
 const SAMPLE_BYTES: usize = 1 << 20;
 
 /// All inputs, opened.
@@ -137,22 +137,22 @@ pub struct Inputs {
     csv: CsvOptions,
     log: Option<Log>,
     filter: Option<filter::Bound>,
-    /// The ordinal of the first file of the new side, of a pair.
+    /// For a pair, the ordinal of the first file of the new side.
     first_of_new: Option<usize>,
     stores: Stores,
 }
 
-/// A part of a file that is read on its own.
+/// A part of a file that is read separately.
 #[derive(Clone)]
 pub(crate) struct Unit {
     /// The ordinal of the file.
     pub(crate) file: usize,
-    /// The number within its file of the unit's first row.
+    /// Number of the unit's first row within the file.
     pub(crate) first_row: u64,
-    /// The rows of the unit, where the format tells.
+    /// Rows of the unit, if the format stores the number.
     pub(crate) rows: Option<u64>,
     part: Range<usize>,
-    /// The rows of it that can count, if not all can.
+    /// Rows of the unit that can pass the filter, if not all.
     kept: Option<Arc<[Range<u64>]>>,
     schema: SchemaRef,
     batch_rows: usize,
@@ -160,19 +160,20 @@ pub(crate) struct Unit {
 }
 
 impl Inputs {
-    /// Opens `sources` far enough to plan.
+    /// Opens `sources` as far as planning requires.
     ///
     /// # Errors
-    /// `Data` that names the file: missing, unreadable, damaged, or not of the schema of the first.
-    /// `Usage` when the format or the schema must be told on the command line.
+    /// `Data` with the name of the file: missing, unreadable, damaged, or of another schema than
+    /// the first. `Usage` if the command line must state the format or the schema.
     pub fn open(sources: &[Source], options: &ReadOptions) -> Result<Self> {
         Self::open_with(sources, options, Box::new(std::io::stdin()))
     }
 
-    /// Opens two sides that are to be compared: of one schema, as [`open`](Self::open) has it for inputs.
+    /// Opens two sides for a comparison, with one schema as for the inputs of [`open`](Self::open).
     ///
     /// # Errors
-    /// As [`open`](Self::open); `Usage` also for a side without inputs, and for standard input on both.
+    /// As [`open`](Self::open). Also `Usage` for a side without inputs, and for standard input on
+    /// both sides.
     pub fn open_pair(old: &[Source], new: &[Source], options: &ReadOptions) -> Result<Self> {
         if old.is_empty() || new.is_empty() {
             return Err(Error::usage("differences are of two sides: name inputs of both"));
@@ -184,7 +185,7 @@ impl Inputs {
         Ok(Self { first_of_new: Some(old.len()), ..inputs })
     }
 
-    /// [`Inputs::open`] with another stream for standard input.
+    /// Opens inputs as [`Inputs::open`], with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
         let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
         let options = &*options.of(sources, &hive);
@@ -212,7 +213,7 @@ impl Inputs {
                 None => hive.append(source, opened, batch_rows)?,
             };
             let order = match lacks {
-                // The columns are those of the others.
+                // Other files determine the columns.
                 Some(lacks) => {
                     empty = empty.or(Some(lacks));
                     None
@@ -263,10 +264,10 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Leaves out files and row groups in which no row counts, by the names of directories and by statistics.
+    /// Removes files and row groups without rows for the filter, by directory names and statistics.
     fn prune(&mut self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
-        // The row groups of each file that can have rows; all of it unless told.
+        // For each file, the row groups that can have rows; `None` for all.
         let mut kept = Vec::with_capacity(self.contents.len());
         for file in 0..self.contents.len() {
             let content = &self.contents[file].content;
@@ -285,7 +286,7 @@ impl Inputs {
         self.prune_pages()
     }
 
-    /// Leaves out pages of what is left, of Parquet.
+    /// Removes pages from the remaining units, for Parquet.
     fn prune_pages(&mut self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
         let mut rows: Option<(usize, Vec<filter::Kept>)> = None;
@@ -303,43 +304,44 @@ impl Inputs {
         Ok(())
     }
 
-    /// The rows of `batch` that count, if not all of them do.
+    /// Returns a mask of the rows of `batch` that pass the filter; `None` if all rows pass.
     pub(crate) fn mask(&self, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
         self.filter.as_ref().map_or(Ok(None), |filter| filter.mask(batch))
     }
 
-    /// Whether rows are left out.
+    /// Returns whether a filter removes rows.
     pub(crate) fn are_filtered(&self) -> bool {
         self.filter.is_some()
     }
 
-    /// The schema of all inputs; the metadata is that of the first, as far as it is true of all.
+    /// Returns the schema of all inputs. Its metadata is the part of the first input's metadata
+    /// that is true of all inputs.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The inputs in order.
+    /// Returns the inputs in order.
     pub fn files(&self) -> &[FileInfo] {
         &self.files
     }
 
-    /// The rows of all inputs, if every format tells.
+    /// Returns the rows of all inputs, if every format stores the number.
     pub fn rows(&self) -> Option<u64> {
         self.files.iter().map(|file| file.rows).sum()
     }
 
-    /// How CSV among them is written down, as far as that was said.
+    /// Returns the dialect of CSV, as far as set by the caller.
     pub(crate) fn csv(&self) -> &CsvOptions {
         &self.csv
     }
 
-    /// The format of the change log that they are, if the caller said that they are one.
+    /// Returns the format of the change log, if the caller declared the inputs as a change log.
     pub(crate) fn log(&self) -> Option<&Log> {
         self.log.as_ref()
     }
 
-    /// About the bytes of all inputs where they are text, if none is a stream: compressed text is taken to be eight
-    /// times as long.
+    /// Returns the approximate text bytes of all inputs; `None` if an input is a stream. Compressed
+    /// text is assumed to expand eightfold.
     pub(crate) fn text_bytes(&self) -> Option<u64> {
         let bytes = |file: &FileInfo| {
             let packed = file.path().is_some_and(|path| Packing::of_path(path).is_some());
@@ -348,67 +350,69 @@ impl Inputs {
         self.files.iter().map(bytes).sum()
     }
 
-    /// The length of all inputs, if none is a stream.
+    /// Returns the length of all inputs; `None` if an input is a stream.
     pub fn bytes(&self) -> Option<u64> {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// The units of work, in input order: a row group, a range of record batches, or a whole file.
+    /// Returns the units of work, in input order: a row group, a range of record batches, or a
+    /// whole file.
     pub(crate) fn units(&self) -> &[Unit] {
         &self.units
     }
 
-    /// An estimate of the heap that reading one unit takes, whichever, with a batch in hand.
+    /// Returns an estimate of the heap for reading any one unit, including a batch.
     pub(crate) fn reader_bytes(&self) -> usize {
         self.needs.reader_bytes
     }
 
-    /// Bytes of a row as far as that is known without reading: the mean of the row group, the record
-    /// batches or the sample where rows are longest.
+    /// Returns the mean bytes of a row, as far as known without reading, in the row group, the
+    /// record batches or the sample with the longest rows.
     pub(crate) fn row_bytes(&self) -> usize {
         self.needs.row_bytes
     }
 
-    /// Bytes of the longest row, as far as that is known without reading; [`Inputs::reader_bytes`] has it in it.
+    /// Returns the bytes of the longest row, as far as known without reading; included in
+    /// [`Inputs::reader_bytes`].
     pub(crate) fn longest_row(&self) -> usize {
         self.needs.longest_row
     }
 
-    /// Times that reading has a row in memory that is longer than that.
+    /// Returns the number of copies of a longer row in memory while the row is read.
     pub(crate) fn copies_of_a_long_row(&self) -> usize {
         self.needs.copies
     }
 
-    /// Bytes of temporary files that hold copies of streams.
+    /// Returns the bytes of temporary files with copies of streams.
     pub(crate) fn temp_bytes(&self) -> u64 {
         self.temp_bytes
     }
 
-    /// The ordinal of the first file of the new side, if they are a pair.
+    /// Returns the ordinal of the first file of the new side, for a pair.
     pub(crate) fn first_of_new(&self) -> Option<usize> {
         self.first_of_new
     }
 
-    /// The stores that addresses among them are in, and the output if it is an address.
+    /// Returns the stores for the addresses of inputs and of the output.
     pub(crate) fn stores(&self) -> &Stores {
         &self.stores
     }
 
-    /// Whether any of them has Bloom filters.
+    /// Returns whether any input has Bloom filters.
     pub(crate) fn have_bloom_filters(&self) -> bool {
         self.contents.iter().any(|file| file.content.has_bloom_filters())
     }
 
-    /// Whether the input `file` can be read again.
+    /// Returns whether the input `file` can be read again.
     pub(crate) fn is_there_again(&self, file: usize) -> bool {
         self.files[file].bytes.is_some()
     }
 
-    /// Refuses an output that was found among the inputs, so that each run would read what the one before it
-    /// wrote. One that is named among them is meant.
+    /// Refuses an output found among the inputs, because each run would read the output of the last
+    /// run. An output that the user names among the inputs is intended.
     ///
     /// # Errors
-    /// `Usage` if a pattern or a directory stands for `output` too, or for files of the directory that it is.
+    /// `Usage` if a pattern or a directory includes `output`, or a file in the directory `output`.
     pub(crate) fn refuse_output(&self, output: &Path, is_directory: bool) -> Result<()> {
         let whole = |path: &Path| match (path.canonicalize(), path.parent(), path.file_name()) {
             (Ok(whole), _, _) => Some(whole),
@@ -443,7 +447,8 @@ impl Inputs {
         Ok(())
     }
 
-    /// The same of an address: what is below a directory that is an input is found among them the next time.
+    /// Refuses an address as output in the same way. The next run would find files below an input
+    /// directory.
     fn refuse_object(&self, output: &Path, is_directory: bool) -> Result<()> {
         for file in &self.files {
             let Source::Found { path, by } = &file.source else { continue };
@@ -462,8 +467,9 @@ impl Inputs {
         Ok(())
     }
 
-    /// The row groups of a Parquet input as they are, read anew; `None` for other formats, for what is far, and for
-    /// files without a small index of their pages or whose footer is not `wanted`: it has no statistics then.
+    /// Returns the row groups of a Parquet input for an unchanged copy, from a new read of the
+    /// footer. Returns `None` for other formats, for objects, and for files without a small page
+    /// index or whose footer, here without statistics, is not `wanted`.
     pub(crate) fn row_groups(
         &self,
         file: usize,
@@ -472,7 +478,7 @@ impl Inputs {
         self.contents[file].content.row_groups(wanted)
     }
 
-    /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.
+    /// Reads the footer of a Parquet input, with statistics; `None` for other formats.
     pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<parquet::Footer>> {
         self.contents[file].content.footer().transpose()
     }
@@ -486,14 +492,14 @@ impl Unit {
         self.open(watch).map(|unit| turns::batches(&unit))
     }
 
-    /// Opens the unit for any number of threads: batches as those of [`Unit::read`].
+    /// Opens the unit for any number of threads. The batches are the same as from [`Unit::read`].
     ///
-    /// The file is open while one of them reads.
+    /// The file is open while any thread reads.
     pub(crate) fn open(&self, watch: &Watch) -> Result<Arc<OpenUnit>> {
         OpenUnit::new(self, watch)
     }
 
-    /// Asks for the bytes of a unit that is read soon.
+    /// Prefetches the bytes of the unit.
     pub(crate) fn ask_for(&self) {
         self.files[self.file].content.ask_for(self.part.clone());
     }

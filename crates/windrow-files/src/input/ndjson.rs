@@ -1,7 +1,7 @@
 //! NDJSON: the columns of a file, from a sample of its objects and `schema`.
 //!
-//! Columns come in the order in which their keys first appear. The inference of arrow gives them in
-//! the order of a hash map, another in every run, so it is done here:
+//! Columns are in the order of the first appearance of their keys. The inference of arrow returns
+//! the order of a hash map, which differs in every run, so this module infers the types:
 //!
 //! ```text
 //!  null < anything                  integers -> int64, beyond it uint64 or decimal128(20,0)
@@ -10,13 +10,13 @@
 //! ```
 //! A list or an object beside a scalar has no type, which is an error.
 //!
-//! While a column is null in all of the sample, a file is looked at further, if need be to its end;
-//! a stream cannot be, and has a column of nulls then, in which a value is an error. (Text, which
-//! takes any scalar, would make "5" of 5.)
+//! If a column is null in the whole sample, the search for its type continues in the file, if
+//! necessary to the end. A stream cannot be searched ahead: the type is then `Null`, and a later
+//! value is an error. (Text, which accepts any scalar, would turn 5 into "5".)
 //!
-//! Blocks of plain records are walked over once: see [`json_plain`](super::json_plain). For others
-//! the decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact). It reads "5"
-//! there as 5: see [`records`](super::records).
+//! One pass decodes blocks of regular records: see [`json_plain`](super::json_plain). The decoder
+//! of arrow, used for other blocks, is too tolerant in columns of integers. The decoder reads 1.5
+//! as 1: see [`exact`](super::exact). The decoder reads "5" as 5: see [`records`](super::records).
 
 use std::collections::HashSet;
 use std::io::{BufReader, Read};
@@ -44,18 +44,18 @@ use super::{Opened, ReadOptions, SAMPLE_BYTES};
 use crate::preset::Preset;
 use crate::raw::Raw;
 
-/// Objects of the sample that are looked at.
+/// Maximum number of inspected objects of the sample.
 const SAMPLE_ROWS: usize = 10_000;
 
-/// What a key takes as a column, and in a job.
+/// Bytes per key, as a column during inference, and in a job.
 const KEY_BYTES: u64 = 512;
 const JOB_BYTES: u64 = 6 << 10;
 
-/// Why there are no columns.
+/// The message about a file without columns.
 const NO_OBJECT: &str = "holds no object to tell the columns; name them with `schema`";
 
-/// Reads a sample of `origin`. `reference` is the schema of the first input, if this is not it; of the columns
-/// that are `named`, those that are in it are seen.
+/// Reads a sample of `origin`. `reference` is the schema of the first input; `None` for the first
+/// input itself. Reports the columns of the input to `named`.
 pub(super) fn open(
     origin: Origin,
     options: &ReadOptions,
@@ -106,7 +106,8 @@ pub(super) fn open(
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
-/// Whether numbers or times stand beside objects that are numbers or times in MongoDB's extended JSON.
+/// Returns whether a column mixes numbers or times with objects that are numbers or times in
+/// MongoDB's extended JSON.
 pub(super) fn mixes_extended(origin: &Origin) -> Result<bool> {
     let head = origin.head(SAMPLE_BYTES)?;
     if !["\"$number", "\"$date"].iter().any(|name| memmem::find(&head, name.as_bytes()).is_some()) {
@@ -116,22 +117,23 @@ pub(super) fn mixes_extended(origin: &Origin) -> Result<bool> {
     Ok(keys.is_ok_and(|(keys, _)| keys.columns.iter().any(|(_, shape)| shape.is_mixed())))
 }
 
-/// What the objects of a file have, as far as it was looked at.
+/// The keys of a file's objects, as far as inspected.
 struct Keys {
     columns: Vec<(String, Shape)>,
-    /// Whether there is no text.
+    /// Whether the inspected text is blank.
     is_blank: bool,
-    /// Whether there are rows in them, before and after a change.
+    /// Whether the objects are events with rows, before and after a change.
     of_log: bool,
 }
 
 impl Keys {
-    /// Those of a sample, and of more where that does not tell enough. Of the columns that are `named` some
-    /// may come later: the rest of a stream is not looked at. `of_log` are the rows in events of a change log.
+    /// Collects the keys of a sample, and of more objects if a type is unknown or a `named` column
+    /// is unseen. The rest of a stream is not searched: `named` columns may come later. `of_log`
+    /// means that objects are events of a change log, with rows.
     fn of(origin: &Origin, of_log: bool, named: &mut Named) -> Result<Self> {
         let (mut keys, cut) = Self::of_sample(origin, of_log)?;
         keys.are_seen(named);
-        // Not even the first object may be whole in the sample.
+        // Even the first object may be cut off by the end of the sample.
         let unsure =
             keys.are_unknown(named) || cut && (keys.columns.is_empty() || !named.is_seen());
         if unsure && let Some(text) = origin.again_from(0) {
@@ -147,7 +149,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Those of the head of a file, and whether it goes on.
+    /// Collects the keys in the head of a file. Also returns whether the file continues.
     fn of_sample(origin: &Origin, of_log: bool) -> Result<(Self, bool)> {
         let head = origin.head(SAMPLE_BYTES)?;
         let cut = head.len() == SAMPLE_BYTES;
@@ -182,10 +184,11 @@ impl Keys {
         Ok((Self { columns, is_blank, of_log }, cut))
     }
 
-    /// Reads on from the start, until all is known or at the end.
+    /// Inspects `text` from its start, until all types are known and all named columns are seen, or
+    /// to the end.
     fn look_further(&mut self, text: Stream, named: &mut Named) {
         let rows = serde_json::Deserializer::from_reader(BufReader::new(without_nulls(text)));
-        // A fault beyond the sample is told when the file is read.
+        // Reading the file reports faults beyond the sample.
         let rows = rows.into_iter::<Shape>().map_while(Result::ok);
         for (row, shape) in rows.enumerate() {
             if let Shape::Object(keys) = shape {
@@ -199,7 +202,7 @@ impl Keys {
         complete_envelope(&mut self.columns, self.of_log);
     }
 
-    /// Tells `named` of them.
+    /// Reports the keys to `named`.
     fn are_seen(&self, named: &mut Named) {
         if !named.is_seen() {
             named.see(self.columns.iter().map(|(name, _)| &**name));
@@ -207,13 +210,13 @@ impl Keys {
         }
     }
 
-    /// The columns of rows in events.
+    /// Iterates over the columns of the rows in events.
     fn of_rows(&self) -> impl Iterator<Item = &str> {
         let rows = if self.of_log { images(&self.columns) } else { Vec::new() };
         rows.into_iter().flatten().map(|(name, _)| &**name)
     }
 
-    /// Whether the type of any of them is unknown.
+    /// Returns whether the type of a column is unknown.
     fn are_unknown(&self, named: &Named) -> bool {
         let known = |name: &str| named.has(name);
         self.columns.iter().any(|(name, shape)| match self.of_log {
@@ -269,7 +272,8 @@ fn infer(
     Ok(Schema::new(fields))
 }
 
-/// The decoder of arrow, what is looked at beside it, and what is parsed after it.
+/// A decoder of NDJSON: the fast path, the decoder of arrow, checks of its input, and parsers for
+/// its output.
 pub(super) struct Decoder {
     plain: Option<Plain>,
     decoder: arrow_json::reader::Decoder,
@@ -278,7 +282,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Of records of `schema`, of which the types that are not `named` were inferred.
+    /// Creates a decoder of records of `schema`; types outside of `named` were inferred.
     pub(super) fn new(
         schema: &SchemaRef,
         named: &NamedTypes,
@@ -289,21 +293,22 @@ impl Decoder {
         let plain = Plain::of(schema, named.all(), exact.text(), batch_rows);
         let decoder = arrow_json::ReaderBuilder::new(exact.text().clone())
             .with_batch_size(batch_rows)
-            // A column of text keeps what numbers and booleans it meets.
+            // A column of text accepts numbers and booleans.
             .with_coerce_primitive(true)
-            // A key that is in no column is an error: else its values were lost.
+            // A key without a column is an error; otherwise its values would be lost.
             .with_strict_mode(true)
             .build_decoder()?;
         Ok(Self { plain, decoder, records, exact })
     }
 
-    /// The rows of `text`, which is all records, if it is as text mostly is; what is in hand stays.
+    /// Returns the rows of `text`, complete records, if the fast path succeeds. Earlier undecoded
+    /// rows remain in the decoder.
     pub(super) fn decode_plain(&mut self, text: &[u8]) -> Option<RecordBatch> {
         let batch = self.plain.as_mut()?.decode(text)?;
         self.exact.parse(batch).ok()
     }
 
-    /// Takes bytes; returns how many.
+    /// Decodes bytes; returns the number of decoded bytes.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -319,7 +324,7 @@ impl Decoder {
         Ok(taken)
     }
 
-    /// Whether a record has begun and not ended.
+    /// Returns whether a record has begun and not ended.
     pub(super) fn is_within_record(&self) -> bool {
         self.decoder.has_partial_record()
     }

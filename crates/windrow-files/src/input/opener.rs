@@ -1,4 +1,4 @@
-//! From a source to what its format makes of it.
+//! Opening of sources: detection of compression, character set and format.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::origin::{Origin, Stream, Turn};
 use super::{Opened, ReadOptions, SAMPLE_BYTES};
 use super::{avro, csv, footers, guard, ipc, ndjson, parquet, reader, stream};
 
-/// Refuses what opens with the bytes of another thing than text.
+/// Refuses a head with the magic number of a binary format.
 fn check_text(head: &[u8]) -> Result<(), String> {
     match Format::of_magic(head) {
         Some(format) => Err(format!("is no text; read it with {} {format}", Setting::InputFormat)),
@@ -26,16 +26,16 @@ fn check_text(head: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The inputs before the one that is opened.
+/// The state of the inputs opened before a source.
 #[derive(Clone, Copy)]
 pub(super) struct Like<'a> {
-    /// The schema of their files.
+    /// The common schema of their files.
     pub(super) reference: Option<&'a Schema>,
     /// The places of the needed columns of a file with a schema; `None` if all are needed.
     pub(super) counted: &'a dyn Fn(&Schema) -> Option<Vec<usize>>,
 }
 
-/// Chooses the format of each source.
+/// Opens each source in its format.
 pub(super) struct Opener<'a> {
     pub(super) options: &'a ReadOptions,
     pub(super) footers: Arc<footers::FooterCache>,
@@ -61,14 +61,15 @@ impl Opener<'_> {
         }
     }
 
-    /// `origin` in UTF-8.
+    /// Converts `origin` to UTF-8.
     fn text(&self, origin: Origin) -> Result<Origin> {
         origin.in_utf8(self.options.charset)
     }
 
-    /// `origin` without compression around it, and its text in UTF-8.
+    /// Decompresses `origin`, and converts text to UTF-8.
     fn plain(&self, path: Option<&Path>, origin: Origin) -> Result<Origin> {
-        // What is compressed within is not told from other names by a look at every file.
+        // The name of a binary format suffices: a search for compression would read the head of
+        // every file.
         let told = path.filter(|path| Packing::of_path(path).is_none()).and_then(Format::of_path);
         Ok(match told {
             Some(Format::Parquet | Format::ArrowFile | Format::ArrowStream | Format::Avro) => {
@@ -112,7 +113,7 @@ impl Opener<'_> {
                 }
             }
         };
-        // `.arrow`, `.ipc` and `.feather` are in use for both Arrow formats: the content decides.
+        // `.arrow`, `.ipc` and `.feather` stand for both Arrow formats: the content decides.
         if matches!(format, Format::ArrowFile | Format::ArrowStream) {
             let magic = Format::of_magic(&origin.head(8)?);
             if let Some(Format::ArrowFile | Format::ArrowStream) = magic {
@@ -145,7 +146,7 @@ impl Opener<'_> {
                 let origin = origin.spooled(temp_dir, temp_left, cancel)?;
                 parquet::open(origin, ordinal, self.options, self.footers.clone(), like.counted)
             }
-            // The heads of all record batches would be as many requests.
+            // The heads of all record batches would take as many requests.
             Format::ArrowFile if origin.is_far() => stream::open(origin, format),
             Format::ArrowFile => {
                 let origin = origin.spooled(temp_dir, temp_left, cancel)?;
@@ -156,7 +157,7 @@ impl Opener<'_> {
             Format::Csv => csv::open(origin, path, self.options, like.reference),
             Format::Ndjson => ndjson::open(origin, self.options, like.reference, named, raw),
         });
-        // What came first is not kept of all inputs until they are read.
+        // The first ranges of all inputs would take too much memory until the inputs are read.
         faults.forget();
         opened.map_err(|error| faults.behind(error))
     }

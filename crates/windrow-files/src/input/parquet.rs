@@ -1,11 +1,13 @@
-//! Parquet: a unit is a row group.
+//! Parquet files; a unit is a row group.
 //!
-//! A footer can be far larger than what is planned from it, so ten thousand of them are not kept: a
-//! file keeps the rows of its groups, and the footers of the files being read are in a [small cache](super::footers).
-//! Statistics and page indexes are not loaded; `inspect` asks for a footer with them, and so do conditions on rows.
+//! A footer can be far larger than the plan made from it, so the footers of ten thousand inputs are
+//! not kept. A file keeps the rows of its row groups, and a [small cache](super::footers) keeps the
+//! footers of the files being read. Planning loads neither statistics nor page indexes; `inspect`,
+//! conditions on rows and unchanged copies of row groups read the footer again.
 //!
-//! The column chunks of an object's row group are [held](RandomFile::hold) while it is read, and asked for while the
-//! one before it is. Of its pages no more is known beforehand than the footer tells.
+//! The column chunks of an object's row group are [held](RandomFile::hold) while the row group is
+//! read, and prefetched while the row group before is read. Of the pages of an object, only the
+//! facts in the footer are known in advance.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,20 +37,20 @@ use super::row_groups::RowGroups;
 use super::segments::{Segments, steps};
 use super::{Content, DeclaredColumn, Opened, ReadOptions, Span, estimate, overlaps};
 
-/// A footer and the Arrow schema in it.
+/// A footer and its Arrow schema.
 pub(crate) type Footer = ArrowReaderMetadata;
 
 struct ParquetFile {
     origin: Origin,
     ordinal: usize,
-    /// To notice a file that was replaced after it was opened.
+    /// Rows of the file, to detect a replacement after opening.
     rows: u64,
     groups: usize,
     bloom_filters: bool,
     chosen: Chosen,
     encrypted: bool,
     footers: Arc<FooterCache>,
-    /// Row groups of an object that were asked for and are yet to be read.
+    /// Prefetched row groups of an object that are not read yet.
     ahead: Mutex<Vec<(usize, RandomFile)>>,
 }
 
@@ -84,14 +86,14 @@ pub(super) fn open(
     let bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
     let mut reader = estimate::Reader::default();
     let mut profiles: Vec<Option<Profile>> = spans.iter().map(|_| None).collect();
-    // No page of an encrypted file can be looked at.
+    // Pages of an encrypted file cannot be inspected.
     if !encrypted {
         let mut allowance = match random.is_far() {
             true => Allowance::of_footers(),
             false => Allowance::to_plan(options.ceiling.left()),
         };
         let mut groups: Vec<_> = metadata.row_groups().iter().zip(&mut profiles).collect();
-        // Where not all of them can be looked at, those that take most are.
+        // The largest groups come first, because the allowance may not suffice for all.
         groups.sort_by_key(|(group, _)| std::cmp::Reverse(group.total_byte_size()));
         for (group, kept) in groups {
             let profile = Profile::of(&random, group, &chosen, &mut allowance);
@@ -109,7 +111,7 @@ pub(super) fn open(
             .saturating_add(held_bytes(&random, metadata, &chosen)),
         row_bytes: estimate::mean_row(metadata, &chosen),
         longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
-        // A page, and the values in it.
+        // A page, and its values.
         copies: 2,
         content: Box::new(ParquetFile {
             origin,
@@ -128,7 +130,7 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// The bytes of the chosen columns of a row group in the file, by column chunk, and together.
+/// Returns the byte ranges of a row group's needed column chunks, and the sum of their lengths.
 fn chunks(group: &RowGroupMetaData, chosen: &Chosen) -> (Vec<Range<u64>>, u64) {
     let chunks = chosen.chunks(group).map(|chunk| {
         let (start, length) = chunk.byte_range();
@@ -139,7 +141,7 @@ fn chunks(group: &RowGroupMetaData, chosen: &Chosen) -> (Vec<Range<u64>>, u64) {
     (chunks, total)
 }
 
-/// What a reader holds of an object, the row group that comes next included.
+/// Returns the bytes that a reader of an object holds, including the next row group.
 fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData, chosen: &Chosen) -> usize {
     if !file.is_far() {
         return 0;
@@ -151,8 +153,8 @@ fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData, chosen: &Chosen) ->
     usize::try_from(held.max().unwrap_or(0)).unwrap_or(usize::MAX)
 }
 
-/// Refuses intervals of another writer than Arrow's: they have months, days and milliseconds, and would
-/// be read as days and milliseconds alone.
+/// Refuses intervals of writers other than Arrow. Such intervals have months, days and
+/// milliseconds, and would be read without the months.
 fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
     let file = metadata.file_metadata();
     let arrow = file.key_value_metadata().is_some_and(|pairs| {
@@ -169,7 +171,8 @@ fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
     }
 }
 
-/// The rows of `group`, if what it says of itself can be true in a file of `len` bytes.
+/// Returns the rows of `group`, if its declared positions and lengths are possible in a file of
+/// `len` bytes.
 fn plausible(group: &RowGroupMetaData, len: u64) -> Result<u64, String> {
     let rows = u64::try_from(group.num_rows()).map_err(|_| "a negative number of rows")?;
     for column in group.columns() {
@@ -188,7 +191,7 @@ fn plausible(group: &RowGroupMetaData, len: u64) -> Result<u64, String> {
     Ok(rows)
 }
 
-/// The columns by which `group` says it is sorted.
+/// Returns the declared sort columns of `group`.
 pub(crate) fn declared_order(group: &RowGroupMetaData) -> Vec<DeclaredColumn> {
     let columns = group.sorting_columns().into_iter().flatten();
     columns
@@ -206,7 +209,7 @@ pub(crate) fn declared_order(group: &RowGroupMetaData) -> Vec<DeclaredColumn> {
         .collect()
 }
 
-/// The order that all row groups declare; empty if they differ.
+/// Returns the declared order of all row groups; empty if the orders differ.
 pub(crate) fn common_order(metadata: &ParquetMetaData) -> Vec<DeclaredColumn> {
     let mut orders = metadata.row_groups().iter().map(declared_order);
     let Some(first) = orders.next() else {
@@ -220,7 +223,7 @@ impl ParquetFile {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file with a row group asked for: before, or now.
+    /// Returns the file with a row group that was prefetched earlier, or is requested now.
     fn holding(&self, footer: &Footer, part: &Range<usize>) -> Result<RandomFile> {
         let mut ahead = self.ahead();
         if let Some(place) = ahead.iter().position(|(group, _)| *group == part.start) {
@@ -235,7 +238,8 @@ impl ParquetFile {
         Ok(file)
     }
 
-    /// The rows of some row groups, or of one of them those in `rows` and those that are left out.
+    /// Returns the rows of some row groups. With `rows`, returns only these rows of a single row
+    /// group, and reports the omitted rows.
     fn segments(
         &self,
         part: Range<usize>,
@@ -273,7 +277,7 @@ impl ParquetFile {
             let profile = match profiles.get(index) {
                 Some(Some(profile)) => profile,
                 _ => {
-                    // What is not held as a whole cannot be looked at before it is read.
+                    // A row group that is not held whole cannot be inspected before reading.
                     let is_held = !file.is_far() || chunks(group, &self.chosen).1 <= store::HELD;
                     let mut allowance = match is_held {
                         true => Allowance::to_read(),
@@ -308,7 +312,7 @@ impl Content for ParquetFile {
     }
 
     fn ask_for(&self, part: Range<usize>) {
-        // Where the footer is to be read first, that is done when it is needed.
+        // A prefetch does not load a missing footer.
         if self.origin.is_far()
             && !self.encrypted
             && let Some(Known { footer, .. }) = self.footers.get(self.ordinal)

@@ -1,14 +1,17 @@
-//! Records of NDJSON, looked at for what their decoder does not tell.
+//! Checks of NDJSON records for faults that the decoder of arrow accepts.
 //!
-//! 1. It takes the string "1.10" for the number 1.1. Had it been among the first rows, its column would be
-//!    text: where the type was inferred to be of numbers, a string is an error.
-//! 2. Values nested by the ten thousand exhaust its stack. Among the first rows they are refused, so they are
-//!    here.
-//! 3. Where it makes text of everything, a number may stand in a column of bytes, which JSON has as strings. Such
-//!    a type is never inferred, but comes from a file that was read before; then every record is walked over.
+//! 1. The decoder takes the string "1.10" for the number 1.1. Among the first rows, such a string
+//!    would have made its column text. In a column inferred as numbers, a string is therefore an
+//!    error.
+//! 2. Values nested ten thousand deep exhaust the decoder's stack. Among the first rows, such
+//!    values are refused, so these checks refuse them as well.
+//! 3. If the decoder decodes everything as text, a column of bytes (strings in JSON) may get a
+//!    number. The type of such a column is never inferred, but comes from a file read before. All
+//!    records of such a file are walked over.
 //!
-//! For these a record is walked over (see [`json_walk`](super::json_walk)). Few records need that. A line that is a whole record and has neither as many brackets as the limit nor a number between
-//! quotes behind a key of such a column is passed at a glance:
+//! The checks walk over a record (see [`json_walk`](super::json_walk)), but few records need a
+//! walk. A quick scan suffices for a line with a whole record, no more opening brackets than the
+//! maximum depth, and no quoted number after the key of a numeric column:
 //!
 //! ```text
 //!  {"id":7,"zip":"94103","at":"2026-01-31T12:00:00"}
@@ -28,13 +31,14 @@ use super::exact::is_json_number;
 use super::json_walk::{ANY, MOST_DEPTH, Node, RECORD, Walk};
 use super::named::TypesAt;
 
-/// Bytes that are glanced at together.
+/// Bytes scanned at a time.
 const GLANCE: usize = 64;
 
-/// What is looked for, and in which record.
+/// The checks, and the current record.
 pub(super) struct Records {
     nodes: Vec<Node>,
-    /// The keys of values that are to be numbers; whether lists hold any, and objects behind any key.
+    /// Keys of numeric values; whether lists have numbers; whether maps, with any keys, have
+    /// numbers.
     numbers: HashSet<Vec<u8>>,
     lists_of_numbers: bool,
     maps_of_numbers: bool,
@@ -46,7 +50,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// For records of `schema`, of which the types that are not in `named` were inferred.
+    /// Creates the checks for records of `schema`; types outside of `named` were inferred.
     pub(super) fn new(schema: &Schema, named: TypesAt<'_>) -> Self {
         let mut records = Self {
             nodes: vec![Node::Any, Node::Any],
@@ -62,7 +66,8 @@ impl Records {
         records
     }
 
-    /// The keys and nodes of members whose types are not `named`, which messages call by what is in `front` and their names.
+    /// Returns the keys and nodes of members whose types are not `named`. Messages use the path
+    /// `front` and the name.
     fn members(
         &mut self,
         fields: &Fields,
@@ -77,7 +82,8 @@ impl Records {
         fields.map(member).collect()
     }
 
-    /// The node of the values of `field`, which messages call `path`, of whose members types are `named`.
+    /// Returns the node for the values of `field`. Messages use `path`; the types of some members
+    /// are `named`.
     fn node(&mut self, field: &Field, path: &str, named: TypesAt<'_>) -> usize {
         let node = match field.data_type() {
             kind if is_of_numbers(kind) => {
@@ -119,11 +125,11 @@ impl Records {
         self.nodes.len() - 1
     }
 
-    /// Looks at `text`, a line or a part of one, which the decoder has taken. The last of its records `goes_on`
-    /// behind it, or does not.
+    /// Checks `text`, a line or a part of one, after decoding. `goes_on` means that the last record
+    /// continues after `text`.
     ///
     /// # Errors
-    /// The first thing that is not as it must be.
+    /// The first fault.
     pub(super) fn pass(&mut self, text: &[u8], goes_on: bool) -> Result<(), ArrowError> {
         if self.always || self.walking || goes_on || self.is_odd(text) {
             self.walk.pass(text, &self.nodes)?;
@@ -135,7 +141,7 @@ impl Records {
         Ok(())
     }
 
-    /// Whether `line` may hold what is looked for.
+    /// Returns whether `line` may have a fault.
     fn is_odd(&self, line: &[u8]) -> bool {
         if line.len() > MOST_DEPTH && opening_brackets(line) > MOST_DEPTH {
             return true;
@@ -156,14 +162,14 @@ impl Records {
         })
     }
 
-    /// Whether at `quote` a string may begin that is to be a number, and is one but for its quotes.
+    /// Returns whether a quoted number in a numeric column may begin at `quote`.
     fn is_odd_string(&self, line: &[u8], quote: usize) -> bool {
         let (before, text) = (&line[..quote], &line[quote + 1..]);
         let of_numbers = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
         let end = text.iter().position(|byte| !of_numbers(byte)).unwrap_or(text.len());
         let is_number = match text.get(end) {
             Some(b'"') => std::str::from_utf8(&text[..end]).is_ok_and(is_json_number),
-            // An escape, maybe of a digit.
+            // An escape, possibly of a digit.
             Some(b'\\') => true,
             _ => false,
         };
@@ -181,7 +187,7 @@ impl Records {
                     _ => true,
                 },
                 [.., b'[' | b','] => self.lists_of_numbers,
-                // No value begins there, or behind an escape.
+                // A key begins after a brace, not a value.
                 [.., b'{'] => false,
                 _ => true,
             }
@@ -189,7 +195,7 @@ impl Records {
 }
 
 fn opening_brackets(line: &[u8]) -> usize {
-    // An opening brace differs from an opening bracket by this bit.
+    // An opening brace differs from an opening bracket by this bit only.
     let count = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>();
     let (glances, rest) = line.as_chunks::<GLANCE>();
     glances.iter().map(|glance| usize::from(count(glance))).sum::<usize>()
@@ -200,12 +206,12 @@ fn has_quoted_digit(bytes: &[u8; GLANCE + 1]) -> bool {
     (0..GLANCE).fold(false, |found, at| found | is_quoted_digit(bytes[at], bytes[at + 1]))
 }
 
-/// Whether behind a quote there is what numbers begin with, or a backslash.
+/// Returns whether `next`, after a quote, may begin a number or is a backslash.
 fn is_quoted_digit(byte: u8, next: u8) -> bool {
     (byte == b'"') & matches!(next, b'-'..=b'9' | b'\\')
 }
 
-/// Whether only numbers make a column of `kind`.
+/// Returns whether a column of `kind` accepts only numbers.
 pub(super) fn is_of_numbers(kind: &DataType) -> bool {
     kind.is_integer()
         || kind.is_floating()
@@ -222,7 +228,7 @@ mod tests {
     use super::*;
     use crate::input::named::NamedTypes;
 
-    /// A record of numbers, text, and lists and objects of both.
+    /// Returns a schema of numbers, text, and lists and objects of both.
     fn schema() -> Schema {
         let field = |name: &str, kind| Field::new(name, kind, true);
         let object: Fields = vec![
@@ -240,7 +246,7 @@ mod tests {
         ])
     }
 
-    /// What is found in `text` when it comes in pieces of `size` bytes.
+    /// Returns the fault in `text`, checked in pieces of `size` bytes.
     fn look(text: &str, size: usize) -> Result<(), String> {
         let named = Arc::new(Schema::new(vec![Field::new("named", DataType::Int64, true)]));
         let named = NamedTypes::of(Some(&named), &schema(), false);
@@ -280,7 +286,7 @@ mod tests {
                     }
                 }
             }
-            // Beyond what is glanced at together.
+            // Beyond the bytes of one scan.
             for lead in 0..2 * GLANCE {
                 let text = format!("{{\"t\":\"{}\",{}", "x".repeat(lead), &text[1..]);
                 assert_eq!(look(&text, 1000).is_err(), path.is_some(), "{text}");

@@ -1,4 +1,4 @@
-//! What inputs tell beside their rows: notes, what they are written down as, and advice.
+//! Information about inputs besides rows: notes, the CSV delimiter, the change log format, advice.
 
 use std::sync::Arc;
 
@@ -11,17 +11,18 @@ use crate::format::Format;
 use crate::preset::Preset;
 
 impl Inputs {
-    /// What users may want to know of inputs that are read all the same.
+    /// Iterates over the notes: facts about readable inputs that a user may want to know.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         self.contents.iter().flat_map(|file| file.content.notes()).map(String::as_str)
     }
 
-    /// `error`, which may be about a column that there is not, with what the inputs tell of it.
+    /// Adds advice from the inputs to `error`, if `error` is about a missing column.
     pub(crate) fn advised(&self, error: Error) -> Error {
         advised(error, &self.contents)
     }
 
-    /// What separates fields in the first of those of which neither the caller nor the name says it.
+    /// Returns the delimiter of the first CSV input whose delimiter was detected: neither the
+    /// caller nor the file name gives it.
     pub(crate) fn told_delimiter(&self) -> Option<u8> {
         let mut files = self.files.iter().zip(&self.contents[..]);
         files.find_map(|(file, content)| {
@@ -30,13 +31,14 @@ impl Inputs {
         })
     }
 
-    /// The format of the change log that they are, and what it was told by.
+    /// Returns the format of the change log in the inputs, and the evidence for the format.
     pub fn change_log(&self) -> Option<(Preset, &str)> {
         self.log.as_ref().map(|log| (log.preset, &*log.by))
     }
 }
 
-/// `error` with the lines that seem to stand in front of the names of columns, if it is about one that there is not.
+/// Adds the number of lines that seem to precede the column names, if `error` is about a missing
+/// column.
 pub(super) fn advised(error: Error, contents: &[File]) -> Error {
     match contents.iter().find_map(|file| file.content.preamble()) {
         Some(lines) => error.behind_lines(lines),
@@ -44,7 +46,7 @@ pub(super) fn advised(error: Error, contents: &[File]) -> Error {
     }
 }
 
-/// The schema of CSV of which there is no row.
+/// Replaces the type `Null`, of columns in CSV files without rows, by text.
 fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
     if !schema.fields().iter().any(|field| field.data_type().is_null()) {
         return schema;
@@ -56,7 +58,7 @@ fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// What all files agree on.
+/// Returns the final schema of all files.
 pub(super) fn agreed(schema: SchemaRef, files: &[FileInfo]) -> SchemaRef {
     match files.iter().all(|file| file.format == Format::Csv) {
         true => nulls_as_text(schema),
