@@ -1,4 +1,5 @@
-//! The limit is the peak of the resident memory, and nothing of the answer depends on it, or on threads.
+//! The limit is the peak of the resident memory. The output depends on neither the limit nor the
+//! threads.
 
 use std::collections::BTreeMap;
 
