@@ -1,6 +1,6 @@
 //! Links the tool at a fixed address. The loader then writes to none of the tool's pages, which
-//! saves 2 MiB of memory under the limit of every job (`docs/memory.md`). Other programs link the
-//! library as usual.
+//! saves 2 MiB of memory under the limit of every job (`docs/memory.md`). Programs with the
+//! library inside are linked as usual.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

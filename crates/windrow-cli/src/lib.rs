@@ -1,4 +1,4 @@
-//! The command line of `windrow-files`, for the binary and for other programs that include it.
+//! The command line of `windrow-files`, for the binary and for other programs with the tool inside.
 //!
 //! ```text
 //! args --> run --> windrow_files: Inputs, Job --> advice, exit code
@@ -28,7 +28,7 @@ use crate::args::Cli;
 
 /// Runs the command line and ends the process. The first argument is the name of the program.
 ///
-/// The function owns the process: it sets the allocator, the panic hook and signal handlers.
+/// The function owns the process: sets the allocator, the panic hook and signal handlers.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ! {
     let cli = Cli::parse_from(args);
     // Has no effect under another allocator.
@@ -46,7 +46,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ! {
     }
 }
 
-/// Suppresses the output of panics that are reported as errors of an input.
+/// Suppresses the output of panics reported as errors of an input.
 fn silence_caught_panics() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

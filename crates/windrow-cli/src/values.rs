@@ -1,4 +1,4 @@
-//! Values of options that are names. The library parses most of them; the help lists all of them.
+//! Option values given by name. The library parses most values, and the help lists all values.
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};

@@ -38,7 +38,8 @@ const SCHEMAS: [&str; 9] = [
 
 /// Returns the metadata that holds for the rows of both inputs.
 ///
-/// # Errors Fails if the inputs disagree on the meaning of a geometry column's values.
+/// # Errors
+/// Fails if the inputs disagree on the meaning of a geometry column's values.
 pub(crate) fn joined(one: &Pairs, other: &Pairs) -> Result<Pairs, String> {
     let mut joined = Pairs::with_capacity(one.len());
     for (key, value) in one {

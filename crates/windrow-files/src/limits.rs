@@ -228,7 +228,8 @@ impl Ceiling {
     /// Returns an error if fewer than `bytes` bytes are available for the input `name`; `what`
     /// describes their use. The job takes `later` bytes for the input.
     ///
-    /// # Errors `MemoryFloor`, with a limit that is sufficient.
+    /// # Errors
+    /// `MemoryFloor`, with a limit that is sufficient.
     pub(crate) fn admit(self, bytes: u64, later: u64, name: &Arc<str>, what: &str) -> Result<()> {
         let Some(limit) = self.limit.filter(|_| bytes > self.left()) else { return Ok(()) };
         windrow::give_back_free_blocks();

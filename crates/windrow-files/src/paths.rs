@@ -132,7 +132,8 @@ pub(crate) fn field(schema: &Schema, steps: &[usize], name: &str) -> Field {
 
 /// Returns the values at `steps`.
 ///
-/// # Errors Fails for a type without a null mask within a null struct.
+/// # Errors
+/// Fails for a type without a null mask within a null struct.
 pub(crate) fn values(batch: &RecordBatch, steps: &[usize]) -> Result<ArrayRef, ArrowError> {
     let (mut values, mut nulls) = (batch.column(steps[0]), None);
     for &step in &steps[1..] {

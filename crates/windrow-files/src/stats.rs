@@ -23,7 +23,7 @@ pub struct Stats {
     /// Figures of the files of a partitioned output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<Spread>,
-    /// Whether Parquet inputs have Bloom filters; the output never has any.
+    /// Whether the inputs' Bloom filters are missing from a Parquet output, which never has any.
     pub bloom_filters_dropped: bool,
     /// Row groups already in order, and copied without encoding.
     pub row_groups_passed: u64,
@@ -33,31 +33,31 @@ pub struct Stats {
     pub spilled_bytes: u64,
     /// Bytes of rows written to temporary files, after compression.
     pub stored_bytes: u64,
-    /// Pages of rows written to temporary files.
+    /// Chunks of rows written to temporary files.
     pub spills: u64,
-    /// Pages of rows read back.
+    /// Chunks of rows read back.
     pub loads: u64,
     /// Bytes of rows read back.
     pub loaded_bytes: u64,
-    /// Pages prefetched for the merge.
+    /// Chunks prefetched for the merge.
     pub read_ahead: u64,
-    /// Prefetched pages used by the merge.
+    /// Prefetched chunks in memory when needed.
     pub read_ahead_hits: u64,
-    /// Chunks kept in memory.
+    /// Chunks kept in memory when complete.
     pub chunks_kept: u64,
-    /// Writes skipped because the page was on disk already.
+    /// Chunks queued for writing, but needed or dropped before the write began.
     pub writes_elided: u64,
-    /// Writes cancelled because the chunk was needed again.
+    /// Chunks needed or dropped during their write.
     pub writes_cancelled: u64,
     /// Chunks evicted from memory.
     pub evicted: Evicted,
-    /// Chunks evicted without a write.
+    /// Chunks evicted without a write, because they were on disk already.
     pub released_clean: u64,
     /// Buffers newly mapped.
     pub buffers_mapped: u64,
     /// Buffers reused.
     pub buffers_recycled: u64,
-    /// Bytes of buffers returned to the system.
+    /// Bytes of recycled buffers returned to the system.
     pub released_bytes: u64,
     /// Peak bytes of temporary files.
     pub temp_bytes: u64,

@@ -1,4 +1,4 @@
-//! Hive directories: names that are values, read back unchanged.
+//! Hive directories: values in names, read back unchanged.
 
 use std::fs;
 

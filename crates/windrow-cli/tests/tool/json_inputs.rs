@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::common::Work;
 
-/// Texts that all hold the rows (2, b), (1, null).
+/// Texts with the rows (2, b), (1, null).
 const ALIKE: &[&str] = &[
     "{\"id\":2,\"v\":\"b\"}\n{\"id\":1,\"v\":null}\n",
     "{\"id\":2,\"v\":\"b\"}{\"id\":1,\"v\":null}",

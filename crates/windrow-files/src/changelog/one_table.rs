@@ -38,7 +38,8 @@ impl OneTable {
 
     /// Checks the events in `columns`; `first_row` is the ordinal of the first.
     ///
-    /// # Errors `Usage`, with the names of both tables.
+    /// # Errors
+    /// `Usage`, with the names of both tables.
     pub(super) fn check(&self, columns: &[ArrayRef], first_row: u64) -> Result<()> {
         let text = |place: usize| {
             let text = cast(&columns[place], &DataType::Utf8);

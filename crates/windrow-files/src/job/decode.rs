@@ -38,7 +38,8 @@ impl RowDecoder {
     /// Decodes `slab` to the written columns, or to the input columns of the sift if the
     /// arrangement has one.
     ///
-    /// # Errors `Unfit`, with the name of the column whose type cannot hold the values.
+    /// # Errors
+    /// `Unfit`, with the name of the column whose type cannot hold the values.
     pub(super) fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
         let batch = self.decoder.decode(slab).map_err(|error| match &error {
             Error::Value { column, message } => {

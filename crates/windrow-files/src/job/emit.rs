@@ -9,7 +9,7 @@
 //! merges the rest. Without a memory limit, a part encoded before its turn waits in a queue; with a
 //! limit, the thread waits instead. The boundaries of parts depend on the rows and the settings
 //! alone, so the bytes of the file do not depend on the threads or the limit. A single thread never
-//! holds a part: it encodes rows as they are merged.
+//! holds a part, but encodes rows as they are merged.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +62,7 @@ struct Encoded {
 }
 
 impl Line<'_> {
-    /// Appends the next part and the waiting parts that follow it; returns their rows.
+    /// Appends the next part and the waiting parts after it; returns the number of rows.
     fn append(&mut self, encoded: Encoded) -> Result<u64> {
         let (mut next, mut rows) = (Some(encoded), 0);
         while let Some(Encoded { part, opened, starts_key }) = next {
@@ -195,7 +195,7 @@ impl<'a> Shared<'a> {
         Ok(Some((begun, pieces)))
     }
 
-    /// Encodes rows as they are merged.
+    /// Encodes rows during the merge.
     fn stream(&self) -> Result<()> {
         let mut decoders = Decoders::new(&self.job.arrangement, self.keys.as_deref())?;
         let mut cutter = lock(&self.cutter);

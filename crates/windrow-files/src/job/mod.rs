@@ -107,9 +107,9 @@ impl Job {
         Self::new(inputs, arrangement, None)
     }
 
-    /// Finds the differences between the two sides of `inputs`, an [opened
-    /// pair](Inputs::open_pair). The merge fails with an error of the kind `Data` if a side has a
-    /// key twice.
+    /// Finds the differences between the two sides of `inputs`, an
+    /// [opened pair](Inputs::open_pair). The merge fails with an error of the kind `Data` if a side
+    /// has a key twice.
     ///
     /// # Errors
     /// As [`sort`](Self::sort); `Usage` for inputs that are not a pair.

@@ -124,7 +124,8 @@ impl<'a> Passage<'a> {
 
     /// Returns the first and last key of a row group; `None` for a row group without rows.
     ///
-    /// # Errors Fails also if the rows are not in order.
+    /// # Errors
+    /// Fails also if the rows are not in order.
     fn ends_of(&self, unit: &Unit, running: &Running) -> Result<Option<Ends>> {
         let mut check = OrderCheck::new(&self.layout, unit.file);
         let encoder = RowEncoder::new(&self.layout);

@@ -36,7 +36,8 @@ pub(super) fn shown_schema(schema: &SchemaRef, csv: &CsvOptions) -> SchemaRef {
 
 /// Converts fractions in `batch` to text.
 ///
-/// # Errors `Data`, with the name of a column that has a value to be read back differently.
+/// # Errors
+/// `Data`, with the name of a column that has a value to be read back differently.
 pub(super) fn shown(batch: &RecordBatch, csv: &CsvOptions) -> Result<RecordBatch> {
     check(batch, csv)?;
     if !converts(csv) {
@@ -54,7 +55,8 @@ pub(super) fn shown(batch: &RecordBatch, csv: &CsvOptions) -> Result<RecordBatch
 
 /// Returns an error for a header that would be read back differently.
 ///
-/// # Errors `Usage`, with the name of the column.
+/// # Errors
+/// `Usage`, with the name of the column.
 pub(super) fn check_names(schema: &Schema, csv: &CsvOptions) -> Result<()> {
     let unfit = |field: &&Arc<Field>| csv.quote.is_none() && needs_quotes(field.name(), csv);
     match schema.fields().iter().find(unfit) {

@@ -122,8 +122,8 @@ impl AtomicDirectory {
 
     /// Makes all files durable and replaces the target by the directory.
     ///
-    /// # Errors `Space` if the temporary directory was moved, or its content differs from
-    /// `written`.
+    /// # Errors
+    /// `Space` if the temporary directory was moved, or its content differs from `written`.
     pub(crate) fn commit(self, written: Contents) -> Result<()> {
         let Self { temporary, open, live, place: Place { target, parent, kept } } = self;
         let failed = |error: io::Error| Error::output(&target, &error);

@@ -56,8 +56,8 @@ impl Declared {
         self.columns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the SQL type `kind`, a JSON string, of the column `name`, which is as it stands
-    /// between its quotes.
+    /// Records the SQL type `kind`, a JSON string, of the column `name`, a string with escapes
+    /// but without quotes.
     pub(super) fn as_sql(&self, name: &[u8], kind: Option<&[u8]>, value: &[u8]) {
         let kind = kind.and_then(string).unwrap_or_default();
         match kind.strip_prefix("numeric") {

@@ -81,7 +81,8 @@ enum Producer {
     Wal2json,
     Maxwell,
     Canal,
-    /// With rows as text, or from several tables of which some are unwanted.
+    /// With rows as text, decimals as bytes, a choice of tables, or the operations of another
+    /// producer.
     Debezium,
     GoldenGate,
     Cockroach,

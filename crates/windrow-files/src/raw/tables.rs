@@ -57,8 +57,9 @@ impl Tables {
     /// Returns true if changes of this table are wanted; `within` is its schema or database. A
     /// record without a table is wanted if no table, or `*`, was named.
     ///
-    /// # Errors Fails if the table differs from an earlier one that the same name accepted, or if
-    /// the record names no table although the caller names some.
+    /// # Errors
+    /// Fails if the table differs from an earlier one that the same name accepted, or if the record
+    /// names no table although the caller names some.
     pub(crate) fn wants(&self, within: Option<&str>, table: Option<&str>) -> Result<bool, String> {
         let Some(table) = table.filter(|table| !table.is_empty()) else {
             return match self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == "*") {

@@ -33,9 +33,9 @@ pub(crate) type Verify = Box<dyn Fn() -> Result<()> + Send + Sync>;
 /// The order in which rows arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// In any order; the engine sorts them.
+    /// In any order; the engine sorts the rows.
     Unordered,
-    /// In sorted files; the engine merges the files as it reads them.
+    /// In sorted files; the engine merges the files while reading.
     Sorted,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Arrangement {
     pub(crate) metadata: Option<Pairs>,
     /// Columns to append to the rows read or transformed.
     pub(crate) derived: Option<Derived>,
-    /// The transform of the sorted rows, applied before they are written.
+    /// The transform of the sorted rows, applied before writing.
     pub(crate) sifting: Option<Sifting>,
     /// Number of rows wanted, the first ones in the order; other rows may be dropped early.
     pub(crate) best: Option<u64>,
@@ -134,7 +134,7 @@ impl Arrangement {
     }
 }
 
-/// The processing of record batches before they are arranged.
+/// The processing of record batches before the arrangement.
 #[derive(Clone)]
 pub(crate) struct Preparation {
     required: Vec<usize>,

@@ -6,8 +6,8 @@
 //!                                        sum of rows that are equal --> key by key: Changes
 //! NEW  rows, each with a weight of 2^32 /
 //! ```
-//! Equal rows of both sides are combined in the first merge that sees them; one or two rows are
-//! left of each key. The engine compares whole rows as bytes, so any type can be compared. Floats
+//! The first merge of equal rows from both sides combines the rows; one or two rows are left of
+//! each key. The engine compares whole rows as bytes, so any type can be compared. Floats
 //! are equal as in SQL: floats in the key are normalized first, and the other floats of a key's two
 //! rows are compared again.
 
@@ -36,7 +36,7 @@ const WEIGHT: &str = "__windrow_weight";
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DiffSpec {
-    /// The columns that identify a row. A side that has a key twice is an error.
+    /// The columns that identify a row. A key found twice on a side is an error.
     pub key: Vec<Column>,
     /// The form of the output.
     pub shown: Shown,
@@ -48,7 +48,7 @@ pub struct DiffSpec {
     pub select: Option<Vec<String>>,
 }
 
-/// The form in which differences are written.
+/// The output form of differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shown {
     /// A row for each key with a difference, sorted by key: the new row, or the deleted old row.
@@ -135,7 +135,7 @@ struct Compared {
     derived: Option<Derived>,
     /// Positions of the columns in the inputs, including derived columns.
     columns: Vec<usize>,
-    /// Number of columns to write; they come first.
+    /// Number of columns to write, the first ones.
     shown: usize,
     /// Schema of the columns and the weight.
     schema: Arc<Schema>,

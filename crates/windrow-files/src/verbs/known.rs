@@ -31,7 +31,7 @@ use crate::setting::Setting;
 pub(super) struct Filling {
     /// Positions of the key columns.
     pub(super) key: Vec<usize>,
-    /// Number of columns to write; they come first.
+    /// Number of columns to write, the first ones.
     pub(super) width: usize,
     /// For each input column, its bit among the marks of missing columns. A column without a bit is
     /// never missing.

@@ -157,7 +157,8 @@ struct Reading {
 impl Plan {
     /// Divides the limit.
     ///
-    /// # Errors Returns the floor if the limit is lower.
+    /// # Errors
+    /// Returns the floor if the limit is lower.
     pub(super) fn choose(costs: &Costs, terms: &Terms) -> Result<Self, Floor> {
         let in_turn = in_turn(costs, terms);
         let floor = Floor::of(costs);
