@@ -37,8 +37,8 @@
 //! # Threads and cancellation
 //!
 //! A call starts threads and returns when they have ended. [`Cancel`] ends the call from outside.
-//! Two jobs in one process are independent: the crate has no global state, and installs no signal
-//! handler, panic hook or logger.
+//! Two jobs in one process are independent: the crate has no global state, installs no signal
+//! handler or panic hook, and prints nothing.
 
 mod changelog;
 mod columns;

@@ -35,7 +35,7 @@ pub struct Stats {
     pub stored_bytes: u64,
     /// Chunks of rows written to temporary files.
     pub spills: u64,
-    /// Chunks of rows read back.
+    /// Chunks of rows, or parts of chunks, read back.
     pub loads: u64,
     /// Bytes of rows read back.
     pub loaded_bytes: u64,

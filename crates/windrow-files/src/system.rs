@@ -34,8 +34,8 @@ pub(crate) fn resident_now() -> u64 {
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
-/// Returns the remaining address space of this process and its limit, if the address space (`ulimit
-/// -v`) or its data (`ulimit -d`) is limited.
+/// Returns the remaining address space of this process and its limit, if the address space
+/// (`ulimit -v`) or its data (`ulimit -d`) is limited.
 pub(crate) fn address_space() -> Option<(u64, u64)> {
     let of = |resource, name| {
         let limit = rustix::process::getrlimit(resource).current?;

@@ -37,7 +37,7 @@ fn holds_in(work: &Work, verb: &str, limits: [u64; 2], threads: [u64; 2]) {
     }
 }
 
-/// The same of a log.
+/// Runs `holds_in` on a log; returns the directory and the output.
 fn holds(verb: &str) -> (Work, RecordBatch) {
     let work = Work::released();
     write_log(&work.path("in/a.parquet"), ROWS);

@@ -246,7 +246,8 @@ impl ChangeLog {
     }
 
     /// Adds the side of a set of changes to the order: after the number of a Delta commit or an
-    /// Iceberg snapshot, or after all columns for a Snowflake stream.
+    /// Iceberg snapshot, or after all columns for a Snowflake stream. For Debezium's partial
+    /// updates ordered by position, adds the distinction of snapshot rows after the position.
     pub(crate) fn ordered_by(mut self, order_by: &mut Vec<Column>) -> Self {
         let is_commit = |column: &Column| column.name == COMMIT && !column.descending;
         let behind = match self.operations.preset() {

@@ -266,7 +266,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a job. `repeats` says whether the job's output allows a restart.
+    /// Starts a job. `repeats` is true if the job's output allows a restart.
     fn start(job: &Job, planned: &Planned, limits: &Limits, repeats: bool) -> Result<Self> {
         let plan = &planned.plan;
         let mut watch = Watch::new(&job.cancel, plan.limit, limits.alone);

@@ -40,7 +40,7 @@ pub(super) fn slab((rows, bytes): (usize, usize)) -> (usize, usize) {
     ((rows / SLABS).clamp(1, BATCH_ROWS), (bytes / SLABS).clamp(1, BATCH_BYTES))
 }
 
-/// The definition of rows that must stay together.
+/// The rule for keeping rows in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     /// Every row may be separated from the others.
@@ -50,7 +50,7 @@ pub(super) enum Keys {
 }
 
 impl Keys {
-    /// Returns the keys of the rows that `arrangement` outputs.
+    /// Returns the keys of the output rows of `arrangement`.
     pub(super) fn of(arrangement: &Arrangement) -> Self {
         let layout = &arrangement.layout;
         let is_limit = arrangement.best.is_some() || arrangement.head.is_some();
@@ -109,7 +109,7 @@ impl Edges {
         self.within_key || rows >= self.full.0 || bytes >= self.full.1
     }
 
-    /// Returns the first of the next rows that begins a key. `extent` is the size of the part
+    /// Returns the first row among the next ones to begin a key. `extent` is the size of the part
     /// including all these rows. Edges at which no part can end are not searched.
     pub(super) fn first(
         &mut self,

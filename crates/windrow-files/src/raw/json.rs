@@ -1,8 +1,8 @@
 //! A tokenizer that returns the parts of a JSON value as slices of the text, so that every digit
 //! and escape is preserved.
 //!
-//! The tokenizer checks no more than it needs to find the end of a value. Invalid JSON is copied
-//! through, and the parser behind it reports the error.
+//! The tokenizer only checks the syntax needed to find the end of a value. Invalid JSON is copied,
+//! and a later parser reports the error.
 
 use std::collections::HashMap;
 

@@ -77,7 +77,7 @@ type Row<'a> = Vec<(&'a [u8], &'a [u8])>;
 /// The producer of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Producer {
-    /// Of either format, or flattened.
+    /// In format 1, format 2, or flattened.
     Wal2json,
     Maxwell,
     Canal,

@@ -14,8 +14,7 @@ use super::transaction::{Part, Transaction};
 use super::{Producer, Raw};
 use crate::rewrite::Rewrite;
 
-/// Bytes of the longest record. A longer one is taken for a mistake, such as a bracket never
-/// closed.
+/// Maximum bytes of a record. A longer record is taken for a mistake, such as a missing bracket.
 const LONGEST: usize = 1 << 30;
 
 /// Size in bytes from which a transaction is processed change by change.

@@ -230,8 +230,9 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Returns rows `start..start + rows` of a change log of `keys` keys: `id, lsn, op, payload,
-/// amount, ts`. The `lsn` is a permutation of `0..total`; one change in sixteen is a delete.
+/// Returns rows `start..start + rows` of a change log of `keys` keys, with the columns
+/// `id, lsn, op, payload, amount, ts`. The `lsn` is a permutation of `0..total`; one change in
+/// sixteen is a delete.
 pub(crate) fn log_rows(start: u64, rows: u64, total: u64, keys: u64) -> RecordBatch {
     let at = |row: u64| {
         let lsn = row * 0x9E37_79B1 % total;

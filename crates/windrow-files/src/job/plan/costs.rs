@@ -224,7 +224,7 @@ impl Costs {
         (self.writing.part_rows, self.writing.part_bytes)
     }
 
-    /// Returns the cost of the process with so many threads.
+    /// Returns the cost of the process with `threads` threads.
     pub(super) fn process(&self, threads: usize) -> usize {
         self.base + threads.saturating_sub(1) * THREAD_SLACK
     }
