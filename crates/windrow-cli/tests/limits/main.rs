@@ -1,7 +1,6 @@
 //! The limit is the peak resident memory of the released tool, `WINDROW`: tested at many limits,
-//! and on inputs whose memory is hard to predict. `./scripts/test memory` runs these tests with the
-//! released binary. Without `WINDROW` the tests run the binary built along with them, which takes
-//! minutes longer.
+//! and on inputs with memory hard to predict. `./scripts/test memory` runs these tests with the
+//! released binary. Without `WINDROW` the tests run their own build, minutes slower.
 
 #[path = "../tool/common/mod.rs"]
 mod common;

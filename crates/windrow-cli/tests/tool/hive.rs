@@ -100,7 +100,7 @@ fn types_and_names_of_directories() {
     ] {
         work.run(&format!("{line} -o out/p.csv")).says(code, &[part]);
     }
-    // An output among the inputs is refused, as in any other directory.
+    // An output among the inputs is refused, as elsewhere.
     work.run("sort in/n --by k -o in/n/k=2/a.csv").says(2, &["in/n/k=2/a.csv", "stands for it"]);
 }
 
