@@ -1,16 +1,16 @@
-//! Files out: parts of the sorted output are encoded by many threads and appended by one.
+//! Output files: many threads encode parts of the sorted output, one thread at a time appends them.
 //!
 //! ```text
 //!  rows --> cut into parts --> Encoder::encode (any thread, any order) --> Appender::append (in order) --> Sink
 //! ```
 //!
-//! Invariant: the bytes of the output are a function of the rows, of where the driver cuts parts, of the
-//! first sampled rows and of [`OutputOptions`] - never of how many threads encode or how the rows of a
-//! part are split into batches. Each encoder therefore [cuts](rebatch) what it gets into runs of a fixed
-//! number of rows before it reaches a writer that looks at the clock of its calls.
+//! Invariant: the bytes of the output are a function of the rows, the boundaries of parts, the
+//! first sampled rows and [`OutputOptions`]. The number of encoding threads and the division of a
+//! part into batches have no influence. An encoder therefore [cuts](rebatch) its input into runs of
+//! a fixed number of rows for writers whose output depends on the rows per call.
 //!
-//! A file appears whole or not at all ([`atomic`]). Left out: where to cut parts, and the budget; the
-//! driver asks [`part_bytes`] what to count.
+//! A file appears complete or not at all ([`atomic`]). The driver chooses the boundaries of parts
+//! and the budget; [`part_bytes`] estimates the memory.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -63,18 +63,19 @@ pub(crate) use properties::SAMPLE_ROWS;
 use rope::Rope;
 use sink::Sink;
 
-/// Where a job writes.
+/// The destination of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A file or the address of an object, replaced whole when the job is done, or a device or FIFO, written as it
-    /// comes; of partitions the directory, which must be new or empty, or a prefix that no object has.
+    /// A file or the address of an object, replaced as a whole at the end of the job; or a device
+    /// or FIFO, written continuously. For partitions, a directory that must be new or empty, or an
+    /// unused prefix of object names.
     Path(PathBuf),
-    /// The standard output, written as it comes.
+    /// The standard output, written continuously.
     Stdout,
 }
 
 impl Target {
-    /// What a path names; `-` is the standard output.
+    /// Returns the target named by a path; `-` is the standard output.
     pub fn of(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let is_stdout = path == Path::new("-") || sink::descriptor(path) == Some(1);
@@ -91,14 +92,14 @@ impl fmt::Display for Target {
     }
 }
 
-/// Where one output file goes.
+/// The destination of one output file.
 #[derive(Clone, Debug)]
 pub(crate) enum Destination {
-    /// A file that appears whole, a device or a FIFO.
+    /// A file that appears complete, a device or a FIFO.
     Path(PathBuf),
-    /// A new file in a directory that nobody sees yet, see [`directory`].
+    /// A new file in an unpublished directory, see [`directory`].
     Within(PathBuf),
-    /// An object below a prefix, which is complete with the others there.
+    /// An object below a prefix; all objects of the prefix appear together.
     Below(Arc<Prefix>, PathBuf),
     Stdout,
 }
@@ -112,54 +113,54 @@ impl From<&Target> for Destination {
     }
 }
 
-/// Rows of this length and longer, on average, are chunks, batches and parts of their own.
+/// Mean length in bytes from which each row is a chunk, a batch and a part of its own.
 pub(crate) const LONG_ROW: usize = 1 << 20;
 
-/// How one output is written: [`WriteOptions`], and what the job knows.
+/// Options of one output: [`WriteOptions`] and settings of the job.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputOptions {
     pub(crate) format: Format,
-    /// None is the default of the format: zstd level 2 for Parquet, nothing for the others.
+    /// `None` is the default of the format: zstd level 2 for Parquet, otherwise no compression.
     pub(crate) compression: Option<Compression>,
-    /// The order of the rows, which a Parquet footer tells readers.
+    /// The order of the rows, as declared by a Parquet footer.
     pub(crate) sorting: Vec<DeclaredColumn>,
-    /// A Parquet page is closed at this size, before compression.
+    /// Size at which a Parquet page is closed, before compression.
     pub(crate) page_bytes: usize,
-    /// Whether Parquet pages and column chunks carry minima and maxima.
+    /// Whether Parquet pages and column chunks have minima and maxima.
     pub(crate) statistics: bool,
-    /// Whether Parquet pages carry checksums.
+    /// Whether Parquet pages have checksums.
     pub(crate) checksums: bool,
     /// The encodings of Parquet columns.
     pub(crate) encodings: Encodings,
-    /// Whether the columns of a Parquet part are encoded one after the other: its rows are held, and few
-    /// writers. The bytes are the same.
+    /// Whether the columns of a Parquet part are encoded one after the other, which holds the
+    /// part's rows and few writers in memory. The bytes are the same.
     pub(crate) columns_in_turn: bool,
-    /// Whether rows are of [`LONG_ROW`] bytes or more.
+    /// Whether the mean row has [`LONG_ROW`] bytes or more.
     pub(crate) long_rows: bool,
-    /// Whether nothing but the format and the order is of this job.
+    /// Whether all options except the format and the order are the defaults.
     pub(crate) as_usual: bool,
-    /// How CSV is written down.
+    /// Options of CSV.
     pub(crate) csv: CsvOptions,
-    /// Bytes that a file should have at the most, where there may be several.
+    /// Intended maximum bytes of a file, for an output of several files.
     pub(crate) max_file_bytes: Option<u64>,
-    /// How addresses are reached, and what goes there at a time.
+    /// Access to object stores, and the size of uploads.
     pub(crate) stores: Stores,
     pub(crate) upload: Option<Uploads>,
-    /// What to look at before large copies are made.
+    /// The checks before large allocations.
     pub(crate) watch: Watch,
 }
 
-/// How an output goes to a store.
+/// Uploads of an output to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Uploads {
     /// Bytes of a part.
     pub(crate) part: usize,
-    /// Whether every writer has an object of its own.
+    /// Whether every writer uploads an object of its own.
     pub(crate) many: bool,
 }
 
 impl OutputOptions {
-    /// The extension of files that get one.
+    /// Returns the file name extension, for generated names.
     pub(crate) fn extension(&self) -> String {
         let format = self.format.extension();
         match self.compression.map(Compression::text) {
@@ -203,13 +204,13 @@ pub(crate) trait Encoder: Send + Sync {
     fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part>;
 }
 
-/// Takes finished parts in the order of the output.
+/// Writes finished parts in the order of the output.
 pub(crate) trait Appender: Send {
     /// Writes a part made by the encoder that was opened with this appender.
     fn append(&mut self, part: Part) -> Result<()>;
 
-    /// Encodes the rows of a part with that encoder and writes them; returns how many there are. For who
-    /// has the turn: a format may write them as it encodes.
+    /// Encodes the rows of a part with the encoder and writes them; returns the number of rows. To
+    /// be called in the part's turn: a format may write while it encodes.
     fn encode(
         &mut self,
         encoder: &dyn Encoder,
@@ -221,18 +222,18 @@ pub(crate) trait Appender: Send {
         Ok(rows)
     }
 
-    /// Completes the output and puts it in place. Dropping an appender instead leaves no file.
+    /// Completes the output and publishes it. Dropping an appender instead leaves no file.
     fn finish(self: Box<Self>) -> Result<Written>;
 }
 
-/// Some rows of the output, encoded.
+/// Encoded rows of the output.
 pub(crate) struct Part {
     rows: u64,
     payload: Payload,
 }
 
 impl Part {
-    /// A row group of another file, as it is: of Parquet with the same columns.
+    /// Returns a part that is a row group of another Parquet file with the same columns.
     pub(crate) fn of_row_group(groups: &Arc<RowGroups>, index: usize) -> Self {
         let rows = groups.group(index).num_rows().unsigned_abs();
         Self { rows, payload: Payload::RowGroup(Arc::clone(groups), index) }
@@ -243,7 +244,8 @@ impl Part {
         self.rows
     }
 
-    /// Bytes that a file grows by with it; of a part of an Arrow file with dictionaries, those of its arrays.
+    /// Returns the bytes added to a file by the part; for an Arrow file with dictionaries, the
+    /// bytes of the part's arrays.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes: usize = match &self.payload {
             Payload::Columns(chunks) => chunks.iter().map(Chunk::bytes).sum(),
@@ -258,21 +260,21 @@ impl Part {
     }
 }
 
-/// What each format makes of a part.
+/// The encoded form of a part in each format.
 enum Payload {
     /// Parquet: a closed chunk of each leaf column.
     Columns(Vec<Chunk>),
-    /// Parquet: this row group of another file, as it is.
+    /// Parquet: a row group of another file, copied.
     RowGroup(Arc<RowGroups>, usize),
     /// Arrow: encoded messages.
     Messages(Vec<EncodedData>),
-    /// Arrow files with dictionaries: rows whose keys the appender has yet to renumber.
+    /// Arrow files with dictionaries: rows whose dictionary keys the appender renumbers.
     Batches(Vec<RecordBatch>),
     /// CSV and NDJSON: whole lines.
     Text(Rope),
 }
 
-/// The outcome of a finished output.
+/// The size of a finished output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) rows: u64,
@@ -281,12 +283,13 @@ pub(crate) struct Written {
 
 /// Opens an output of rows of `schema`.
 ///
-/// `sample` is the head of the output, of which up to [`properties::SAMPLE_ROWS`] rows decide which Parquet
-/// columns get a dictionary. For the same bytes whatever the memory limit, it must hold the same rows
-/// whatever the memory limit; it may be empty.
+/// `sample` is the head of the output; up to [`properties::SAMPLE_ROWS`] of its rows decide which
+/// Parquet columns get a dictionary. The sample must not depend on the memory limit, or the
+/// output's bytes would. It may be empty.
 ///
 /// # Errors
-/// `Usage` if the target is no place for a file, or the schema or the compression does not fit the format.
+/// `Usage` if the target cannot be a file, or the format does not support the schema or the
+/// compression.
 pub(crate) fn open(
     target: &Destination,
     schema: &SchemaRef,
@@ -312,10 +315,10 @@ pub(crate) fn open(
     }
 }
 
-/// Fields within each other that readers of Arrow follow.
+/// Depth of nested fields supported by Arrow readers.
 const MOST_DEPTH: usize = 61;
 
-/// The fields within each other of a column, itself among them.
+/// Returns the depth of a column's nested fields, including the column itself.
 fn depth(field: &Field) -> usize {
     fn within(data_type: &DataType) -> usize {
         use DataType as D;
@@ -336,26 +339,27 @@ fn depth(field: &Field) -> usize {
     1 + within(field.data_type())
 }
 
-/// Refuses what [`open`] would refuse, before there is anything to write.
+/// Returns the error of [`open`] in advance, before there are rows to write.
 pub(crate) fn check(
     target: &Destination,
     schema: &SchemaRef,
     options: &OutputOptions,
 ) -> Result<()> {
-    // What is dropped unfinished leaves nothing, but a pipe or a device would get the head of it.
+    // An unfinished output leaves nothing behind, but a pipe or a device would receive its head.
     let nowhere = Destination::Path("/dev/null".into());
     let target = if can_be_taken_back(target) { target } else { &nowhere };
     let sample = RecordBatch::new_empty(Arc::clone(schema));
     open(target, schema, &sample, options).map(drop)
 }
 
-/// Whether this is the footer of a file that would be written with these options: of these columns, in this order, by
-/// this version. The order of its rows is what it says.
+/// Returns true if `footer` is from a file that would be written identically with these options:
+/// same columns, same order, same version of windrow. The order of the rows is as declared, not
+/// checked.
 pub(crate) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {
     options.format == Format::Parquet && parquet_file::is_alike(footer, schema, options)
 }
 
-/// Whether what is written there appears at the end, whole, or not at all.
+/// Returns true if an output at `target` appears at the end, complete, or not at all.
 pub(crate) fn can_be_taken_back(target: &Destination) -> bool {
     match target {
         Destination::Path(path) => {
@@ -366,18 +370,18 @@ pub(crate) fn can_be_taken_back(target: &Destination) -> bool {
     }
 }
 
-/// The error of an output of a format that is only read.
+/// Returns the error of an output in a format that windrow only reads.
 pub(crate) fn not_written(format: Format) -> Error {
     let names = Format::WRITTEN.map(Format::name).join(", ");
     Error::usage(format!("{format} is read, and not written; `output_format` is one of {names}"))
 }
 
-/// Refuses columns that `format` cannot hold, before anything is planned.
+/// Returns an error for columns that `format` cannot hold, before the job is planned.
 pub(crate) fn check_columns(schema: &SchemaRef, format: Format) -> Result<()> {
     if format == Format::Parquet { parquet_file::check(schema) } else { Ok(()) }
 }
 
-/// Bytes of a file beside its parts: what stands in front of them and behind.
+/// Returns the bytes of a file without its parts: header and footer.
 pub(crate) fn frame_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
     match options.format {
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
@@ -388,9 +392,9 @@ pub(crate) fn frame_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
     }
 }
 
-/// The most rows and row bytes that a part should have. Only a Parquet part is a unit of the file; what
-/// is written as it comes is best cut small, since a part is held until it is written. A file of limited size
-/// has one part at the least, so that no part may be larger.
+/// Returns the maximum rows and row bytes of a part. Only a Parquet part is a unit of the file;
+/// other formats use small parts, because a part is held in memory until it is written. A file of
+/// limited size has at least one part, so the file's limit also limits parts.
 pub(crate) fn part_limits(
     schema: &SchemaRef,
     options: &OutputOptions,
@@ -400,7 +404,7 @@ pub(crate) fn part_limits(
     let Some(most) = options.max_file_bytes else { return (rows, bytes) };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     match options.format {
-        // Encoded, rows take no more than they did; what is said of them in a footer is the rest.
+        // Encoded rows take no more space than rows in memory; 1/8 is for metadata in the footer.
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
             (rows, bytes.min(most - most / 8))
         }
@@ -410,7 +414,7 @@ pub(crate) fn part_limits(
 }
 
 fn usual_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
-    /// Rows of the row groups that DuckDB writes, and scans best.
+    /// Rows of the row groups written by DuckDB, and best for its scans.
     const ROW_GROUP_ROWS: usize = 122_880;
     /// Four messages of an Arrow file.
     const STREAM_ROWS: usize = 32_768;
@@ -423,9 +427,9 @@ fn usual_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
     }
 }
 
-/// An upper estimate of the heap bytes that encoding one part takes, the finished part included, if it has
-/// at most `rows` rows that take at most `bytes` bytes as Arrow arrays; `longest` is what the longest row takes, if that
-/// is known.
+/// Returns an upper estimate of the heap bytes for encoding a part, including the finished part.
+/// The part has at most `rows` rows, which take at most `bytes` bytes as Arrow arrays; `longest` is
+/// the size of the longest row, if known.
 pub(crate) fn part_bytes(
     schema: &SchemaRef,
     options: &OutputOptions,
@@ -441,8 +445,8 @@ pub(crate) fn part_bytes(
     }
 }
 
-/// What is kept of parts that were written until the file is finished, if there are so many of them, of so
-/// many bytes together as Arrow arrays.
+/// Returns the bytes held until the file is finished, for an output of `parts` parts with `bytes`
+/// bytes as Arrow arrays.
 pub(crate) fn footer_bytes(
     schema: &SchemaRef,
     options: &OutputOptions,
@@ -451,18 +455,19 @@ pub(crate) fn footer_bytes(
 ) -> usize {
     match options.format {
         Format::Parquet => parquet_memory::footer_bytes(schema, options, parts, bytes),
-        // A place in the file for each message, or nothing.
+        // Arrow holds a few bytes for each message.
         _ => 0,
     }
 }
 
-/// Times that a row longer than a part is in memory while it is written: as an array, and as what is made
-/// of it.
+/// Returns the number of copies in memory of a row longer than a part during its encoding: the
+/// array, and the encoded forms.
 pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) -> usize {
     let is_binary = |field: &FieldRef| field.data_type().is_binary();
     match options.format {
-        // The page, joined with its levels, compressed; the array is gone by then, unless it is held. Of a call that
-        // is one row it is the minimum and the maximum too.
+        // The page; the page joined with its levels; the compressed page. The array is released by
+        // then, unless columns are encoded in turn. A call with a single row also copies it as
+        // minimum and maximum.
         Format::Parquet => {
             let bounds = if options.statistics && !options.long_rows { 2 } else { 0 };
             3 + usize::from(options.columns_in_turn) + bounds
@@ -470,15 +475,15 @@ pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) 
         // The message.
         Format::ArrowFile | Format::ArrowStream => 2,
         Format::Avro => 0,
-        // The line, of twice as many bytes if all are escaped, or digits of binary.
+        // The line, twice as long if every byte is escaped or binary is written as hex digits.
         Format::Ndjson => 3,
-        // The field and the line: quotes are doubled on the way out, digits of binary are not.
+        // The field and the line: the line doubles quotes; binary is already doubled in the field.
         Format::Csv if schema.fields().iter().any(is_binary) => 5,
         Format::Csv => 3,
     }
 }
 
-/// Times that it is there once more as a part that waits for its turn.
+/// Returns the number of additional copies of the row in a part that waits for its turn.
 pub(crate) fn copies_of_a_held_row(format: Format) -> usize {
     match format {
         Format::Parquet | Format::ArrowFile | Format::ArrowStream | Format::Avro => 0,
@@ -486,13 +491,13 @@ pub(crate) fn copies_of_a_held_row(format: Format) -> usize {
     }
 }
 
-/// Bytes of the values of a record batch, of which others may be in the same buffers.
+/// Returns the bytes of a record batch's values; the buffers may hold further values.
 fn array_bytes(batch: &RecordBatch) -> usize {
     let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
     batch.columns().iter().map(bytes).sum()
 }
 
-/// The error of a part that another output's encoder made.
+/// Returns the error of a part made by the encoder of another format.
 fn foreign_part() -> Error {
     Error::data("internal error: a part of another output format was appended")
 }

@@ -1,5 +1,5 @@
-//! Change logs as their producers write them: JSON in which the rows must be looked for. Each record is turned
-//! into events of one form, in the text, so that all that follows is as for any NDJSON.
+//! Decoders for change logs in JSON whose rows must first be extracted. A decoder rewrites each
+//! record, as text, into events of one common form, and the usual NDJSON path reads the events.
 //!
 //! ```text
 //!  wal2json 2   {"action":"U","lsn":..,"columns":[{"name":"id","value":1}],"identity":[..]}
@@ -14,15 +14,17 @@
 //!  {"action":"U","lsn":..,"after":{"id":1},"before":{..},"__windrow_carried":"1"}
 //! ```
 //!
-//! Values are copied as they stand. What is said about a table that is not wanted, or is no change of a row
-//! (begin, commit, messages, statements that define tables), is left out; a truncate stays, to be refused. The
-//! events of a record stand on its line, and blank lines follow if it had several: line numbers stay. What is no
-//! object of JSON is passed on for the decoder to refuse.
+//! Values are copied unchanged. Records about unwanted tables are dropped, and so are records
+//! without a row change (begin, commit, messages, DDL statements); a truncate is kept, for a later
+//! stage to refuse. All events of a record share one line, and blank lines pad a record of several
+//! lines, so line numbers stay correct. Text outside of JSON objects is passed on for the NDJSON
+//! decoder to refuse.
 //!
 //! # Known limits
 //!
-//! A record is held as a whole, but for a long transaction in format 1 of wal2json; where that has several changes on a
-//! line, lines behind it have larger numbers than in the file.
+//! Each record is held in memory as a whole, except long transactions in format 1 of wal2json.
+//! Where such a transaction has several changes on a line, the line numbers after it are larger
+//! than in the file.
 
 mod array;
 mod canal;
@@ -61,46 +63,49 @@ use crate::preset::{Meaning, OpMap};
 use crate::rewrite::Rewritten;
 use crate::setting::Setting;
 
-/// How many columns of its table an update has, and behind that, each after a NUL, the names of those that are null:
-/// other columns that have no value are not carried. Empty for changes that carry all.
+/// The column that describes an update: the number of columns in the update's row, then, each after
+/// a NUL, the names of the null columns. Columns without a value are not carried. Empty for changes
+/// with all columns.
 pub(crate) const CARRIED: &str = "__windrow_carried";
 
-/// The members of an object: names and values as they stand.
+/// The members of an object: names and values as slices of the text.
 type Members<'a> = [(&'a [u8], &'a [u8])];
 
-/// A row that was put together: the names of its columns and their values.
+/// An assembled row: the names of its columns and their values.
 type Row<'a> = Vec<(&'a [u8], &'a [u8])>;
 
-/// Who wrote the records.
+/// The producer of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Producer {
-    /// Of either format, or flattened.
+    /// In format 1, format 2, or flattened.
     Wal2json,
     Maxwell,
     Canal,
-    /// With rows as text, or of tables some of which are not wanted.
+    /// With rows as text, decimals as bytes, a choice of tables, or the operations of another
+    /// producer.
     Debezium,
     GoldenGate,
     Cockroach,
-    /// No log at all: records in MongoDB's extended JSON.
+    /// Not a log: records in MongoDB's extended JSON.
     Extended,
 }
 
-/// What the caller says of a log beside its preset.
+/// Settings of the caller in addition to the preset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
-    /// The tables that are wanted: names and patterns.
+    /// Names and patterns of the wanted tables.
     pub(crate) tables: Vec<String>,
-    /// What words of operations mean.
+    /// Meanings of operation words.
     pub(crate) words: OpMap,
-    /// The column of operations, if not that of the format.
+    /// The column of operations, if it differs from the format's.
     pub(crate) op_column: Option<String>,
     /// The columns of the key.
     pub(crate) key: Vec<String>,
 }
 
 impl Asked {
-    /// Whether events as Debezium has them are of another producer, who may leave out columns.
+    /// Returns true if a producer other than Debezium writes Debezium's event form; such events may
+    /// lack columns.
     fn is_foreign(&self) -> bool {
         let is_known = |word: &str| DEBEZIUM.iter().any(|known| known.eq_ignore_ascii_case(word));
         let rows = [Meaning::Insert, Meaning::Update];
@@ -110,10 +115,10 @@ impl Asked {
     }
 }
 
-/// The words of Debezium, and of those who read its events.
+/// The operation words of Debezium and of tools in its ecosystem.
 const DEBEZIUM: [&str; 6] = ["c", "r", "u", "d", "true", "false"];
 
-/// How records are turned into events.
+/// Converts records to events.
 pub(crate) struct Raw {
     producer: Producer,
     asked: Asked,
@@ -128,37 +133,37 @@ impl Raw {
         Self { producer, asked, tables, declared: Declared::new(), decimals: Kept::default() }
     }
 
-    /// Of records in MongoDB's extended JSON, which are no log.
+    /// Returns a converter for records in MongoDB's extended JSON, which are no log.
     pub(crate) fn extended() -> Self {
         Self::new(Producer::Extended, &Asked::default())
     }
 
-    /// The types of the row's columns, as far as the records that were read declare them.
+    /// Returns the column types declared by the records read so far.
     pub(crate) fn declared(&self) -> HashMap<String, DataType> {
         self.declared.types()
     }
 
-    /// The types of all inputs are known.
+    /// Stops collecting declared types, once the types of all inputs are known.
     pub(crate) fn settle(&self) {
         self.declared.settle();
     }
 
-    /// Refuses a table that is wanted and was not there, once all records were.
+    /// Returns an error if a wanted table had no record. To be called after the last record.
     pub(crate) fn check(&self) -> Done<()> {
         self.tables.check()
     }
 
-    /// What the caller says of a word of operations.
+    /// Returns the caller's meaning of an operation word.
     fn said(&self, word: &str) -> Option<Meaning> {
         self.asked.words.meaning(word)
     }
 
-    /// The events in `text`.
+    /// Returns a reader of the events in `text`.
     pub(crate) fn events(self: &Arc<Self>, text: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
         Box::new(Rewritten::new(text, Records::new(Arc::clone(self))))
     }
 
-    /// Appends the events of a record; `Err` with what is wrong with it.
+    /// Appends the events of a record. `Err` holds the description of a malformed record.
     fn record(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let Some(members) = json::members(text) else {
             out.extend_from_slice(text);
@@ -179,17 +184,17 @@ impl Raw {
     }
 }
 
-/// What a record does to its row.
+/// The effect of a record on its row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
-    /// The row is there, and has all columns.
+    /// The row exists afterwards; the record has all columns.
     Insert,
-    /// The row is there, and may lack columns that did not change.
+    /// The row exists afterwards; the record may lack unchanged columns.
     Update,
     Delete,
-    /// Rows are gone that are not listed.
+    /// An unlisted set of rows is gone.
     Gone,
-    /// It is about no row.
+    /// The record concerns no row.
     Nothing,
 }
 
@@ -210,7 +215,7 @@ impl From<Meaning> for What {
     }
 }
 
-/// A word that a producer does not write.
+/// Formats the error for a word outside the producer's vocabulary.
 fn unknown(word: &str, column: &str, producer: &str) -> String {
     format!(
         "`{column}` is {word:?}, which {producer} does not write; say what it means with {}",
@@ -218,16 +223,17 @@ fn unknown(word: &str, column: &str, producer: &str) -> String {
     )
 }
 
-/// Which columns a change has, of those that its table has.
+/// The columns present in a change.
 #[derive(Clone, Copy)]
 enum Carries {
-    /// All of them, by the nature of the change: what is not there is null.
+    /// All of the table's columns: a missing column is null.
     All,
-    /// As many as there are: an update may leave out what it does not change.
+    /// Any number: an update may leave out unchanged columns.
     Some,
 }
 
-/// Writes an event: what `about` says, and the row after and before the change as objects of JSON.
+/// Writes an event: the members in `about`, then the row after and before the change as JSON
+/// objects.
 fn event(
     out: &mut Vec<u8>,
     about: &Members<'_>,
@@ -239,7 +245,7 @@ fn event(
     for (name, value) in about {
         event.put(name, value);
     }
-    // Both are there in every event, so that the columns of one tell those of the other.
+    // Every event has both, so that each one reveals the columns of the other.
     for (name, row) in [("after", after), ("before", before)] {
         let out = event.member(name.as_bytes());
         match row {
@@ -256,7 +262,7 @@ fn event(
     out.push(b' ');
 }
 
-/// Writes the event of a change with these rows. What only the row `before` has did not change.
+/// Writes the event of a change with these rows. Columns found only in `before` did not change.
 fn images(
     out: &mut Vec<u8>,
     about: &Members<'_>,
@@ -265,15 +271,15 @@ fn images(
     what: What,
 ) {
     let (after, before) = match (after, before) {
-        // A word that means a delete may be one of a change that has the row where others have theirs.
+        // The caller may map a word to "delete" whose changes carry the deleted row in `after`.
         (Some(row), None) if what == What::Delete => (None, Some(row)),
         (after, before) => (after.map(|after| filled(after, before.as_deref())), before),
     };
     event(out, about, after.as_deref(), before.as_deref(), what.carries());
 }
 
-/// The row after a change, with what only the row `before` has: a large value that did not change is left out of the
-/// one, and is in the other if the table's replica identity is full.
+/// Adds to the row after a change the columns found only in `before`: producers leave an unchanged
+/// large value out of `after`, and with the replica identity "full" `before` has the value.
 fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Row<'a> {
     if let Some(before) = before {
         let mut known: HashSet<&[u8]> = after.iter().map(|(name, _)| *name).collect();
@@ -282,7 +288,7 @@ fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Row<'a> {
     after
 }
 
-/// Writes a row that has its columns as members of the record.
+/// Writes a row whose columns are members of the record.
 fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
     let mut object = Object::begin(out);
     record.iter().for_each(|(name, value)| object.put(name, value));
@@ -291,7 +297,7 @@ fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
     out.push(b' ');
 }
 
-/// Says which columns of `row` a change carries.
+/// Writes the member `CARRIED` for the columns of `row`.
 fn put_carried(event: &mut Object<'_>, carries: Carries, row: Option<&Members<'_>>) {
     let out = event.member(CARRIED.as_bytes());
     out.push(b'"');
@@ -305,7 +311,7 @@ fn put_carried(event: &mut Object<'_>, carries: Carries, row: Option<&Members<'_
     out.push(b'"');
 }
 
-/// Of the members those that are none of `names`.
+/// Returns the members not listed in `names`.
 fn without<'a>(members: &Members<'a>, names: &[&str]) -> Vec<(&'a [u8], &'a [u8])> {
     let kept = |name: &[u8]| !names.iter().any(|other| other.as_bytes() == name);
     members.iter().filter(|(name, _)| kept(name)).copied().collect()
