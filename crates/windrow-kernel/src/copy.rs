@@ -4,7 +4,7 @@
 //! few moves of constant size, whose last one overlaps the one before, and never touch a byte
 //! outside of the two slices.
 
-use super::merge::copy_bytes;
+use crate::merge::copy_bytes;
 
 /// Copies `source` to the start of `target`.
 ///

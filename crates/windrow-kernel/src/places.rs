@@ -8,8 +8,8 @@
 
 use std::ops::Range;
 
-use super::cpu::compiled_for;
-use super::radix::Word;
+use crate::cpu::compiled_for;
+use crate::radix::Word;
 
 /// A permutation built incrementally from words in the order of a sort.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use arrow_array::{ArrayRef, BinaryViewArray, StringViewArray};
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 
-use super::values::Values;
+use crate::values::Values;
 
 /// Longest string, in bytes, that a view holds.
 const HELD: usize = 12;

@@ -11,6 +11,8 @@
 //! [windrow-pool](https://docs.rs/windrow-pool). The features `presto` and `ipc` add the formats of
 //! pages.
 
+#![forbid(unsafe_code)]
+
 mod page;
 mod partition;
 

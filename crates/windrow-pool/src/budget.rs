@@ -14,7 +14,7 @@
 
 use std::fmt::Debug;
 
-use super::sync::{Arc, AtomicUsize, Ordering};
+use crate::sync::{Arc, AtomicUsize, Ordering};
 
 /// Memory counted elsewhere, such as in the memory pool of a query engine. The methods match a
 /// memory reservation of DataFusion. Calls come from any thread.

@@ -18,6 +18,9 @@
 //! need: published because the other crates of Windrow need it, and without a stable interface. Any
 //! release may change it.
 
+#![forbid(unsafe_code)]
+#![expect(missing_docs, reason = "only the other crates of Windrow call it")]
+
 mod budget;
 mod buffer;
 mod codec;
@@ -29,20 +32,14 @@ mod recycled;
 mod residents;
 mod spiller;
 mod store;
-
-/// The synchronization primitives of the budget. `tests/budget_under_every_interleaving.rs`
-/// replaces them by loom's.
-mod sync {
-    pub(super) use std::sync::Arc;
-    pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
-}
+mod sync;
 
 pub use budget::{Budget, Lease, Memory, Share};
 pub use buffer::Buffer;
 pub use codec::Codec;
 pub use metrics::PoolStats;
-pub use options::{PoolOptions, SpillTo};
-pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, Tiered};
+pub use options::PoolOptions;
+pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, SpillTo, Tiered};
 pub use pool::Pool;
 pub use spiller::{Leave, Paged};
 pub use store::{Extent, Part};

@@ -4,22 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::codec::Codec;
-use crate::policy::{SpillPolicy, Tiered};
+use crate::policy::{SpillPolicy, SpillTo, Tiered};
 
 /// Spill threads beside the workers.
 const SPILL_THREADS: usize = 1;
-
-/// Where spilled chunks go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SpillTo {
-    /// Temporary files without a name.
-    #[default]
-    Disk,
-    /// Memory outside of the process, swapped out by the system: for machines with swap and without
-    /// a scratch disk. Such memory is not resident in the process, but counts in its cgroup.
-    /// Compression pays.
-    Memory,
-}
 
 /// How a [`Pool`](crate::Pool) spills.
 ///

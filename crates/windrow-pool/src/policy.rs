@@ -9,7 +9,18 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use crate::codec::Codec;
-use crate::options::SpillTo;
+
+/// Where spilled chunks go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpillTo {
+    /// Temporary files without a name.
+    #[default]
+    Disk,
+    /// Memory outside of the process, swapped out by the system: for machines with swap and without
+    /// a scratch disk. Such memory is not resident in the process, but counts in its cgroup.
+    /// Compression pays.
+    Memory,
+}
 
 /// A chunk that is about to be kept or written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Arrow record batches as rows: bytes that compare in a requested order, and back.
 //!
-//! A drop-in replacement for arrow-row, whose rows are shorter, and faster to write and to read. [`compat`] has arrow-row's interface, with arrow-row's bytes.
+//! A replacement of arrow-row, with rows that are shorter, and faster to write and to read.
+//! [`compat`] has the interface of arrow-row, and its bytes.
 //!
 //! ```text
 //! Order --bind(schema)--> Layout
@@ -27,7 +28,11 @@
 //! are those of the engine, [windrow](https://docs.rs/windrow), which sorts, merges and
 //! consolidates more rows than memory holds.
 
+#![forbid(unsafe_code)]
+
 mod argsort;
+#[doc(hidden)]
+pub mod engine;
 mod error;
 mod order;
 mod rows;
@@ -44,15 +49,6 @@ pub use order::{Fold, IntoColumns, Layout, Order, Rule, SortColumn, asc, desc};
 pub use rows::compat;
 pub use rows::{RowEncoder, Rows, column_ends, key_len};
 pub use time::{Antichain, Diff, Time};
-
-/// Parts of rows for the other crates of Windrow. Not stable: any release may change them.
-#[doc(hidden)]
-pub mod engine {
-    pub use crate::order::code::OrderedCode;
-    pub use crate::order::{Names, Sequence, Slot, Tail, check_fields};
-    pub use crate::rows::{Decoder, Encoder, Payload, Prepared, check_rows, diff_of, show};
-    pub use crate::time::MOST_TIME_BYTES;
-}
 
 /// Tests the example in the README.
 #[cfg(doctest)]

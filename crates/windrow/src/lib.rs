@@ -141,6 +141,8 @@
 //! whether a failed call leaves everything unchanged. If rows are lost, later calls return
 //! [`Error::Lost`].
 
+#![forbid(unsafe_code)]
+
 mod arrange;
 mod batch;
 mod batcher;

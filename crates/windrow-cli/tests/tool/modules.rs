@@ -14,6 +14,7 @@ const ORDER: [&str; 11] = [
 #[test]
 fn a_module_uses_only_those_before_it() {
     sources::check_order(ROOT, &ORDER);
+    sources::check_circles(ROOT);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Comparing and copying the bytes of rows, by words and moves of constant size. The last word or
 //! move overlaps the one before.
 
-use super::super::prefetch::prefetch;
+use crate::prefetch::prefetch;
 
 /// Bytes ahead of each of two inputs that are prefetched: the hardware does not prefetch beyond the
 /// end of a page, and translating the address of the next page takes as long as dozens of rows.

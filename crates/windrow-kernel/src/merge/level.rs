@@ -8,8 +8,8 @@
 //! Each loop is a function of its own: inlined into another loop, its selections would become
 //! branches, and its pointers would move to the stack.
 
-use super::super::prefix;
 use super::bytes;
+use crate::prefix;
 
 /// The instructions that a loop may use.
 ///

@@ -10,8 +10,8 @@
 //!
 //! One loop serves both: the compiler removes the code for starts where rows have one length.
 
-use super::super::prefetch::{LINE, prefetch, prefetch_near};
 use super::bytes::copy;
+use crate::prefetch::{LINE, prefetch, prefetch_near};
 
 /// Rows that lie one after the other.
 #[derive(Clone, Copy, Debug)]

@@ -21,7 +21,7 @@ mod parts;
 
 use self::digits::{Counts, DIGIT, Digits};
 use self::parts::Parts;
-use super::prefetch::Ahead;
+use crate::prefetch::Ahead;
 
 /// A number to sort, of 32 or 64 bits.
 pub trait Word: Copy + Default + Ord + Into<u64> {

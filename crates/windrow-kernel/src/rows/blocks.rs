@@ -8,9 +8,9 @@
 //! ```
 //! A descending column complements all bytes but a null's.
 
-use super::super::copy::copy_short;
 use super::block;
 use super::exact::Text;
+use crate::copy::copy_short;
 
 /// First byte of an empty string, and of any other string.
 pub(crate) const EMPTY: u8 = 1;

@@ -11,10 +11,10 @@
 //! Lengths and nulls are unpredictable: a null counts as a string of no bytes. All code except the
 //! AVX-512 kernels is bounds-checked, safe code.
 
-use super::super::copy::{add_short, copy_short};
 use super::block::{self, BLOCK};
 use super::lengths::{self, add_each};
 use super::text::Form;
+use crate::copy::{add_short, copy_short};
 
 /// A string; for a null, any string.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,7 @@ use windrow_rows::Result;
 use super::{Pool, Settings};
 use crate::buffer::Buffer;
 use crate::codec::Codec;
-use crate::options::SpillTo;
-use crate::policy::{Decision, Offer, SpillEvent};
+use crate::policy::{Decision, Offer, SpillEvent, SpillTo};
 use crate::spiller::Paged;
 use crate::store::{Extent, Part};
 

@@ -26,7 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::budget::{Budget, Lease};
 use crate::codec::{Codec, compress, decompress, scratch_bytes};
-use crate::options::{PoolOptions, SpillTo};
+use crate::options::PoolOptions;
+use crate::policy::SpillTo;
 use medium::{Medium, TempFile};
 pub use part::Part;
 use volume::Volume;

@@ -15,11 +15,11 @@
 
 use std::hint::select_unpredictable;
 
-use super::super::super::prefetch::{LINE, prefetch_written};
 use super::super::bytes::{compare_from, diff_at};
 use super::super::level::Level;
 use super::super::rows::Rows;
 use super::game::Game;
+use crate::prefetch::{LINE, prefetch_written};
 
 /// Prefetch distance in each run, in bytes: `FAR` for few runs, `NEAR` for more. A short distance
 /// in one of 64 runs is hundreds of rows of output away, and a core has a limited number of lines

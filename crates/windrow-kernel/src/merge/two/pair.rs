@@ -8,10 +8,10 @@
 //! out    | row | row | row | row |
 //! ```
 
-use super::super::super::prefetch::{LINE, prefetch};
 use super::super::Wrapped;
 use super::super::bytes::{AHEAD, compare_from, diff_at, subtract, word_at};
 use super::super::rows::Rows;
+use crate::prefetch::{LINE, prefetch};
 
 /// The first compared part of a row, as a number: if two leads differ, they have the order of their
 /// rows.
