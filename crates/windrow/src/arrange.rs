@@ -7,10 +7,9 @@ use arrow_select::concat::concat_batches;
 use crate::batch::{Batch, RecordBatches};
 use crate::batcher::Batcher;
 use crate::chunk::{Finish, Wraps};
-use crate::error::{Error, Result};
 use crate::merge::{SortedInput, Source};
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_pool::Pool;
+use windrow_rows::{Error, Layout, Result};
 
 /// Rows of each record batch that a merge yields.
 const ROWS: usize = 8192;

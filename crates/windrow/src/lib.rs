@@ -141,30 +141,22 @@
 //! whether a failed call leaves everything unchanged. If rows are lost, later calls return
 //! [`Error::Lost`].
 
-mod argsort;
+#![forbid(unsafe_code)]
+
 mod arrange;
 mod batch;
 mod batcher;
 mod chunk;
 mod cursor;
-mod error;
-mod kernel;
 mod merge;
-mod order;
-mod page;
-mod partition;
-mod pool;
-mod rows;
 mod spine;
 mod table;
-mod time;
 
 /// Arrow's arrays, in the version that the engine was built with.
 pub use arrow_array;
 /// Arrow's schemas, in the version that the engine was built with.
 pub use arrow_schema;
 
-pub use argsort::{Argsorter, argsort};
 pub use arrange::{consolidate, merge, merge_in};
 pub use batch::{
     Batch, ChunkReader, ChunkRows, Decoder, MergeHelper, Merging, RecordBatches, Slab, Slabs,
@@ -173,26 +165,35 @@ pub use batch::{
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
 pub use cursor::{Cursor, TakenRows};
-pub use error::{Error, Result};
-pub use kernel::allocator::{give_back_free_blocks, give_back_large_blocks, share_heap};
 pub use merge::OrderCheck;
-pub use order::{Fold, IntoColumns, Layout, Order, Rule, SortColumn, asc, desc};
+pub use spine::{Mergers, Spine, SpineWork};
+pub use table::{Scan, Scanned, Table};
+
+#[doc(inline)]
+pub use windrow_kernel::allocator::{give_back_free_blocks, give_back_large_blocks, share_heap};
 #[cfg(feature = "ipc")]
-pub use page::IpcPages;
+#[doc(inline)]
+pub use windrow_partition::IpcPages;
 #[cfg(any(feature = "ipc", feature = "presto"))]
-pub use page::PageCodec;
+#[doc(inline)]
+pub use windrow_partition::PageCodec;
 #[cfg(feature = "presto")]
-pub use page::PrestoPages;
-pub use partition::{PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Partitions};
-pub use pool::{
+#[doc(inline)]
+pub use windrow_partition::PrestoPages;
+#[doc(inline)]
+pub use windrow_partition::{
+    PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Partitions,
+};
+#[doc(inline)]
+pub use windrow_pool::{
     Budget, Codec, Decision, ForceSpill, Memory, Offer, Pool, PoolOptions, PoolStats, SpillEvent,
     SpillPolicy, SpillTo, Tiered,
 };
-pub use rows::compat;
-pub use rows::{RowEncoder, Rows, column_ends, key_len};
-pub use spine::{Mergers, Spine, SpineWork};
-pub use table::{Scan, Scanned, Table};
-pub use time::{Antichain, Diff, Time};
+#[doc(inline)]
+pub use windrow_rows::{
+    Antichain, Argsorter, Diff, Error, Fold, IntoColumns, Layout, Order, Result, RowEncoder, Rows,
+    Rule, SortColumn, Time, argsort, asc, column_ends, compat, desc, key_len,
+};
 
 /// Tests the example in the README.
 #[cfg(doctest)]

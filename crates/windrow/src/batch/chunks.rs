@@ -12,10 +12,8 @@ use std::sync::Arc;
 
 use super::Batch;
 use crate::chunk::{Kept, end_width};
-use crate::error::{Error, Result};
 use crate::merge::FencedRun;
-use crate::order::Rule;
-use crate::time::Time;
+use windrow_rows::{Error, Result, Rule, Time};
 
 /// Reads the chunks of one batch of changes, in any order. Clones share the chunks, as batches do.
 ///

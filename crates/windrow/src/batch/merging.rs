@@ -5,11 +5,9 @@ use std::sync::OnceLock;
 use super::settle::within_budget;
 use super::{Batch, Body, Sources, rested};
 use crate::chunk::{Finish, Wraps, end_width, time_width};
-use crate::error::{Error, Result};
 use crate::merge::{Advance, Merger, Run, Source, merged_small};
-use crate::order::Layout;
-use crate::pool::Pool;
-use crate::time::{Antichain, Time};
+use windrow_pool::Pool;
+use windrow_rows::{Antichain, Error, Layout, Result, Time};
 
 /// Most bytes of a merge whose output stays largely in the caches until the next read.
 pub(super) const IN_CACHES: usize = 16 << 20;

@@ -32,14 +32,12 @@ use sources::Refused;
 pub(crate) use sources::Sources;
 
 use crate::chunk::{Finish, Wraps};
-use crate::error::{Error, Result};
 #[cfg(feature = "ipc")]
 use crate::merge::SortedInput;
 use crate::merge::{FencedRun, Merger, Run, Source, merge_ranges};
-use crate::order::{Layout, Rule};
-use crate::pool::Pool;
-use crate::rows;
-use crate::time::{Antichain, Time};
+use windrow_pool::Pool;
+use windrow_rows::engine;
+use windrow_rows::{Antichain, Error, Layout, Result, Rule, Time};
 
 /// Sorted rows, to be read once.
 #[must_use = "its rows are nowhere else"]
@@ -260,7 +258,7 @@ impl<T: Time> Batch<T> {
     /// [`crate::Error::Corrupt`] if the rows do not match the layout.
     pub fn bounds(&self) -> Result<Option<RecordBatch>> {
         let Some(ends) = self.body.sources.run().and_then(Run::ends) else { return Ok(None) };
-        Ok(Some(rows::Decoder::of_all(&self.body.layout)?.decode(&ends)?))
+        Ok(Some(engine::Decoder::of_all(&self.body.layout)?.decode(&ends)?))
     }
 
     /// Merges all runs into one, in memory as far as the budget allows.

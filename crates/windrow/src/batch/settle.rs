@@ -8,10 +8,9 @@
 //! A chunk of one long row is as large as the row, so window sizes are taken from the runs.
 
 use crate::chunk::{Finish, Wraps};
-use crate::error::Result;
 use crate::merge::{Merger, Run, Source};
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_pool::Pool;
+use windrow_rows::{Layout, Result};
 
 /// Most runs of one merge: the heads of their windows stay in the cache.
 const MOST_RUNS: usize = 512;

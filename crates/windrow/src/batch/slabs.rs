@@ -16,12 +16,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 use super::Batch;
 use super::settle::within_budget;
 use crate::chunk::{Chunk, Findings, Finish, Wraps, describe};
-use crate::error::{Error, Result};
 use crate::merge::{Merger, Shares, Source};
-use crate::order::Layout;
-use crate::pool::Pool;
-use crate::rows;
-use crate::time::Time;
+use windrow_pool::Pool;
+use windrow_rows::engine;
+use windrow_rows::{Error, Layout, Result, Time};
 
 /// The rows of a [`Batch`] in order, merged on demand.
 #[must_use = "rows are merged as they are asked for"]
@@ -234,7 +232,7 @@ impl Slabs {
 
 /// Decodes blocks into record batches of selected columns.
 pub struct Decoder {
-    inner: rows::Decoder,
+    inner: engine::Decoder,
 }
 
 impl Decoder {
@@ -248,7 +246,7 @@ impl Decoder {
         if let Some(column) = projection.iter().find(|&&column| column >= columns) {
             return Err(Error::InvalidOrder(format!("no column {column}; there are {columns}")));
         }
-        Ok(Self { inner: rows::Decoder::new(layout, projection)? })
+        Ok(Self { inner: engine::Decoder::new(layout, projection)? })
     }
 
     /// Returns the schema of the record batches.

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::chunk::{Chunk, FEW_SMALL};
-use crate::error::{Error, Result};
 use crate::merge::{ChunkSource, Run, Source};
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_pool::Pool;
+use windrow_rows::{Error, Layout, Result};
 
 /// A source that yields only an error.
 pub(super) struct Refused(pub(super) Option<Error>);

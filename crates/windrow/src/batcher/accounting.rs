@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::merge::Run;
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_pool::Pool;
+use windrow_rows::Layout;
 
 /// A change in the chunk chains that a batcher holds. All reported changes add up to the current
 /// contents, and to zero after the batcher is dropped.

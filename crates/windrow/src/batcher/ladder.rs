@@ -16,10 +16,9 @@
 use super::accounting::{Held, Sink};
 use crate::batch::merger;
 use crate::chunk::Wraps;
-use crate::error::Result;
 use crate::merge::Run;
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_pool::Pool;
+use windrow_rows::{Layout, Result};
 
 /// Runs merged at once: the k-way merge is about as fast for 64 runs as for 8.
 const RUNG: usize = 64;

@@ -32,12 +32,10 @@ pub use pusher::Pusher;
 
 use crate::batch::{Batch, check_times, merger, rested, settle};
 use crate::chunk::{Wraps, time_of};
-use crate::error::{Error, Result};
 use crate::merge::{Extract, Run, merge_ranges};
-use crate::order::Layout;
-use crate::pool::Pool;
-use crate::time::{Antichain, Time};
 use accounting::{Held, Sink};
+use windrow_pool::Pool;
+use windrow_rows::{Antichain, Error, Layout, Result, Time};
 
 /// Bytes of recycled buffers that a seal leaves to the next seal, so that sealing a small batch
 /// maps no memory: mapping costs more than sorting the batch.

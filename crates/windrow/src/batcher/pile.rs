@@ -15,10 +15,9 @@ use super::accounting::Held;
 use super::ladder::{Ladder, Means};
 use crate::batch::{held_by_chunk, merger, own_bytes};
 use crate::chunk::{Chunk, Runs};
-use crate::error::Result;
 use crate::merge::{Merger, Run};
-use crate::order::{Layout, Rule};
-use crate::pool::{Pool, Share};
+use windrow_pool::{Pool, Share};
+use windrow_rows::{Layout, Result, Rule};
 
 /// One part in `WAITING` of a pusher's memory is reserved for pages that wait for compression.
 const WAITING: usize = 4;

@@ -7,10 +7,9 @@ use arrow_array::RecordBatch;
 use super::Shared;
 use super::pile::Pile;
 use crate::chunk::{Chunker, Failure, Starts, View};
-use crate::error::{Error, Result};
-use crate::order::Layout;
-use crate::pool::Pool;
-use crate::rows::check_rows;
+use windrow_pool::Pool;
+use windrow_rows::engine::check_rows;
+use windrow_rows::{Error, Layout, Result};
 
 /// The input of one thread to a [`crate::Batcher`].
 pub struct Pusher {

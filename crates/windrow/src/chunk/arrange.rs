@@ -11,9 +11,9 @@
 use std::ops::Range;
 
 use super::block::Block;
-use crate::kernel::prefetch::Ahead;
-use crate::kernel::prefix::Plan;
-use crate::kernel::radix;
+use windrow_kernel::prefetch::Ahead;
+use windrow_kernel::prefix::Plan;
+use windrow_kernel::radix;
 
 /// Sorts rows; owns the workspace.
 #[derive(Debug, Default)]

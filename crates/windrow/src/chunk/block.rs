@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::kernel::copy::Table;
+use windrow_kernel::copy::Table;
 
 /// Rows addressed by an index.
 pub(crate) trait Block<'a>: Copy {

@@ -23,13 +23,11 @@ use super::output::Output;
 use super::resident::Chunk;
 use super::view::View;
 use super::wraps::{Wraps, overflow};
-use crate::error::{Error, Result};
-use crate::kernel::copy::Table;
-use crate::kernel::prefetch::Ahead;
-use crate::order::{Layout, Rule, Tail};
-use crate::pool::Pool;
-use crate::rows::decode::diff_of;
-use crate::rows::key_len;
+use windrow_kernel::copy::Table;
+use windrow_kernel::prefetch::Ahead;
+use windrow_pool::Pool;
+use windrow_rows::engine::{Tail, diff_of};
+use windrow_rows::{Error, Layout, Result, Rule, key_len};
 
 /// Rows of negative multiplicity kept for the error message.
 const SHOWN: usize = 3;

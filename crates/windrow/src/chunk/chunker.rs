@@ -19,11 +19,10 @@ use super::resident::{Chunk, OFFSET_BYTES};
 use super::staged::Staged;
 use super::view::View;
 use super::wraps::Wraps;
-use crate::error::{Error, Result};
-use crate::kernel::prefetch::Ahead;
-use crate::order::Layout;
-use crate::pool::Pool;
-use crate::rows::{Encoder, Prepared};
+use windrow_kernel::prefetch::Ahead;
+use windrow_pool::Pool;
+use windrow_rows::engine::{Encoder, Prepared};
+use windrow_rows::{Error, Layout, Result};
 
 /// Most rows in the write buffers: their indexes and sort words fit into the cache.
 const MOST_ROWS: usize = 1 << 16;

@@ -10,12 +10,11 @@
 //! Invariant: every key of the chunk passes.
 
 use super::view::View;
-use crate::kernel::partition::hash::fold;
-use crate::kernel::partition::string_hash::{SALTS, word};
-use crate::kernel::prefetch::prefetch_value;
-use crate::order::Layout;
-use crate::pool::{Lease, Pool};
-use crate::rows::key_len;
+use windrow_kernel::partition::hash::fold;
+use windrow_kernel::partition::string_hash::{SALTS, word};
+use windrow_kernel::prefetch::prefetch_value;
+use windrow_pool::{Lease, Pool};
+use windrow_rows::{Layout, key_len};
 
 const BITS_PER_KEY: usize = 10;
 /// Words of a block; each key sets one bit in each word.

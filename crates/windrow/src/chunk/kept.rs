@@ -17,9 +17,8 @@ use super::filter::Filter;
 use super::resident::Chunk;
 use super::times::{TimeCodes, time_codes};
 use super::view::View;
-use crate::error::Result;
-use crate::kernel::prefetch::prefetch_value;
-use crate::order::Layout;
+use windrow_kernel::prefetch::prefetch_value;
+use windrow_rows::{Layout, Result};
 
 /// Chunks of fewer rows stay whole: there is little to save.
 const LEAST_ROWS: usize = 4;
@@ -217,13 +216,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pool::Pool;
+    use crate::chunk::tests::tiny;
 
     const BEHIND: usize = 5;
 
     /// Makes a chunk of rows with these bodies, each followed by its byte `BEHIND` times.
     fn chunk_of(rows: &[(Vec<u8>, u8)], fixed: bool) -> Arc<Chunk> {
-        let pool = Pool::tiny(4 << 10);
+        let pool = tiny(4 << 10);
         let (mut bytes, mut starts) = (Vec::new(), vec![0u32]);
         for (body, end) in rows {
             bytes.extend_from_slice(body);

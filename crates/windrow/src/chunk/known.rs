@@ -18,9 +18,8 @@ use std::ops::Range;
 
 use super::builder::Builder;
 use super::view::View;
-use crate::error::Result;
-use crate::order::{Layout, Rule};
-use crate::rows::{Payload, key_len};
+use windrow_rows::engine::Payload;
+use windrow_rows::{Layout, Result, Rule, key_len};
 
 /// The rows of the current key so far.
 #[derive(Debug)]

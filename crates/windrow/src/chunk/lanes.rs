@@ -8,8 +8,8 @@
 use super::arrange::Place;
 use super::block::Block;
 use super::builder::Builder;
-use crate::error::Result;
-use crate::kernel::prefetch::Ahead;
+use windrow_kernel::prefetch::Ahead;
+use windrow_rows::Result;
 
 impl Builder {
     /// Adds the diffs of a row with body `body` to `sum`, and records overflows.

@@ -14,7 +14,7 @@ use arrow_buffer::ScalarBuffer;
 use bytes::Bytes;
 
 use super::resident::OFFSET_BYTES;
-use crate::pool::{Lease, Pool};
+use windrow_pool::{Lease, Pool};
 
 /// With a limit, lists of at least so many bytes are mappings, which waste at most a page each.
 const LEAST_MAPPED: usize = 16 << 10;
@@ -121,7 +121,7 @@ impl Deref for Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::{Budget, Pool, PoolOptions};
+    use windrow_pool::{Budget, Pool, PoolOptions};
 
     const LIMIT: usize = 1 << 20;
 

@@ -9,10 +9,9 @@ use std::ops::Range;
 
 use super::builder::{Builder, Finish};
 use super::view::View;
-use crate::error::Result;
-use crate::kernel::merge::{Hints, Several, Wrapped, merge, merge_varying};
-use crate::order::Rule;
-use crate::pool::Pool;
+use windrow_kernel::merge::{Hints, Several, Wrapped, merge, merge_varying};
+use windrow_pool::Pool;
+use windrow_rows::{Result, Rule};
 
 /// Shorter row bodies have no comparison word for the two-way kernel.
 const SHORTEST_BODY: usize = 8;

@@ -29,6 +29,8 @@ mod pending;
 mod resident;
 mod sought;
 mod staged;
+#[cfg(test)]
+pub(crate) mod tests;
 mod times;
 mod view;
 mod wraps;

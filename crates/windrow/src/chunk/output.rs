@@ -19,12 +19,11 @@ use super::arrange::Place;
 use super::block::Block;
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::view::View;
-use crate::error::Result;
-use crate::kernel::copy::{copy_rows, copy_short, fence, gather};
-use crate::kernel::merge::Target;
-use crate::kernel::prefetch::{Ahead, prefetch_row};
-use crate::order::Layout;
-use crate::pool::{Buffer, Pool};
+use windrow_kernel::copy::{copy_rows, copy_short, fence, gather};
+use windrow_kernel::merge::Target;
+use windrow_kernel::prefetch::{Ahead, prefetch_row};
+use windrow_pool::{Buffer, Pool};
+use windrow_rows::{Layout, Result};
 
 /// Small chunks of a run that are passed on rather than copied: two batches of one chunk each, the
 /// size of a few thousand rows, merge without a copy if they do not overlap.

@@ -23,9 +23,8 @@ use super::listed::Listed;
 use super::parts::{PartRows, Parts, Whereabouts, corrupt};
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::times::TimeCodes;
-use crate::error::Result;
-use crate::order::Layout;
-use crate::pool::{Buffer, Codec, Decision, Extent, Lease, Leave, Paged, Pool, SpillTo};
+use windrow_pool::{Buffer, Codec, Decision, Extent, Lease, Leave, Paged, Pool, SpillTo};
+use windrow_rows::{Layout, Result};
 
 /// Longest row kept in memory as an end of a page.
 const LONGEST_END: usize = 1 << 10;

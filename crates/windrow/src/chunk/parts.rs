@@ -18,8 +18,8 @@ use super::elided::{expand, head_bytes};
 use super::kept::Kept;
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::sought::{Sought, word_at};
-use crate::error::{Error, Result};
-use crate::pool::{Extent, Lease, Pool};
+use windrow_pool::{Extent, Lease, Pool};
+use windrow_rows::{Error, Result};
 
 /// The smallest chunks have so many parts. A part has at most the bytes of one disk read.
 const PARTS: usize = 16;
@@ -210,12 +210,13 @@ pub(super) fn corrupt(message: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use crate::chunk::tests::tiny;
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pool::{Codec, SpillTo};
+    use windrow_pool::{Codec, SpillTo};
 
     /// Makes a chunk of `rows`, which ascend.
     fn chunk_of(pool: &Pool, rows: &[Vec<u8>], fixed: bool) -> Kept {
@@ -252,7 +253,7 @@ mod tests {
                 })
                 .collect();
             let rows: Vec<Vec<u8>> = rows.into_iter().collect();
-            let pool = Pool::tiny(chunk_bytes).for_index();
+            let pool = tiny(chunk_bytes).for_index();
             let chunk = chunk_of(&pool, &rows, fixed);
             let image = chunk.elided().unwrap_or_else(|| chunk.image().into_owned());
             let extent = pool.store(&image, (SpillTo::Disk, Codec::None)).unwrap();

@@ -14,8 +14,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
 
-use crate::error::Result;
-use crate::order::Layout;
+use windrow_rows::{Layout, Result};
 
 /// Longer record batches are encoded at once.
 const MOST_ROWS: usize = 512;

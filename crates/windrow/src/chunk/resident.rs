@@ -14,11 +14,10 @@ use super::filter::Filter;
 use super::listed::Listed;
 use super::times::{TimeCodes, time_codes, time_of};
 use super::view::{Starts, View};
-use crate::error::Result;
-use crate::kernel::copy::copy_short;
-use crate::kernel::prefetch::prefetch_all;
-use crate::order::Layout;
-use crate::pool::{Buffer, Pool};
+use windrow_kernel::copy::copy_short;
+use windrow_kernel::prefetch::prefetch_all;
+use windrow_pool::{Buffer, Pool};
+use windrow_rows::{Layout, Result};
 
 /// Bytes of a row start in a spilled chunk.
 pub(crate) const OFFSET_BYTES: usize = 4;

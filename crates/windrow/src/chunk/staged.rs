@@ -9,11 +9,10 @@ use std::ops::Range;
 
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::view::{Starts, View};
-use crate::error::Result;
-use crate::kernel::merge::{ascends, ascends_varying};
-use crate::order::{Layout, Rule};
-use crate::pool::{Buffer, Pool};
-use crate::rows::{Encoder, Prepared, key_len};
+use windrow_kernel::merge::{ascends, ascends_varying};
+use windrow_pool::{Buffer, Pool};
+use windrow_rows::engine::{Encoder, Prepared};
+use windrow_rows::{Layout, Result, Rule, key_len};
 
 /// Bytes of rows whose order is checked together, while the first-level cache holds them.
 const LOOK_BYTES: usize = 8 << 10;

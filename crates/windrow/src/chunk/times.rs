@@ -4,9 +4,8 @@
 //! row   | key | ... | time | diffs |       the time precedes the tail; its codes sort like times
 //! ```
 
-use crate::order::Layout;
-use crate::order::code::OrderedCode;
-use crate::time::{MOST_TIME_BYTES, Time};
+use windrow_rows::engine::{MOST_TIME_BYTES, OrderedCode};
+use windrow_rows::{Layout, Time};
 
 /// The code of a time, padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

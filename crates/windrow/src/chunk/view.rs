@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::sought::word_at;
-use crate::kernel::merge::{Strided, Varying};
+use windrow_kernel::merge::{Strided, Varying};
 
 /// Where rows start.
 #[derive(Clone, Copy, Debug)]

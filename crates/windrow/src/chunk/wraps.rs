@@ -17,9 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, Result};
-use crate::order::Layout;
-use crate::pool::{Lease, Pool};
+use windrow_pool::{Lease, Pool};
+use windrow_rows::{Error, Layout, Result};
 
 /// Approximate bytes of a note beside the bytes of its row.
 const NOTE_BYTES: usize = 96;
@@ -149,12 +148,14 @@ pub(crate) fn overflow(layout: &Layout, body: &[u8]) -> Error {
 
 /// Formats the columns of a row for messages.
 pub(crate) fn describe(layout: &Layout, row: &[u8]) -> String {
-    let decoded = crate::rows::Decoder::of_all(layout).and_then(|d| d.decode(&[row]));
+    let decoded = windrow_rows::engine::Decoder::of_all(layout).and_then(|d| d.decode(&[row]));
     match decoded {
         Ok(batch) => {
             let fields = layout.schema().fields().iter().zip(batch.columns());
             let parts: Vec<String> = fields
-                .map(|(field, array)| format!("{}={}", field.name(), crate::rows::show(array, 0)))
+                .map(|(field, array)| {
+                    format!("{}={}", field.name(), windrow_rows::engine::show(array, 0))
+                })
                 .collect();
             parts.join(" ")
         }

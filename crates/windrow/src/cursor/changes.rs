@@ -8,8 +8,7 @@
 //! of a key once.
 
 use super::{Cursor, time_and_diff};
-use crate::error::Result;
-use crate::time::{Diff, Time};
+use windrow_rows::{Diff, Result, Time};
 
 impl<T: Time> Cursor<T> {
     /// Calls `change` with the value, the time and the diff of every change of the key: batch by

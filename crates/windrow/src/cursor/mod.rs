@@ -24,14 +24,11 @@ use std::marker::PhantomData;
 
 use crate::batch::{Batch, check_times};
 use crate::chunk::time_width;
-use crate::error::{Error, Result};
-use crate::order::{Layout, Rule};
-use crate::rows::{Rows, key_len};
-use crate::time::{Diff, Time};
 use heap::Heap;
 use probe::Hash;
 use reader::{Place, Reader};
 pub use taken::TakenRows;
+use windrow_rows::{Diff, Error, Layout, Result, Rows, Rule, Time, key_len};
 
 /// Iterates over the changes of batches, or looks up keys in them.
 ///

@@ -14,10 +14,9 @@
 use super::Cursor;
 use super::reader::{Place, Reader};
 use crate::chunk::{KeyHash, View, word_at};
-use crate::error::Result;
-use crate::kernel::prefetch::prefetch_row;
 use crate::merge::Fences;
-use crate::time::Time;
+use windrow_kernel::prefetch::prefetch_row;
+use windrow_rows::{Result, Time};
 
 /// Keys per block: more loads than a CPU has in flight, few enough for the block's state to stay in
 /// the first-level cache.

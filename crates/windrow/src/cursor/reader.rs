@@ -15,9 +15,8 @@ use std::sync::Arc;
 
 use super::probe::Hash;
 use crate::chunk::{Found, Kept, PartRows, Sought, View, end_width, word_at};
-use crate::error::Result;
 use crate::merge::FencedRun;
-use crate::order::Layout;
+use windrow_rows::{Layout, Result};
 
 /// The position of a row in its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

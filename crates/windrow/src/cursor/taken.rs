@@ -10,9 +10,7 @@ use arrow_array::RecordBatch;
 use super::Cursor;
 use crate::batch::Decoder;
 use crate::chunk::describe;
-use crate::error::{Error, Result};
-use crate::order::Layout;
-use crate::time::Time;
+use windrow_rows::{Error, Layout, Result, Time};
 
 /// Encoded rows, one after the other; see [`Cursor::take_rows`].
 #[derive(Clone, Debug, Default)]

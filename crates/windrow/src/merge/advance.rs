@@ -18,10 +18,9 @@ use std::sync::Arc;
 
 use super::run::Run;
 use crate::chunk::{Builder, Chunk, Finish, Wraps};
-use crate::error::Result;
-use crate::order::{Layout, Tail};
-use crate::pool::Pool;
-use crate::time::{Antichain, Time};
+use windrow_pool::Pool;
+use windrow_rows::engine::Tail;
+use windrow_rows::{Antichain, Layout, Result, Time};
 
 /// Takes the chunks of one run, and yields rows with advanced times, sorted and consolidated.
 pub(crate) struct Advance<T> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::chunk::Chunk;
-use crate::error::Result;
+use windrow_rows::Result;
 
 /// Yields the chunks of one run in order.
 pub(crate) trait ChunkSource: Send {

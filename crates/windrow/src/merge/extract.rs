@@ -11,10 +11,8 @@ use std::sync::Arc;
 
 use super::run::{Piece, Run};
 use crate::chunk::{Builder, Chunk, Finish, Wraps, time_of};
-use crate::error::{Error, Result};
-use crate::order::Layout;
-use crate::pool::Pool;
-use crate::time::{Antichain, Time};
+use windrow_pool::Pool;
+use windrow_rows::{Antichain, Error, Layout, Result, Time};
 
 /// Splits the rows of one run at a frontier.
 pub(crate) struct Extract<'a, T> {

@@ -16,8 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::run::Run;
 use crate::chunk::{Filter, KeyHash, Sought, View, between, word_at};
-use crate::order::Layout;
-use crate::rows::key_len;
+use windrow_rows::{Layout, key_len};
 
 /// A compacted run, with its fence pointers once they are built.
 #[derive(Debug, Default)]

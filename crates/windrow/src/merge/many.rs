@@ -18,11 +18,10 @@ use std::ops::Range;
 
 use super::window::Window;
 use crate::chunk::{Arranger, Builder, View};
-use crate::error::Result;
-use crate::kernel::merge::{Hints, MOST_SEVERAL};
-use crate::kernel::prefetch::{Ahead, prefetch_row};
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_kernel::merge::{Hints, MOST_SEVERAL};
+use windrow_kernel::prefetch::{Ahead, prefetch_row};
+use windrow_pool::Pool;
+use windrow_rows::{Layout, Result};
 
 /// Target size of a block. With a memory limit, a block has at most the bytes of a chunk; otherwise
 /// its output would exceed the budget.

@@ -18,9 +18,8 @@ use super::many::Blocks;
 use super::source::Source;
 use super::window::{Between, Window};
 use crate::chunk::{Builder, Chunk, Findings, Finish, Wraps};
-use crate::error::Result;
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_pool::Pool;
+use windrow_rows::{Layout, Result};
 
 /// Chunks prefetched at once.
 const AHEAD: usize = 2;
@@ -80,7 +79,7 @@ impl Merger {
     }
 
     /// Folds the rows of each key into one row, under
-    /// [`Rule::LastKnown`](crate::order::Rule::LastKnown). The sources must have all rows.
+    /// [`Rule::LastKnown`](windrow_rows::Rule::LastKnown). The sources must have all rows.
     pub(crate) fn fold_keys(&mut self) {
         self.builder.fold_keys();
     }

@@ -19,10 +19,8 @@ use super::merger::Merger;
 use super::run::Run;
 use super::source::Source;
 use crate::chunk::{Builder, Finish, Wraps};
-use crate::error::Result;
-use crate::order::{Layout, Rule};
-use crate::pool::Pool;
-use crate::rows::key_len;
+use windrow_pool::Pool;
+use windrow_rows::{Layout, Result, Rule, key_len};
 
 /// Samples per chunk, the candidates for splitters.
 const SAMPLES: usize = 16;

@@ -7,9 +7,8 @@ use super::chunks::ChunkSource;
 use crate::chunk::{
     Builder, Chunk, Filter, Finish, Found, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, end_width,
 };
-use crate::error::Result;
-use crate::order::{Layout, Rule};
-use crate::pool::{Decision, Pool};
+use windrow_pool::{Decision, Pool};
+use windrow_rows::{Layout, Result, Rule};
 
 /// A complete run. Cheap to clone: clones share the chunks.
 #[derive(Clone, Debug, Default)]

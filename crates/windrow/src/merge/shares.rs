@@ -23,9 +23,8 @@ use super::run::{Piece, Run};
 use super::source::Source;
 use super::window::Between;
 use crate::chunk::{Chunk, Findings, Finish, Wraps};
-use crate::error::{Error, Result};
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_pool::Pool;
+use windrow_rows::{Error, Layout, Result};
 
 /// Chunks per share: starting a share costs some microseconds, and the merge's blocks grow from
 /// then on.

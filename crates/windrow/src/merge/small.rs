@@ -5,9 +5,8 @@
 
 use super::run::Run;
 use crate::chunk::{Builder, Finish, Wraps};
-use crate::error::Result;
-use crate::order::Layout;
-use crate::pool::Pool;
+use windrow_pool::Pool;
+use windrow_rows::{Layout, Result};
 
 /// Merges `a` and `b`. Returns `None` if the runs are too large or the kernel does not support the
 /// rule.

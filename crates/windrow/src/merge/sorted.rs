@@ -11,11 +11,10 @@ use arrow_array::RecordBatch;
 
 use super::chunks::ChunkSource;
 use crate::chunk::{Arranger, Builder, Chunk, Finish, Place, Wraps};
-use crate::error::{Error, Result};
-use crate::kernel::prefetch::Ahead;
-use crate::order::{Layout, Rule, Sequence};
-use crate::pool::Pool;
-use crate::rows::{Encoder, key_len};
+use windrow_kernel::prefetch::Ahead;
+use windrow_pool::Pool;
+use windrow_rows::engine::{Encoder, Sequence};
+use windrow_rows::{Error, Layout, Result, Rule, key_len};
 
 /// Verifies that the rows of one input ascend by the bound order, as [`crate::merge`] requires: by
 /// the key, then within the key. Under [`Rule::Sum`] the order is the key, then every other column

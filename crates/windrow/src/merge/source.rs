@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::chunks::ChunkSource;
 use super::run::Run;
 use crate::chunk::Chunk;
-use crate::error::Result;
+use windrow_rows::Result;
 
 /// A sequence of chunks.
 pub(crate) enum Source {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::chunks::ChunkSource;
 use super::source::Source;
 use crate::chunk::{Chunk, Starts, View};
-use crate::error::Result;
+use windrow_rows::Result;
 
 /// One chunk of a run; the rows from `at` on are left.
 pub(super) struct Window {

@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::slot::Slot;
 use crate::batch::{Batch, MergedPart, Merging};
-use crate::error::{Error, Result};
-use crate::time::Time;
+use windrow_rows::{Error, Result, Time};
 
 /// A merge reports its finished part `PARTS` times, so that its spine can release merged inputs: at
 /// most one such part exists twice.

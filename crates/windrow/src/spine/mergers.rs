@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use super::merge::Job;
-use crate::error::{Error, Result};
+use windrow_rows::{Error, Result};
 
 /// Rows of a slice; after a slice, a thread looks for a smaller merge.
 const SLICE: i64 = 1 << 16;

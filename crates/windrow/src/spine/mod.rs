@@ -36,16 +36,14 @@ use std::sync::{Arc, Weak};
 
 use crate::batch::{Batch, Merging, check_times};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
-use crate::order::{Layout, Rule};
-use crate::pool::{Lease, Pool};
-use crate::time::{Antichain, Time};
 #[cfg(test)]
 pub(crate) use levels::MERGES_A_LEVEL;
 use levels::{Standing, group, level_of};
 use merge::{Job, Merge, Merged};
 pub use mergers::Mergers;
 use mergers::Queue;
+use windrow_pool::{Lease, Pool};
+use windrow_rows::{Antichain, Error, Layout, Result, Rule, Time};
 
 /// With more batches, an insert finishes merges before it returns, whatever its fuel.
 const MOST_BATCHES: usize = 64;

@@ -24,13 +24,11 @@ use crate::batch::{Batch, Decoder};
 use crate::batcher::Batcher;
 use crate::chunk::word_at;
 use crate::cursor::{Cursor, TakenRows};
-use crate::error::{Error, Result};
-use crate::order::{IntoColumns, Layout, Order, check_fields};
-use crate::pool::Pool;
-use crate::rows::{RowEncoder, Rows};
 use crate::spine::{Mergers, Spine};
-use crate::time::Antichain;
 pub use scan::{Scan, Scanned};
+use windrow_pool::Pool;
+use windrow_rows::engine::check_fields;
+use windrow_rows::{Antichain, Error, IntoColumns, Layout, Order, Result, RowEncoder, Rows};
 
 /// Number of columns of a table beyond the caller's: a time and a diff.
 #[cfg(feature = "ipc")]

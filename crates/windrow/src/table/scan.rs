@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use super::Table;
 use crate::batch::Decoder;
 use crate::cursor::{Cursor, TakenRows};
-use crate::error::Result;
+use windrow_rows::Result;
 
 /// Bytes of rows at which a record batch ends: far below the range of string offsets.
 const MOST_BYTES: usize = 256 << 20;
@@ -55,7 +55,7 @@ impl<'a> Scan<'a> {
         table.check_time(time)?;
         let key = |key: RecordBatch| match key.num_rows() {
             1 => Ok(table.keys.encode(&key)?.row(0).to_vec()),
-            rows => Err(crate::error::Error::InvalidOrder(format!("a key of {rows} rows"))),
+            rows => Err(windrow_rows::Error::InvalidOrder(format!("a key of {rows} rows"))),
         };
         let (from, to) = (from.map(key).transpose()?, to.map(key).transpose()?);
         let mut cursor = table.cursor()?;

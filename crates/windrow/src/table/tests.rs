@@ -8,8 +8,9 @@ use arrow_array::types::Int64Type;
 use proptest::prelude::*;
 
 use super::*;
-use crate::order::desc;
-use crate::pool::{Budget, ForceSpill, PoolOptions};
+use crate::chunk::tests::tiny;
+use windrow_pool::{Budget, ForceSpill, PoolOptions};
+use windrow_rows::desc;
 
 type Rows = BTreeMap<i64, Option<String>>;
 
@@ -100,7 +101,7 @@ proptest! {
         chunk in 80usize..2000,
         spills in any::<bool>(),
     ) {
-        let pool = Pool::tiny(chunk);
+        let pool = tiny(chunk);
         if spills {
             pool.set_policy(Arc::new(ForceSpill));
         }

@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+#[path = "../../../windrow-rows/tests/common/arrays.rs"]
 pub(crate) mod arrays;
 pub(crate) mod engine;
+#[path = "../../../windrow-rows/tests/common/model.rs"]
 pub(crate) mod model;
+#[path = "../../../windrow-rows/tests/common/tables.rs"]
 pub(crate) mod tables;

@@ -8,10 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::batch::Merging;
 use crate::cursor::{Cursor, TakenRows};
-use crate::error::Error;
-use crate::pool::{Budget, ForceSpill, PoolOptions};
-use crate::rows::RowEncoder;
-use crate::time::Antichain;
+use windrow_pool::{Budget, ForceSpill, PoolOptions};
+use windrow_rows::{Antichain, Error, RowEncoder};
 
 /// The contents of a cursor: by key and value, times and diffs in any order.
 pub(super) type Shown = BTreeMap<String, BTreeMap<u64, Vec<(u64, i64)>>>;
@@ -158,7 +156,7 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filte
 
 /// Returns a pool that spills every chunk; reads load chunks on demand.
 pub(super) fn spilling(chunk: usize) -> Pool {
-    let pool = Pool::tiny(chunk);
+    let pool = tiny(chunk);
     pool.set_policy(Arc::new(ForceSpill));
     // Pages of an index are read in parts.
     pool.for_index()
@@ -176,7 +174,7 @@ proptest! {
         keys in prop::sample::select(&ALL_KEYS[..]),
         (spills, filtered) in any::<(bool, bool)>(),
     ) {
-        let pool = if spills { spilling(chunk) } else { Pool::tiny(chunk) };
+        let pool = if spills { spilling(chunk) } else { tiny(chunk) };
         agree(keys, &pool, &batches, &moves, filtered);
     }
 }
@@ -194,7 +192,7 @@ proptest! {
         keys in prop::sample::select(&ALL_KEYS[..]),
         spills in any::<bool>(),
     ) {
-        let pool = if spills { spilling(chunk) } else { Pool::tiny(chunk) };
+        let pool = if spills { spilling(chunk) } else { tiny(chunk) };
         let sealed: Vec<Batch> = batches.iter().map(|some| keys.sealed(&pool, some)).collect();
         let (mut cursor, mut taken) = (Cursor::new(&sealed).unwrap(), TakenRows::new());
         while cursor.has_key() {
@@ -249,7 +247,7 @@ fn a_sum_that_does_not_fit_is_no_row() {
 #[test]
 fn keys_are_probed_in_one_pass() {
     let changes: Vec<Change> = (0..500).map(|n| (n * 2, n % 3, 0, 1)).collect();
-    let pool = Pool::tiny(300);
+    let pool = tiny(300);
     let keys = Keys::Numbers;
     let batch = keys.sealed(&pool, &changes);
     let wanted: Vec<Change> = (0..1000).map(|key| (key, 0, 0, 0)).collect();

@@ -6,8 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batcher::Accounting;
-use crate::error::Error;
-use crate::time::Antichain;
+use windrow_rows::{Antichain, Error};
 
 /// Pushes rounds of changes and seals after each; every batch must match the model.
 fn seals<T: Time>(keys: Keys, pool: &Pool, rounds: &[(Vec<Change>, Antichain<T>)]) {
@@ -82,7 +81,7 @@ proptest! {
         let rounds: Vec<_> =
             pushed.into_iter().map(|(changes, upper)| (changes, upper.into_iter().collect())).collect();
         for keys in ALL_KEYS {
-            seals::<u64>(keys, &Pool::tiny(chunk), &rounds);
+            seals::<u64>(keys, &tiny(chunk), &rounds);
         }
     }
 
@@ -96,7 +95,7 @@ proptest! {
             .map(|(changes, upper)| (changes, upper.into_iter().map(time_of::<Round>).collect()))
             .collect();
         for keys in ALL_KEYS {
-            seals::<Round>(keys, &Pool::tiny(chunk), &rounds);
+            seals::<Round>(keys, &tiny(chunk), &rounds);
         }
     }
 
@@ -110,7 +109,7 @@ proptest! {
     ) {
         let corners: Antichain<Round> = corners.into_iter().map(time_of::<Round>).collect();
         for keys in ALL_KEYS {
-            let pool = Pool::tiny(chunk);
+            let pool = tiny(chunk);
             advances(keys, &pool, &numbers, &Antichain::at(since));
             advances(keys, &pool, &pairs, &corners);
         }
@@ -134,7 +133,7 @@ fn advances<T: Time>(keys: Keys, pool: &Pool, changes: &[Change], since: &Antich
 #[test]
 fn one_giant_key_seals_and_advances() {
     let keys = Keys::Texts;
-    let pool = Pool::tiny(500);
+    let pool = tiny(500);
     let changes: Vec<Change> = (0..5000).map(|i| (7, 0, i * 31 % 5000, 1)).collect();
     seals::<u64>(
         keys,
@@ -178,7 +177,7 @@ fn mistakes_with_frontiers_are_errors() {
 fn batches_know_their_bounds() {
     let keys = Keys::Texts;
     let changes: Vec<Change> = (0..500).map(|key| (key * 7 % 500, 1, 2, 3)).collect();
-    let batch = batch_of(keys, &Pool::tiny(300), &changes);
+    let batch = batch_of(keys, &tiny(300), &changes);
     assert!(batch.chunks().unwrap() > 20);
     let bounds = batch.bounds().unwrap().unwrap();
     let ends = bounds.column(0).as_string::<i32>();

@@ -40,7 +40,7 @@ proptest! {
         fuel in 1i64..500,
     ) {
         for keys in ALL_KEYS {
-            let pool = Pool::tiny(chunk);
+            let pool = tiny(chunk);
             let expected = keys.model(&inputs.concat());
             let settled = union(keys, &pool, &inputs).settle().unwrap();
             prop_assert_eq!(settled.rows(), Some(expected.len() as u64));
@@ -71,7 +71,7 @@ proptest! {
             }
         }
         for keys in ALL_KEYS {
-            let pool = Pool::tiny(chunk);
+            let pool = tiny(chunk);
             let expected = keys.model(&inputs.concat());
             let settled = union(keys, &pool, &inputs).settle().unwrap();
             prop_assert_eq!(&keys.read(settled).unwrap(), &expected);
@@ -114,7 +114,7 @@ fn merges_with_every_fuel(keys: Keys, pool: &Pool, world: &[Vec<Change>]) {
 #[test]
 fn every_small_world_with_every_fuel() {
     // One row per chunk, and all rows in one chunk.
-    let pools = [Pool::tiny(40), Pool::tiny(1000)];
+    let pools = [tiny(40), tiny(1000)];
     for (inputs, rows) in [(2, 2), (2, 3), (3, 2)] {
         every_small_world(inputs, rows, |world| {
             for keys in [Keys::Numbers, Keys::Texts] {
@@ -128,13 +128,13 @@ fn every_small_world_with_every_fuel() {
 
 #[test]
 fn every_world_of_two_keys_with_two_values() {
-    let pool = Pool::tiny(40);
+    let pool = tiny(40);
     every_small_world(2, 4, |world| merges_with_every_fuel(Keys::Numbers, &pool, world));
 }
 
 #[test]
 fn every_world_of_three_inputs_with_three_rows() {
-    let pool = Pool::tiny(40);
+    let pool = tiny(40);
     every_small_world(3, 3, |world| merges_with_every_fuel(Keys::Numbers, &pool, world));
 }
 
@@ -143,7 +143,7 @@ fn of_none_to_three_hundred_inputs() {
     let few = (0..20).chain([63, 64, 65, 127, 128, 255, 300]).collect::<Vec<u64>>();
     for keys in ALL_KEYS {
         let counts = if keys == Keys::Numbers { (0..=300).collect() } else { few.clone() };
-        let pool = Pool::tiny(300);
+        let pool = tiny(300);
         for count in counts {
             let inputs: Vec<Vec<Change>> = (0..count)
                 .map(|i| (0..i % 5).map(|row| (row * 7 + i % 3, i % 2, 0, 1)).collect())
@@ -161,7 +161,7 @@ fn that_cancel_pause_all_the_same() {
     let inverse: Vec<Change> = input.iter().map(|&(k, v, t, d)| (k, v, t, -d)).collect();
     for keys in ALL_KEYS {
         let inputs = [input.clone(), inverse.clone()];
-        let (batch, calls) = merged(keys, &Pool::tiny(1000), &inputs, 100);
+        let (batch, calls) = merged(keys, &tiny(1000), &inputs, 100);
         assert!(calls > 10, "{calls} calls for {keys:?}");
         assert_eq!(batch.rows(), Some(0));
         assert_eq!((batch.chunks(), batch.bytes()), (Some(0), Some(0)));
@@ -174,7 +174,7 @@ fn at_equal_boundaries_add_up() {
         let layout = keys.layout();
         // Rows of 32 bytes or more: one, two or a few per chunk.
         for chunk in [40, 70, 150, 330] {
-            let pool = Pool::tiny(chunk);
+            let pool = tiny(chunk);
             let low: Vec<Change> = (0..=50).map(|key| (key, 0, 0, 1)).collect();
             let high: Vec<Change> = (50..100).map(|key| (key, 0, 0, 1)).collect();
             let inputs = [low, high];
@@ -190,7 +190,7 @@ fn at_equal_boundaries_add_up() {
 #[test]
 fn of_disjoint_runs_pass_chunks_on() {
     let keys = Keys::Numbers;
-    let pool = Pool::tiny(3200);
+    let pool = tiny(3200);
     let side = |from: u64| (from..from + 1000).map(|key| (key, 0, 0, 1)).collect::<Vec<_>>();
     let batches = [side(0), side(1000)].map(|side| batch_of(keys, &pool, &side));
     let before = pool.stats().peak_leased;
@@ -204,7 +204,7 @@ fn of_disjoint_runs_pass_chunks_on() {
 fn of_runs_in_stretches_pass_chunks_on() {
     let keys = Keys::Numbers;
     // A hundred rows per chunk; all rows of one side fit between two rows of a chunk of the other.
-    let pool = Pool::tiny(3200);
+    let pool = tiny(3200);
     let stretch = |keys: std::ops::Range<u64>| keys.map(|key| (key, 0, 0, 1)).collect::<Vec<_>>();
     let inputs = [[stretch(0..1030), stretch(2030..3000)].concat(), stretch(1030..2030)];
     let batches = inputs.each_ref().map(|side| batch_of(keys, &pool, side));
@@ -221,7 +221,7 @@ fn of_runs_in_stretches_pass_chunks_on() {
 #[test]
 fn come_out_graded() {
     let keys = Keys::Numbers;
-    let pool = Pool::tiny(3200);
+    let pool = tiny(3200);
     // Alternating ranges of a few rows to a few chunks.
     let mut inputs = vec![Vec::new(), Vec::new()];
     for key in 0..20_000u64 {
@@ -235,7 +235,7 @@ fn come_out_graded() {
 #[test]
 fn one_after_the_other_stay_graded() {
     for keys in ALL_KEYS {
-        let pool = Pool::tiny(3200);
+        let pool = tiny(3200);
         let mut all = Vec::new();
         let mut merged = batch_of(keys, &pool, &[]);
         for round in 0..200u64 {
@@ -260,7 +260,7 @@ fn one_after_the_other_stay_graded() {
 #[test]
 fn of_small_disjoint_runs_pass_chunks_on() {
     let keys = Keys::Numbers;
-    let pool = Pool::tiny(32_000);
+    let pool = tiny(32_000);
     let side = |from: u64| (from..from + 50).map(|key| (key, 0, 0, 1)).collect::<Vec<_>>();
     // In any order; of three small chunks one is copied.
     for (starts, chunks) in [(&[0, 50][..], 2), (&[50, 0], 2), (&[50, 100, 0], 1)] {

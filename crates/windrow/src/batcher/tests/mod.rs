@@ -23,10 +23,9 @@ use arrow_schema::DataType;
 
 use crate::batch::Batch;
 use crate::batcher::Batcher;
-use crate::error::Result;
-use crate::order::{Layout, Order};
-use crate::pool::Pool;
-use crate::time::Time;
+use crate::chunk::tests::{staging, tiny};
+use windrow_pool::Pool;
+use windrow_rows::{Layout, Order, Result, Time};
 
 /// A change: key, value, time, diff.
 pub(super) type Change = (u64, u64, u64, i64);

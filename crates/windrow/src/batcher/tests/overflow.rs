@@ -1,8 +1,7 @@
 //! Overflowing sums: the same outcome in any order of merges.
 
 use super::*;
-use crate::error::Error;
-use crate::time::Antichain;
+use windrow_rows::{Antichain, Error};
 
 /// Returns every order of `diffs`.
 fn orders(diffs: &[i64]) -> Vec<Vec<i64>> {
@@ -21,7 +20,7 @@ fn orders(diffs: &[i64]) -> Vec<Vec<i64>> {
 /// Returns the sum of the diffs of one row, each in its own batch, merged two by two and then
 /// together.
 fn sum(keys: Keys, diffs: &[i64], pairs: usize) -> Result<Model> {
-    let (layout, pool) = (keys.layout(), Pool::tiny(400));
+    let (layout, pool) = (keys.layout(), tiny(400));
     let mut batches: Vec<Batch> = diffs
         .iter()
         .map(|&diff| batch_of(keys, &pool, &[(3, 1, 0, 1), (5, 1, 0, diff), (7, 1, 0, 1)]))

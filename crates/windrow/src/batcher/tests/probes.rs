@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::cursors::{Shown, spilling};
 use super::*;
 use crate::cursor::Cursor;
-use crate::rows::RowEncoder;
+use windrow_rows::RowEncoder;
 
 /// Looks up `wanted`, and moves the cursor away from each key found.
 fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], wanted: &[u64], filtered: bool) {
@@ -69,7 +69,7 @@ proptest! {
         if sorted {
             wanted.sort_unstable();
         }
-        let pool = if spills { spilling(chunk) } else { Pool::tiny(chunk) };
+        let pool = if spills { spilling(chunk) } else { tiny(chunk) };
         agree(keys, &pool, &batches, &wanted, filtered);
     }
 }
@@ -95,7 +95,7 @@ fn rows_that_are_not_kept_in_memory_are_found() {
     let layout = keys.by_key();
     let mut batcher: Batcher = Batcher::new(&layout, &pool);
     batcher.push(&batch(0..300)).unwrap();
-    let sealed = batcher.seal(&crate::time::Antichain::new()).unwrap();
+    let sealed = batcher.seal(&windrow_rows::Antichain::new()).unwrap();
     let wanted = RowEncoder::of_keys(&layout).encode(&batch(200..400).project(&[0]).unwrap());
     let mut numbers = Vec::new();
     let probe = |number, _: &mut Cursor| {

@@ -8,8 +8,8 @@ use super::cursors::spilling;
 use super::*;
 use crate::batch::{Decoder, Slabs};
 use crate::chunk::Finish;
-use crate::error::Error;
-use crate::pool::{Budget, PoolOptions};
+use windrow_pool::{Budget, PoolOptions};
+use windrow_rows::Error;
 
 /// Returns all rows of a batch, in record batches of 100.
 fn record_batches(batch: Batch) -> Vec<RecordBatch> {
@@ -27,7 +27,7 @@ proptest! {
         threads in 2usize..6,
     ) {
         for keys in ALL_KEYS {
-            let pool = Pool::tiny(chunk);
+            let pool = tiny(chunk);
             let batches = inputs.iter().map(|input| batch_of(keys, &pool, input));
             let settled = Batch::union(&keys.layout(), &pool, batches).settle_on(threads).unwrap();
             let expected = keys.model(&inputs.concat());
@@ -54,7 +54,7 @@ proptest! {
         };
         for order in [Order::by("key"), Order::by("key").first(), Order::by("key").last()] {
             let layout = order.bind(&record_batch(&[]).schema()).unwrap();
-            let pool = Pool::tiny(chunk);
+            let pool = tiny(chunk);
             let union = || {
                 let batch = |rows: &Vec<(u64, u64)>| {
                     batch_in(&layout, &pool, rows.chunks(50).map(record_batch))
@@ -79,7 +79,7 @@ proptest! {
     ) {
         for keys in ALL_KEYS {
             let pool = match memory {
-                Memory::Any => Pool::tiny(chunk),
+                Memory::Any => tiny(chunk),
                 // Pages are evictable, but stay.
                 Memory::Enough => {
                     let options = PoolOptions::new().chunk_bytes(chunk);
@@ -164,7 +164,7 @@ fn helped_by(
 
 #[test]
 fn an_error_of_a_share_comes_in_its_turn() {
-    let (keys, pool) = (Keys::Numbers, Pool::tiny(500));
+    let (keys, pool) = (Keys::Numbers, tiny(500));
     let diff = |n: u64| if n == 1500 { i64::MAX } else { 1 };
     let rows: Vec<Change> = (0..2000).map(|n| (n, 0, 0, diff(n))).collect();
     let batches = [0, 1].map(|_| batch_of(keys, &pool, &rows));

@@ -7,10 +7,9 @@ use proptest::prelude::*;
 
 use super::spines::seen;
 use super::*;
-use crate::error::Error;
-use crate::pool::ForceSpill;
 use crate::spine::Spine;
-use crate::time::Antichain;
+use windrow_pool::ForceSpill;
+use windrow_rows::{Antichain, Error};
 
 fn spine_of(keys: Keys, pool: &Pool, rounds: &[Vec<Change>]) -> (Spine, u64) {
     let layout = keys.layout();
@@ -51,7 +50,7 @@ proptest! {
         keys in prop::sample::select(&ALL_KEYS[..]),
         spills in any::<bool>(),
     ) {
-        let pool = Pool::tiny(chunk);
+        let pool = tiny(chunk);
         if spills {
             pool.set_policy(Arc::new(ForceSpill));
         }
@@ -85,7 +84,7 @@ proptest! {
 
 #[test]
 fn damage_is_an_error() {
-    let (keys, pool) = (Keys::Texts, Pool::tiny(500));
+    let (keys, pool) = (Keys::Texts, tiny(500));
     let directory = tempfile::tempdir().unwrap();
     let changes: Vec<Change> = (0..20).map(|n| (n, 1, n % 4, 1)).collect();
     let (spine, _) = spine_of(keys, &pool, &[changes.clone(), changes]);

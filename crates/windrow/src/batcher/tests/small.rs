@@ -1,9 +1,8 @@
 //! Small record batches, which wait to be encoded together.
 
 use super::*;
-use crate::error::Error;
-use crate::pool::{Budget, PoolOptions};
-use crate::time::Antichain;
+use windrow_pool::{Budget, PoolOptions};
+use windrow_rows::{Antichain, Error};
 
 fn numbers(keys: &[Option<u64>], from: u64) -> RecordBatch {
     let places = (from..from + keys.len() as u64).collect::<Vec<_>>();
@@ -20,7 +19,7 @@ fn keep_their_place_among_large_ones() {
     // Shorter and longer than the limit for waiting, without and with nulls.
     let sizes = [1usize, 16, 512, 513, 0, 3, 5000, 100, 100, 4095, 1, 512, 512, 512];
     for chunk in [4096, 1 << 20] {
-        let mut batcher = Batcher::new(&layout, &Pool::tiny(chunk));
+        let mut batcher = Batcher::new(&layout, &tiny(chunk));
         let mut expected = Vec::new();
         for (round, size) in sizes.iter().cycle().take(50).enumerate() {
             let from = expected.len() as u64;
@@ -50,7 +49,7 @@ fn keep_their_place_among_large_ones() {
 #[test]
 fn are_refused_when_they_are_pushed() {
     let keys = Keys::Texts;
-    let mut batcher = Batcher::new(&keys.layout(), &Pool::tiny(1000));
+    let mut batcher = Batcher::new(&keys.layout(), &tiny(1000));
     let first = [(1, 2, 3, 1), (4, 5, 6, 1)];
     batcher.push(&keys.record_batch(&first)).unwrap();
     let other = Keys::Numbers.record_batch(&[(1, 2, 3, 1)]);

@@ -5,10 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cursor::Cursor;
-use crate::error::Error;
-use crate::pool::{Budget, Decision, ForceSpill, Offer, PoolOptions, SpillPolicy, Tiered};
 use crate::spine::{MERGES_A_LEVEL, Mergers, Spine};
-use crate::time::Antichain;
+use windrow_pool::{Budget, Decision, ForceSpill, Offer, PoolOptions, SpillPolicy, Tiered};
+use windrow_rows::{Antichain, Error};
 
 /// Reads the changes of a cursor, with times advanced to `since`.
 pub(super) fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Model {
@@ -130,7 +129,7 @@ proptest! {
         telling_apart in prop::bool::weighted(0.2),
         threads in 0usize..3,
     ) {
-        let pool = Pool::tiny(chunk);
+        let pool = tiny(chunk);
         if spills {
             pool.set_policy(Arc::new(ForceSpill));
         }

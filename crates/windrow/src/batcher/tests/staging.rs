@@ -20,7 +20,7 @@ proptest! {
         changes.dedup_by_key(|change| (change.0, change.1, change.2));
         changes.extend(rest);
         for keys in ALL_KEYS {
-            let pool = Pool::staging(chunk, buffers * chunk);
+            let pool = staging(chunk, buffers * chunk);
             let mut batcher: Batcher = Batcher::new(&keys.layout(), &pool);
             for piece in changes.chunks(piece) {
                 batcher.push(&keys.record_batch(piece)).unwrap();
@@ -34,7 +34,7 @@ proptest! {
 fn what_comes_in_order_is_one_run() {
     let changes: Vec<Change> = (0..5000).map(|key| (key, 1, 2, 1)).collect();
     for keys in ALL_KEYS {
-        let pool = Pool::staging(3200, 3 * 3200);
+        let pool = staging(3200, 3 * 3200);
         let mut batcher: Batcher = Batcher::new(&keys.layout(), &pool);
         for piece in changes.chunks(70) {
             batcher.push(&keys.record_batch(piece)).unwrap();
@@ -55,7 +55,7 @@ fn the_order_may_end_with_any_push() {
         for (last, change) in [1, 2, 29, 30, PUSHES - 1].into_iter().flat_map(|last| {
             [(0, 1, 2, 1), (last as u64 * 7 - 1, 1, 2, 5), (9999, 1, 2, 0)].map(|c| (last, c))
         }) {
-            let pool = Pool::tiny(32 << 10);
+            let pool = tiny(32 << 10);
             let mut changes: Vec<Change> =
                 (0..PUSHES as u64 * 7).map(|key| (key, 1, 2, 1)).collect();
             let mut batcher: Batcher = Batcher::new(&keys.layout(), &pool);
@@ -73,7 +73,7 @@ fn a_null_refuses_a_record_batch_as_a_whole() {
     let keys = Keys::Numbers;
     // Capacity for a few rows: the record batch does not fit after the first one.
     let pool = Pool::unlimited();
-    let tight = Pool::staging(320, 320);
+    let tight = staging(320, 320);
     for pool in [pool, tight] {
         let mut batcher: Batcher = Batcher::new(&keys.layout(), &pool);
         let few: Vec<Change> = (0..7).map(|key| (key, 1, 2, 1)).collect();

@@ -10,11 +10,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::batch::{Merging, RecordBatches};
 use crate::cursor::{Cursor, TakenRows};
-use crate::error::Error;
-use crate::order::Fold;
-use crate::pool::ForceSpill;
 use crate::spine::Spine;
-use crate::time::{Antichain, Diff};
+use windrow_pool::ForceSpill;
+use windrow_rows::{Antichain, Diff, Error, Fold};
 
 /// A change: key, coordinates of its time, lanes.
 type Wide = (u64, [u64; 4], [i64; 3]);
@@ -330,7 +328,7 @@ proptest! {
         keys in prop::sample::select(&ALL_KEYS[..]),
         spills in any::<bool>(),
     ) {
-        let pool = Pool::tiny(chunk);
+        let pool = tiny(chunk);
         if spills {
             pool.set_policy(Arc::new(ForceSpill));
         }
@@ -359,7 +357,7 @@ fn all(record_batches: Result<RecordBatches>) -> Result<Vec<RecordBatch>> {
 fn lanes_that_do_not_fit_are_told_whatever_meets_first() {
     let keys = Keys::Texts;
     let layout = layout::<u64, Sum>(keys, 2);
-    let pool = Pool::tiny(300);
+    let pool = tiny(300);
     let sealed = |diff: [i64; 3]| {
         let mut batcher = Batcher::new(&layout, &pool);
         batcher.push(&record_batch::<u64>(keys, 2, &[(1, [0; 4], diff)])).unwrap();

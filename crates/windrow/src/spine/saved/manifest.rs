@@ -14,8 +14,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::{corrupt, io_error};
-use crate::error::Result;
-use crate::time::{Antichain, Time};
+use windrow_rows::{Antichain, Result, Time};
 
 const HEAD: &str = "windrow spine 1";
 

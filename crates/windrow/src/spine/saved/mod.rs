@@ -23,11 +23,9 @@ use arrow_schema::ArrowError;
 
 use super::{Entry, Spine};
 use crate::batch::{Batch, Merging};
-use crate::error::{Error, Result};
-use crate::order::Layout;
-use crate::pool::Pool;
-use crate::time::Time;
 use manifest::{Manifest, Saved};
+use windrow_pool::Pool;
+use windrow_rows::{Error, Layout, Result, Time};
 
 const MANIFEST: &str = "MANIFEST";
 /// The manifest while it is being written.

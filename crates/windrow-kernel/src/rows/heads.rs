@@ -1,0 +1,314 @@
+//! Heads of a column's strings, as words to sort: the first bytes after their common prefix.
+//!
+//! ```text
+//! bytes   p e a r l y p l u m ...         eight bytes are read of each string, whatever its length
+//! head    70 65 61 72 6c 79 00 00         most significant first; zeros after the end
+//! letters 10 05 01 12 0c 19 00 00         less 0x60, five bits each: if all are 0x61 to 0x7a
+//! code    10000 00101 00001 10010 01100 11001 00000 00000 | zeros
+//! word  = | bits of other columns | code without its lowest bits | place |
+//! ```
+
+use std::ops::Range;
+
+/// Strings with offsets of 32 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Strings<'a> {
+    /// Starts of the strings, and the end of the last one.
+    pub offsets: &'a [i32],
+    pub data: &'a [u8],
+}
+
+impl<'a> Strings<'a> {
+    /// Returns the strings from `row` on.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn skip(self, row: usize) -> Self {
+        Self { offsets: &self.offsets[row..], ..self }
+    }
+
+    /// Returns the bytes of string `row` from `at` on.
+    fn rest(self, row: usize, at: usize) -> &'a [u8] {
+        let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
+        &self.data[(start + at).min(end)..end]
+    }
+
+    /// Returns eight bytes of string `row` from `at` on, padded with zeros, and the length of the
+    /// string.
+    #[inline(always)]
+    pub fn head(self, row: usize, at: usize) -> (u64, usize) {
+        let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
+        let (from, len) = ((start + at).min(end), end - start);
+        // Reads beyond the string and masks the surplus: lengths are hard to predict.
+        let Some(bytes) = self.data.get(from..from + HEAD) else {
+            return (short_head(&self.data[from..end]), len);
+        };
+        let word = u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
+        // Shifts twice, since a single shift by 64 bits would overflow.
+        let behind = 4 * (end - from).min(HEAD);
+        (word & !(u64::MAX >> behind >> behind), len)
+    }
+}
+
+/// Bytes of a head.
+const HEAD: usize = 8;
+
+/// The bits that distinguish the bytes of heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Letters {
+    /// A number below all bytes, or 0.
+    less: u8,
+    /// Bits of a byte minus `less`, from 1 to 8.
+    bits: u32,
+}
+
+impl Letters {
+    /// All bits of all bytes.
+    pub const WHOLE: Self = Self { less: 0, bits: u8::BITS };
+
+    /// Creates the alphabet of bytes from `least` to `most`. If `least` is at least 1, so is each
+    /// letter, which distinguishes a byte from the end of a string.
+    pub fn new(least: u8, most: u8) -> Self {
+        let less = least.saturating_sub(1);
+        Self { less, bits: (u8::BITS - most.saturating_sub(less).leading_zeros()).max(1) }
+    }
+
+    /// Returns the number of bits of a letter.
+    pub fn bits(self) -> u32 {
+        self.bits
+    }
+
+    /// Returns the number subtracted from each byte.
+    pub(super) fn less(self) -> u8 {
+        self.less
+    }
+
+    /// Returns the letters of a head, one after the other from the highest bit on, then zeros.
+    #[inline(always)]
+    pub fn code(self, head: u64) -> u64 {
+        if self == Self::WHOLE {
+            return head;
+        }
+        let letters = head.to_ne_bytes().map(|byte| byte.saturating_sub(self.less));
+        let free = u8::BITS - self.bits;
+        // To the left in each byte; then the second byte moves next to the first, then pairs, then
+        // fours.
+        let mut code = u64::from_ne_bytes(letters) << free;
+        for (times, second) in SECONDS {
+            code = code & !second | (code & second) << (times * free);
+        }
+        code
+    }
+}
+
+/// Masks of the second of two bytes, pairs and fours, and the number of letters before it.
+pub(super) const SECONDS: [(u32, u64); 3] =
+    [(1, 0x00ff_00ff_00ff_00ff), (2, 0x0000_ffff_0000_ffff), (4, 0x0000_0000_ffff_ffff)];
+
+/// Returns how many bytes from `depth` on the first `count` strings share.
+///
+/// # Panics
+/// If there are fewer strings.
+pub fn shared(strings: Strings<'_>, depth: usize, count: usize) -> usize {
+    assert!(strings.offsets.len() > count, "as many strings");
+    shared_each((0..count).map(|row| strings.rest(row, depth)))
+}
+
+/// Returns the length of the common prefix of byte strings.
+pub fn shared_each<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> usize {
+    let mut shared = strings.next().unwrap_or(&[]);
+    for string in strings {
+        if shared.is_empty() {
+            break;
+        }
+        let most = shared.len().min(string.len());
+        // Mostly equal, which one call finds.
+        if shared[..most] == string[..most] {
+            shared = &shared[..most];
+        } else {
+            let same = shared.iter().zip(string).take_while(|(a, b)| a == b);
+            shared = &shared[..same.count()];
+        }
+    }
+    shared.len()
+}
+
+/// Returns the least and the greatest byte in the heads from `depth` on of the first `count`
+/// strings; 255 and 0 if there are no bytes. Returns `None` without a vector kernel: one by one,
+/// 8,192 heads take 70 us, more than letters gain.
+///
+/// # Panics
+/// If there are fewer strings.
+pub fn head_bounds(strings: Strings<'_>, depth: usize, count: usize) -> Option<(u8, u8)> {
+    assert!(strings.offsets.len() > count, "a string for each head");
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected. `strings` has more offsets than `count`, as asserted.
+        let (done, bounds) = unsafe { super::avx512::heads::head_bounds(strings, depth, count) };
+        return Some(bounds_each(strings, depth, done..count, bounds));
+    }
+    None
+}
+
+/// Continues with `rows`, from bounds found before: the portable twin, and the last few rows.
+fn bounds_each(
+    strings: Strings<'_>,
+    depth: usize,
+    rows: Range<usize>,
+    (least, most): (u64, u64),
+) -> (u8, u8) {
+    let (mut least, mut most) = (least.to_be_bytes(), most.to_be_bytes());
+    for row in rows {
+        let (head, len) = strings.head(row, depth);
+        let behind = 4 * len.saturating_sub(depth).min(HEAD);
+        let raised = (head | u64::MAX >> behind >> behind).to_be_bytes();
+        least.iter_mut().zip(raised).for_each(|(least, byte)| *least = byte.min(*least));
+        most.iter_mut().zip(head.to_be_bytes()).for_each(|(most, byte)| *most = byte.max(*most));
+    }
+    let least = least.into_iter().fold(u8::MAX, u8::min);
+    (least, most.into_iter().fold(0, u8::max))
+}
+
+/// Returns the head of a string at the end of the buffer.
+#[cold]
+fn short_head(bytes: &[u8]) -> u64 {
+    let mut word = [0; HEAD];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_be_bytes(word)
+}
+
+/// The way from heads of a column to words.
+#[derive(Clone, Copy, Debug)]
+pub struct PackHeads {
+    /// Bytes before the head.
+    pub depth: usize,
+    /// The letters of its bytes.
+    pub letters: Letters,
+    /// All ones if the column descends.
+    pub flip: u64,
+    /// Low bits omitted from a code, below 64.
+    pub dropped: u32,
+    /// Bits by which the previous word is shifted up; 64 to drop it.
+    pub width: u32,
+    /// Bits of a place, below 64; `None` if places are added later.
+    pub place: Option<u32>,
+    /// The place of the first word.
+    pub first: usize,
+}
+
+/// Adds the head of each string to its word.
+///
+/// # Panics
+/// If there are fewer strings than words.
+pub fn pack_heads(strings: Strings<'_>, with: PackHeads, words: &mut [u64]) {
+    assert!(strings.offsets.len() > words.len(), "a string for each word");
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected. `strings` has more offsets than words, as asserted.
+        done = unsafe { super::avx512::heads::pack_heads(strings, with, words) };
+    }
+    pack_each(strings, with, done, words);
+}
+
+/// Adds the heads from number `from` on: the portable twin, and the last few.
+fn pack_each(strings: Strings<'_>, with: PackHeads, from: usize, words: &mut [u64]) {
+    let (shift, places) = with.place.map_or((0, 0), |shift| (shift, u64::MAX));
+    for (at, word) in words.iter_mut().enumerate().skip(from) {
+        let own = with.letters.code(strings.head(at, with.depth).0);
+        let own = (own ^ with.flip) >> with.dropped;
+        let own = word.checked_shl(with.width).unwrap_or(0) | own;
+        *word = own << shift | (with.first + at) as u64 & places;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_strings_share(
+            prefix in prop::collection::vec(any::<u8>(), 0..150),
+            ends in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 1..200),
+            depth in 0usize..10,
+        ) {
+            let strings: Vec<Vec<u8>> = ends.iter().map(|end| [&prefix[..], end].concat()).collect();
+            let mut offsets = vec![0];
+            offsets.extend(strings.iter().scan(0, |end, string| {
+                *end += string.len() as i32;
+                Some(*end)
+            }));
+            let own = Strings { offsets: &offsets, data: &strings.concat() };
+            let rests = || strings.iter().map(|string| string.get(depth..).unwrap_or(&[]));
+            let found = shared(own, depth, strings.len());
+            let first = rests().next().unwrap_or(&[]);
+            prop_assert!(rests().all(|rest| rest.starts_with(&first[..found])));
+            prop_assert!(first.len() == found || !rests().all(|rest| rest.starts_with(&first[..=found])));
+        }
+
+        #[test]
+        fn codes_are_in_the_order_of_heads(
+            a in prop::collection::vec(any::<u8>(), 0..9),
+            b in prop::collection::vec(any::<u8>(), 0..9),
+            kept: u8,
+        ) {
+            let head = |bytes: &[u8]| {
+                let mut head = [0; 8];
+                head[..bytes.len()].copy_from_slice(bytes);
+                u64::from_be_bytes(head)
+            };
+            let [a, b] = [a, b].map(|bytes| bytes.into_iter().map(|byte| byte & kept | 1).collect::<Vec<u8>>());
+            let all = || a.iter().chain(&b).copied();
+            let letters = Letters::new(all().min().unwrap_or(255), all().max().unwrap_or(0));
+            let [first, second] = [&a, &b].map(|bytes| letters.code(head(bytes)));
+            prop_assert_eq!(first.cmp(&second), a.cmp(&b));
+            prop_assert_eq!((first | second) << (8 * letters.bits() - 1) << 1, 0);
+        }
+
+        #[test]
+        fn both_pack_the_same(
+            strings in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..60),
+            kept: u8,
+            depth in 0usize..22,
+            descending: bool,
+            dropped in 0u32..64,
+            width in 0u32..=64,
+            place in prop::option::of(6u32..64),
+            first in 0usize..1 << 20,
+            before: u64,
+            behind in 0usize..20,
+        ) {
+            let mut strings = strings;
+            strings.iter_mut().flatten().for_each(|byte| *byte &= kept);
+            let data = [&strings.concat()[..], &vec![7; behind]].concat();
+            let mut offsets = vec![0];
+            offsets.extend(strings.iter().scan(0, |end, string| {
+                *end += string.len() as i32;
+                Some(*end)
+            }));
+            let flip = if descending { u64::MAX } else { 0 };
+            let own = Strings { offsets: &offsets, data: &data };
+            let (least, most) = bounds_each(own, depth, 0..strings.len(), (u64::MAX, 0));
+            prop_assert_eq!(head_bounds(own, depth, strings.len()).unwrap_or((least, most)), (least, most));
+            let bytes = || strings.iter().flat_map(|string| string.iter().skip(depth).take(8));
+            let bounds = (bytes().min().copied(), bytes().max().copied());
+            prop_assert_eq!(bounds.0.unwrap_or(u8::MAX), least);
+            prop_assert_eq!(bounds.1.unwrap_or(0), most);
+            let letters = Letters::new(least, most);
+            let with = PackHeads { depth, letters, flip, dropped, width, place, first };
+            let (mut words, mut twin) = (vec![before; strings.len()], vec![before; strings.len()]);
+            pack_heads(own, with, &mut words);
+            pack_each(own, with, 0, &mut twin);
+            prop_assert_eq!(words, twin);
+            for (row, string) in strings.iter().enumerate() {
+                let rest = string.get(depth..).unwrap_or(&[]);
+                let mut head = [0; 8];
+                head[..rest.len().min(8)].copy_from_slice(&rest[..rest.len().min(8)]);
+                prop_assert_eq!(own.head(row, depth), (u64::from_be_bytes(head), string.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Kernels of rows: columns into rows and back.
+//!
+//! ```text
+//! lanes      numbers of 4, 8 and 16 bytes: transposed in registers in any mix, or with markers
+//! bytes      one byte of each row: Booleans, markers, bytes of small numbers
+//! each, raw  values of any width, column by column
+//! text ..    strings of any Arrow layout, in any form of rows
+//! heads ..   bytes for sorting
+//! ```
+//!
+//! Each kernel has a portable path, and a path for an instruction set where it pays; a test runs
+//! both on the same data.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+pub mod block;
+pub mod blocks;
+mod bounds;
+mod bytes;
+mod each;
+pub mod exact;
+mod heads;
+mod lanes;
+pub mod lengths;
+mod pack;
+mod raw;
+pub mod take_blocks;
+pub mod take_lists;
+pub mod take_text;
+#[cfg(test)]
+mod tests;
+pub mod text;
+
+pub use bounds::bounds;
+pub use bytes::{ByteLane, Source, put_bytes};
+pub use each::{Read, take_each, take_flags, take_raw, take_some};
+pub use heads::{Letters, PackHeads, Strings, head_bounds, pack_heads, shared, shared_each};
+pub use lanes::{
+    Bits, Cell, Cells, Code, Held, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word, put,
+    put_cells, set_lengths, take, take_cell,
+};
+pub use pack::{Clamp, Pack, clamp, narrow, pack};
+pub use raw::{Raw, put_raw};

@@ -1,0 +1,25 @@
+//! Record batches split into partitions, and sent as pages.
+//!
+//! ```text
+//! RecordBatch --Partitioner--> Partitioned: one permuted record batch, and offsets into it
+//! RecordBatch --PartitionBuilder--> chunks of each partition, within a budget
+//! RecordBatch --PrestoPages, IpcPages--> pages --> RecordBatch
+//! ```
+//!
+//! The crate is a part of [windrow](https://docs.rs/windrow), which exports all of it. Orders and
+//! errors are those of [windrow-rows](https://docs.rs/windrow-rows), budgets those of
+//! [windrow-pool](https://docs.rs/windrow-pool). The features `presto` and `ipc` add the formats of
+//! pages.
+
+#![forbid(unsafe_code)]
+
+mod page;
+mod partition;
+
+#[cfg(feature = "ipc")]
+pub use page::IpcPages;
+#[cfg(any(feature = "ipc", feature = "presto"))]
+pub use page::PageCodec;
+#[cfg(feature = "presto")]
+pub use page::PrestoPages;
+pub use partition::{PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Partitions};

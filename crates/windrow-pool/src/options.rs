@@ -1,0 +1,116 @@
+//! Options of a pool.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::codec::Codec;
+use crate::policy::{SpillPolicy, SpillTo, Tiered};
+
+/// Spill threads beside the workers.
+const SPILL_THREADS: usize = 1;
+
+/// How a [`Pool`](crate::Pool) spills.
+///
+/// ```
+/// use windrow::{Budget, Codec, Pool, PoolOptions};
+/// let options = PoolOptions::new().directories([std::env::temp_dir()]).codec(Codec::Lz4);
+/// let pool = Pool::new(Budget::bytes(64 << 20), options)?;
+/// # Ok::<(), windrow::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PoolOptions {
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) max_temp_bytes: u64,
+    pub(super) codec: Codec,
+    pub(super) spill_to: SpillTo,
+    pub(super) direct_io: bool,
+    pub(super) spill_threads: usize,
+    pub(super) chunk_bytes: Option<usize>,
+    pub(super) policy: Arc<dyn SpillPolicy>,
+}
+
+impl PoolOptions {
+    /// Returns the defaults: uncompressed temporary files of any size in the system's directory,
+    /// and one spill thread.
+    pub fn new() -> Self {
+        Self {
+            directories: Vec::new(),
+            max_temp_bytes: u64::MAX,
+            codec: Codec::None,
+            spill_to: SpillTo::Disk,
+            direct_io: false,
+            spill_threads: SPILL_THREADS,
+            chunk_bytes: None,
+            policy: Arc::new(Tiered),
+        }
+    }
+
+    /// Sets the directories of temporary files, used in turn. Default: the system's directory.
+    #[must_use]
+    pub fn directories<P: Into<PathBuf>>(
+        mut self,
+        directories: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.directories = directories.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the limit in bytes of temporary files, or of spill memory.
+    #[must_use]
+    pub fn max_temp_bytes(mut self, bytes: u64) -> Self {
+        self.max_temp_bytes = bytes;
+        self
+    }
+
+    /// Sets the compression of spilled chunks.
+    #[must_use]
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// Sets where chunks are spilled.
+    #[must_use]
+    pub fn spill_to(mut self, spill_to: SpillTo) -> Self {
+        self.spill_to = spill_to;
+        self
+    }
+
+    /// Sets whether temporary files bypass the page cache, if their file system supports it: for
+    /// machines whose cache serves other work, and for containers, whose memory includes the cache.
+    #[must_use]
+    pub fn direct_io(mut self, direct_io: bool) -> Self {
+        self.direct_io = direct_io;
+        self
+    }
+
+    /// Sets the number of threads that write out and read ahead. With none, workers write
+    /// themselves.
+    #[must_use]
+    pub fn spill_threads(mut self, threads: usize) -> Self {
+        self.spill_threads = threads;
+        self
+    }
+
+    /// Sets the bytes of rows in a chunk, at least one row; the default follows from the budget.
+    /// Small chunks are spilled and read in small pieces, and cost more per byte. Chunks of a few
+    /// rows are for tests.
+    #[must_use]
+    pub fn chunk_bytes(mut self, bytes: usize) -> Self {
+        self.chunk_bytes = Some(bytes.max(1));
+        self
+    }
+
+    /// Sets the policy: whether, where and how chunks are spilled.
+    #[must_use]
+    pub fn policy(mut self, policy: impl SpillPolicy + 'static) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}

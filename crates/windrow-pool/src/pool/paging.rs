@@ -1,0 +1,134 @@
+//! Pages: whether they leave, and their way to the store and back.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use windrow_rows::Result;
+
+use super::{Pool, Settings};
+use crate::buffer::Buffer;
+use crate::codec::Codec;
+use crate::policy::{Decision, Offer, SpillEvent, SpillTo};
+use crate::spiller::Paged;
+use crate::store::{Extent, Part};
+
+/// For the engine.
+#[doc(hidden)]
+impl Pool {
+    /// Returns the decision of the policy on `bytes` of rows that went through `generation` merges.
+    pub fn decide(&self, bytes: usize, generation: u8, may_stay: bool) -> Decision {
+        if may_stay && !self.inner.budget.is_limited() && self.inner.usual.load(Ordering::Relaxed) {
+            self.inner.metrics.kept(bytes);
+            return Decision::Keep;
+        }
+        let Settings { codec, to, policy } = self.settings().clone();
+        let free = self.spare();
+        let offer = Offer { bytes, generation, free, may_stay, to, codec };
+        match policy.decide(&offer) {
+            Decision::Keep if may_stay => {
+                self.inner.metrics.kept(bytes);
+                Decision::Keep
+            }
+            Decision::Keep => Decision::Spill { to, codec },
+            spill => spill,
+        }
+    }
+
+    /// Writes `page` out, on a spill thread if there is one.
+    ///
+    /// # Errors Errors of this write, or of an earlier write without a waiting caller.
+    pub fn page_out(&self, page: Arc<dyn Paged>) -> Result<()> {
+        self.inner.spiller.write(page)
+    }
+
+    /// Reads `page` ahead, if there is a spill thread.
+    pub fn read_ahead(&self, page: Arc<dyn Paged>) {
+        self.inner.spiller.read(&page);
+    }
+
+    /// Registers a page that may be evicted.
+    pub fn at_rest(&self, page: Arc<dyn Paged>, generation: u8) {
+        self.residents().push(Arc::downgrade(&page), generation);
+    }
+
+    /// Returns the error of a failed write, if it was not reported yet.
+    pub fn spill_failure(&self) -> Result<()> {
+        self.inner.spiller.failure().map_or(Ok(()), Err)
+    }
+
+    /// Writes `bytes` to the store; pages of an index so that parts can be read.
+    pub fn store(&self, bytes: &[u8], how: (SpillTo, Codec)) -> Result<Extent> {
+        let written = self.inner.store.write(bytes, how, self.fine);
+        match &written {
+            Ok(extent) => {
+                let stored = extent.stored_len();
+                self.inner.metrics.spilled(bytes.len(), stored);
+                self.tell(SpillEvent::PagedOut { bytes: bytes.len(), stored });
+            }
+            Err(_) => {
+                self.inner.metrics.failed();
+                self.tell(SpillEvent::Failed);
+            }
+        }
+        written
+    }
+
+    /// Reads an extent into a buffer of at least `room` bytes.
+    pub fn load(&self, extent: &Extent, room: usize) -> Result<Buffer> {
+        let buffer = self.buffer(room.max(extent.len()))?;
+        self.load_into(extent, buffer)
+    }
+
+    /// Reads an extent as [`Pool::load`] does, if the budget has memory to spare.
+    pub fn load_ahead(&self, extent: &Extent, room: usize) -> Option<Result<Buffer>> {
+        let buffer = self.spare_buffer(room.max(extent.len()))?;
+        self.inner.metrics.read_ahead();
+        Some(self.load_into(extent, buffer))
+    }
+
+    fn load_into(&self, extent: &Extent, mut buffer: Buffer) -> Result<Buffer> {
+        self.inner.store.read(extent, &mut buffer.region[..extent.len()])?;
+        self.inner.metrics.loaded(extent.len());
+        self.tell(SpillEvent::PagedIn { bytes: extent.len() });
+        Ok(buffer)
+    }
+
+    /// Hints to the system that `extent` is read soon.
+    pub fn prefetch(&self, extent: &Extent) {
+        self.inner.store.prefetch(extent);
+    }
+
+    /// Reads bytes `range` of an extent that [has parts](Extent::has_parts). May exceed the budget.
+    pub fn load_part(&self, extent: &Extent, range: Range<usize>) -> Result<Part> {
+        let part = self.inner.store.read_part(extent, range)?;
+        self.inner.metrics.loaded(part.len());
+        self.tell(SpillEvent::PagedIn { bytes: part.len() });
+        Ok(part)
+    }
+
+    /// Hints to the system that bytes `range` of `extent` are read soon.
+    pub fn prefetch_part(&self, extent: &Extent, range: &Range<usize>) {
+        self.inner.store.prefetch_part(extent, range);
+    }
+
+    /// Records an unnecessary write, and whether the write had begun.
+    pub fn write_spared(&self, bytes: usize, begun: bool) {
+        if begun {
+            self.inner.metrics.cancelled();
+        } else {
+            self.inner.metrics.elided();
+        }
+        self.tell(SpillEvent::Released { bytes });
+    }
+
+    /// Records a page in memory when needed, thanks to read-ahead.
+    pub fn read_ahead_hit(&self) {
+        self.inner.metrics.read_ahead_hit();
+    }
+
+    fn tell(&self, event: SpillEvent) {
+        let policy = Arc::clone(&self.settings().policy);
+        policy.record(event);
+    }
+}
