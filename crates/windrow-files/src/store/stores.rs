@@ -35,7 +35,7 @@ use super::without::Client;
 /// # Ok::<(), windrow_files::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Stores(Arc<Inner>);
+pub struct Stores(pub(super) Arc<Inner>);
 
 #[derive(Default)]
 pub(super) struct Inner {
@@ -43,7 +43,7 @@ pub(super) struct Inner {
     client: Mutex<Option<Arc<Client>>>,
     /// Lengths of listed objects: the end of such an object can be requested by its position.
     #[cfg(feature = "cloud")]
-    listed: Mutex<HashMap<PathBuf, u64>>,
+    pub(super) listed: Mutex<HashMap<PathBuf, u64>>,
 }
 
 impl fmt::Debug for Stores {
