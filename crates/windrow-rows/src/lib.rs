@@ -29,6 +29,10 @@
 //! consolidates more rows than memory holds.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::len_without_is_empty,
+    reason = "types of the module `engine`, of which the other crates need the length alone"
+)]
 
 mod argsort;
 #[doc(hidden)]
