@@ -19,7 +19,6 @@
 //! release may change it.
 
 #![forbid(unsafe_code)]
-#![expect(missing_docs, reason = "only the other crates of Windrow call it")]
 
 mod budget;
 mod buffer;
