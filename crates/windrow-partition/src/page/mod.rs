@@ -15,14 +15,12 @@
 //! Invariant: the reader returns the written record batch, or an error. Damaged bytes neither cause
 //! a panic nor take more memory than the reader allows.
 
-#[cfg(any(feature = "ipc", feature = "presto"))]
 mod common;
 #[cfg(feature = "ipc")]
 mod ipc;
 #[cfg(feature = "presto")]
 mod presto;
 
-#[cfg(any(feature = "ipc", feature = "presto"))]
 pub use common::PageCodec;
 #[cfg(feature = "ipc")]
 pub use ipc::IpcPages;

@@ -103,6 +103,7 @@ pub enum Tail {
 
 impl Tail {
     /// Returns the bytes of the tail.
+    #[expect(clippy::len_without_is_empty, reason = "a length in bytes")]
     pub fn len(&self) -> usize {
         match self {
             Self::None => 0,
