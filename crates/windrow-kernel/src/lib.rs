@@ -15,8 +15,8 @@
 //! The crate is internal to [windrow](https://docs.rs/windrow): published because the other crates
 //! of Windrow need it, and without a stable interface. Any release may change it.
 
-#![expect(missing_docs, reason = "only the other crates of Windrow call it")]
 #![expect(
+    missing_docs,
     clippy::len_without_is_empty,
     clippy::should_implement_trait,
     reason = "only the other crates of Windrow call it"

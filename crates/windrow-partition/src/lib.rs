@@ -13,13 +13,10 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "ipc", feature = "presto"))]
 mod page;
 mod partition;
 
-#[cfg(feature = "ipc")]
-pub use page::IpcPages;
 #[cfg(any(feature = "ipc", feature = "presto"))]
-pub use page::PageCodec;
-#[cfg(feature = "presto")]
-pub use page::PrestoPages;
-pub use partition::{PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Partitions};
+pub use page::*;
+pub use partition::*;

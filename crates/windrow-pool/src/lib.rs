@@ -19,7 +19,6 @@
 //! release may change it.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::len_without_is_empty, reason = "only the other crates of Windrow call it")]
 
 mod budget;
 mod buffer;

@@ -1,30 +1,8 @@
 //! Counters of a pool, and a snapshot of them.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::budget::Budget;
-use crate::residents::GENERATIONS;
-
-/// Counters of one pool.
-#[derive(Debug, Default)]
-pub(super) struct Metrics {
-    spills: AtomicU64,
-    spilled_bytes: AtomicUsize,
-    stored_bytes: AtomicUsize,
-    loads: AtomicU64,
-    loaded_bytes: AtomicUsize,
-    read_ahead: AtomicU64,
-    mapped: AtomicU64,
-    released_bytes: AtomicUsize,
-    kept: AtomicU64,
-    kept_bytes: AtomicUsize,
-    elided: AtomicU64,
-    cancelled: AtomicU64,
-    clean: AtomicU64,
-    evicted: [AtomicU64; GENERATIONS],
-    read_ahead_hits: AtomicU64,
-    failed: AtomicU64,
-}
 
 /// Counters and current state of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,81 +53,23 @@ pub struct PoolStats {
     pub peak_leased: usize,
 }
 
+/// Counters of one pool. They change once a chunk.
+#[derive(Debug, Default)]
+pub(super) struct Metrics(Mutex<PoolStats>);
+
 impl Metrics {
-    pub(super) fn spilled(&self, bytes: usize, stored: usize) {
-        self.spills.fetch_add(1, Ordering::Relaxed);
-        self.spilled_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.stored_bytes.fetch_add(stored, Ordering::Relaxed);
-    }
-
-    pub(super) fn loaded(&self, bytes: usize) {
-        self.loads.fetch_add(1, Ordering::Relaxed);
-        self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn read_ahead(&self) {
-        self.read_ahead.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn kept(&self, bytes: usize) {
-        self.kept.fetch_add(1, Ordering::Relaxed);
-        self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn elided(&self) {
-        self.elided.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn cancelled(&self) {
-        self.cancelled.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn evicted(&self, generation: usize, clean: bool) {
-        self.evicted[generation].fetch_add(1, Ordering::Relaxed);
-        self.clean.fetch_add(u64::from(clean), Ordering::Relaxed);
-    }
-
-    pub(super) fn read_ahead_hit(&self) {
-        self.read_ahead_hits.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn failed(&self) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn mapped(&self) {
-        self.mapped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn released(&self, bytes: usize) {
-        self.released_bytes.fetch_add(bytes, Ordering::Relaxed);
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut PoolStats) -> R) -> R {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn snapshot(&self, budget: &Budget, temp_bytes: u64, reused: u64) -> PoolStats {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let bytes = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         PoolStats {
-            spills: count(&self.spills),
-            spilled_bytes: bytes(&self.spilled_bytes),
-            stored_bytes: bytes(&self.stored_bytes),
-            loads: count(&self.loads),
-            loaded_bytes: bytes(&self.loaded_bytes),
-            kept: count(&self.kept),
-            kept_bytes: bytes(&self.kept_bytes),
-            elided: count(&self.elided),
-            cancelled: count(&self.cancelled),
-            released_clean: count(&self.clean),
-            evicted: self.evicted.each_ref().map(count),
-            read_ahead: count(&self.read_ahead),
-            read_ahead_hits: count(&self.read_ahead_hits),
-            failed: count(&self.failed),
-            buffers_mapped: count(&self.mapped),
             buffers_recycled: reused,
-            released_bytes: bytes(&self.released_bytes),
             temp_bytes,
             budget: budget.limit(),
             leased: budget.used(),
             peak_leased: budget.peak(),
+            ..self.change(|stats| *stats)
         }
     }
 }

@@ -40,7 +40,7 @@ where
 {
     let runs = runs.into_iter().map(|run| run.into_iter().map(|batch| batch.map_err(Error::from)));
     let batch = merge_in(layout, &Pool::unlimited(), runs.enumerate());
-    RecordBatches::new(batch, Finish::Log, ROWS)
+    RecordBatches::new(batch.slabs(Finish::Log), ROWS)
 }
 
 /// Merges sorted runs like [`merge`], in the memory of `pool`, into a [`Batch`]. Each run comes

@@ -171,19 +171,8 @@ pub use table::{Scan, Scanned, Table};
 
 #[doc(inline)]
 pub use windrow_kernel::allocator::{give_back_free_blocks, give_back_large_blocks, share_heap};
-#[cfg(feature = "ipc")]
 #[doc(inline)]
-pub use windrow_partition::IpcPages;
-#[cfg(any(feature = "ipc", feature = "presto"))]
-#[doc(inline)]
-pub use windrow_partition::PageCodec;
-#[cfg(feature = "presto")]
-#[doc(inline)]
-pub use windrow_partition::PrestoPages;
-#[doc(inline)]
-pub use windrow_partition::{
-    PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Partitions,
-};
+pub use windrow_partition::*;
 #[doc(inline)]
 pub use windrow_pool::{
     Budget, Codec, Decision, ForceSpill, Memory, Offer, Pool, PoolOptions, PoolStats, SpillEvent,

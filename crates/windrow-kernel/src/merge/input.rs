@@ -11,6 +11,10 @@
 
 use super::rows::Stretch;
 
+/// Called with sums that overflow: the compared bytes of the row, and 1 or -1 for the 2^64 that the
+/// sum lacks. `None` if equal rows are not added up.
+pub type Wrapped<'a> = Option<&'a mut dyn FnMut(&[u8], i64)>;
+
 /// Sorted rows.
 pub(super) trait Sorted<'a>: Copy {
     /// Returns the number of rows.

@@ -24,10 +24,6 @@ mod two;
 
 pub use ascends::{ascends, ascends_varying};
 pub(super) use bytes::copy as copy_bytes;
-pub use input::{Strided, Target, Varying};
+pub use input::{Strided, Target, Varying, Wrapped};
 pub use several::{Hints, MOST_SEVERAL, Several};
 pub use two::{merge, merge_varying};
-
-/// Called with sums that overflow: the compared bytes of the row, and 1 or -1 for the 2^64 that the
-/// sum lacks. `None` if equal rows are not added up.
-pub type Wrapped<'a> = Option<&'a mut dyn FnMut(&[u8], i64)>;

@@ -10,6 +10,9 @@
 
 use crate::cpu::compiled_for;
 
+/// Bytes after the rows of an output that moves may overwrite.
+pub const PAD: usize = 64;
+
 /// Ids sampled before all are read, at the start and spread over all rows.
 const SAMPLE: usize = 16;
 /// Rows read between two branches.

@@ -17,7 +17,7 @@
 
 use std::arch::x86_64::*;
 
-use super::order::PAD;
+use super::ids::PAD;
 
 /// Most partitions whose targets are found: their next places take half a register.
 const MOST_EXPANDED: usize = 16;

@@ -26,10 +26,8 @@ use super::ids::{Ascending, ascending};
 use super::masks::Masks;
 use super::plan::{Find, LARGEST_CHUNK, Seen, Way, plan};
 
+pub use super::ids::PAD;
 pub use super::plan::Load;
-
-/// Bytes after the rows of an output that moves may overwrite.
-pub const PAD: usize = 64;
 
 /// The order of ids; keeps its memory from one record batch to the next.
 #[derive(Clone, Debug)]

@@ -81,7 +81,7 @@ pub fn spread(bits: u16) -> Block {
 mod sse2 {
     use std::arch::x86_64::*;
 
-    use super::{BLOCK, Block};
+    use crate::rows::block::{BLOCK, Block};
 
     #[inline(always)]
     fn load(block: Block) -> __m128i {
@@ -161,7 +161,7 @@ mod sse2 {
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable {
-    use super::Block;
+    use crate::rows::block::{BLOCK, Block};
 
     pub(super) fn sum(block: Block, add: u8, flip: u8) -> Block {
         block.map(|byte| byte.wrapping_add(add) ^ flip)
@@ -182,7 +182,7 @@ mod portable {
     }
 
     pub(super) fn joined<const OF: usize>(a: Block, b: Block) -> [Block; 2] {
-        [0, super::BLOCK / 2].map(|half| {
+        [0, BLOCK / 2].map(|half| {
             std::array::from_fn(|at| {
                 let (group, byte) = (at / OF, at % OF);
                 let of = if group.is_multiple_of(2) { &a } else { &b };
@@ -200,7 +200,7 @@ mod portable {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use crate::rows::block::*;
 
     proptest! {
         #[test]

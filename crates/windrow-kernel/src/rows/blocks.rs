@@ -9,7 +9,7 @@
 //! A descending column complements all bytes but a null's.
 
 use super::block;
-use super::exact::Text;
+use super::text::Text;
 use crate::copy::copy_short;
 
 /// First byte of an empty string, and of any other string.

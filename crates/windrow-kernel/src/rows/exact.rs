@@ -14,46 +14,8 @@
 use super::block::{self, BLOCK};
 use super::lengths::{self, add_each};
 use super::text::Form;
+pub use super::text::Text;
 use crate::copy::{add_short, copy_short};
-
-/// A string; for a null, any string.
-#[derive(Clone, Copy, Debug)]
-pub struct Text<'a> {
-    /// The string's bytes, and further readable bytes after it.
-    beyond: &'a [u8],
-    pub len: usize,
-    pub valid: bool,
-}
-
-impl<'a> Text<'a> {
-    /// Takes the first `len` bytes of `beyond`.
-    ///
-    /// # Panics
-    /// If there are fewer.
-    #[inline(always)]
-    pub fn new(beyond: &'a [u8], len: usize, valid: bool) -> Self {
-        assert!(len <= beyond.len(), "a string lies within its bytes");
-        Self { beyond, len, valid }
-    }
-
-    #[inline(always)]
-    pub fn bytes(self) -> &'a [u8] {
-        &self.beyond[..self.len]
-    }
-
-    /// Returns the first readable bytes, if they fill a block.
-    #[inline(always)]
-    fn block(self) -> Option<block::Block> {
-        self.beyond.first_chunk().copied()
-    }
-}
-
-impl<'a> From<(&'a [u8], bool)> for Text<'a> {
-    #[inline(always)]
-    fn from((bytes, valid): (&'a [u8], bool)) -> Self {
-        Self { beyond: bytes, len: bytes.len(), valid }
-    }
-}
 
 /// Adds the encoded lengths of strings to `lengths`, zero for a null. Returns their sum. A byte up
 /// to `escape` takes two.

@@ -30,6 +30,7 @@ pub mod take_text;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod texts;
 
 pub use bounds::bounds;
 pub use bytes::{ByteLane, Source, put_bytes};

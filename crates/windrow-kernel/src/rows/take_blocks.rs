@@ -13,7 +13,7 @@ use std::hint::select_unpredictable;
 
 use super::blocks::{EMPTY, FULL, LARGE, MORE, SMALL, SMALL_BLOCKS};
 #[cfg(target_arch = "x86_64")]
-use super::take_text::Texts;
+use super::texts::Texts;
 
 /// Bytes after the strings that reads may overwrite.
 pub(super) const BEHIND: usize = 4 * LARGE;

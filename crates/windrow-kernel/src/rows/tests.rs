@@ -204,11 +204,8 @@ fn strings_that_do_not_end_within_their_rows_are_damage() {
             if matches!((coded, null), (Coded::Blocks, None)) {
                 continue;
             }
-            let form = text::Form {
-                shift: if matches!(coded, Coded::Text) { 2 } else { 0 },
-                end: 1,
-                flip,
-            };
+            let shift = if matches!(coded, Coded::Text) { 2 } else { 0 };
+            let form = text::Form { shift, end: 1, flip };
             let mut rows = vec![];
             let (mut starts, mut ends) = (vec![], vec![]);
             let strings = strings().into_iter().filter(|string| null.is_some() || string.is_some());

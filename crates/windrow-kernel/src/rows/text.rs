@@ -1,6 +1,8 @@
 //! The encoding of text in rows: a constant is added to every byte, and an end follows.
 //! [`super::exact`] writes it, and [`super::take_text`] reads it.
 
+use super::block;
+
 /// The encoding of a text column: `shift` is added to every byte, then the bits of `flip` are
 /// complemented. `end`, also complemented, follows the last byte. `end` is below 2, and every
 /// shifted byte is at least 2.
@@ -20,6 +22,45 @@ impl Form {
     #[inline(always)]
     pub(super) fn back(self) -> u8 {
         if self.flip == 0 { 0u8.wrapping_sub(self.shift) } else { self.shift }
+    }
+}
+
+/// A string; for a null, any string.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    /// The string's bytes, and further readable bytes after it.
+    pub(super) beyond: &'a [u8],
+    pub len: usize,
+    pub valid: bool,
+}
+
+impl<'a> Text<'a> {
+    /// Takes the first `len` bytes of `beyond`.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline(always)]
+    pub fn new(beyond: &'a [u8], len: usize, valid: bool) -> Self {
+        assert!(len <= beyond.len(), "a string lies within its bytes");
+        Self { beyond, len, valid }
+    }
+
+    #[inline(always)]
+    pub fn bytes(self) -> &'a [u8] {
+        &self.beyond[..self.len]
+    }
+
+    /// Returns the first readable bytes, if they fill a block.
+    #[inline(always)]
+    pub(super) fn block(self) -> Option<block::Block> {
+        self.beyond.first_chunk().copied()
+    }
+}
+
+impl<'a> From<(&'a [u8], bool)> for Text<'a> {
+    #[inline(always)]
+    fn from((bytes, valid): (&'a [u8], bool)) -> Self {
+        Self { beyond: bytes, len: bytes.len(), valid }
     }
 }
 

@@ -24,7 +24,7 @@ use arrow_ipc::writer::{
 use arrow_ipc::{CompressionType, MessageHeader, root_as_message};
 use arrow_schema::SchemaRef;
 
-use super::{MOST_BYTES, PageCodec, damaged, with_schema};
+use super::common::{MOST_BYTES, PageCodec, damaged, with_schema};
 use windrow_rows::Result;
 
 const PLACE: &str = "Arrow page";

@@ -136,7 +136,7 @@ impl Pool {
             context: format!("cannot map {len} bytes of memory"),
             source,
         })?;
-        self.inner.metrics.mapped();
+        self.inner.metrics.change(|stats| stats.buffers_mapped += 1);
         Ok(Buffer { region, _lease: lease })
     }
 
@@ -161,7 +161,7 @@ impl Pool {
         let buffers = self.recycled().take_beyond(kept);
         let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
         if bytes > 0 {
-            self.inner.metrics.released(bytes);
+            self.inner.metrics.change(|stats| stats.released_bytes += bytes);
         }
         bytes
     }
@@ -174,7 +174,10 @@ impl Pool {
         }
         let coldest = self.residents().coldest();
         let Some((left, page, generation)) = coldest else { return Ok(false) };
-        self.inner.metrics.evicted(generation, left == Leave::Left);
+        self.inner.metrics.change(|stats| {
+            stats.evicted[generation] += 1;
+            stats.released_clean += u64::from(left == Leave::Left);
+        });
         if left == Leave::Write {
             self.inner.spiller.write(page)?;
         }

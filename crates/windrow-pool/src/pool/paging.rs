@@ -18,18 +18,21 @@ use crate::store::{Extent, Part};
 impl Pool {
     /// Returns the decision of the policy on `bytes` of rows that went through `generation` merges.
     pub fn decide(&self, bytes: usize, generation: u8, may_stay: bool) -> Decision {
+        let keep = || {
+            self.inner.metrics.change(|stats| {
+                stats.kept += 1;
+                stats.kept_bytes += bytes;
+            });
+            Decision::Keep
+        };
         if may_stay && !self.inner.budget.is_limited() && self.inner.usual.load(Ordering::Relaxed) {
-            self.inner.metrics.kept(bytes);
-            return Decision::Keep;
+            return keep();
         }
         let Settings { codec, to, policy } = self.settings().clone();
         let free = self.spare();
         let offer = Offer { bytes, generation, free, may_stay, to, codec };
         match policy.decide(&offer) {
-            Decision::Keep if may_stay => {
-                self.inner.metrics.kept(bytes);
-                Decision::Keep
-            }
+            Decision::Keep if may_stay => keep(),
             Decision::Keep => Decision::Spill { to, codec },
             spill => spill,
         }
@@ -60,17 +63,10 @@ impl Pool {
     /// Writes `bytes` to the store; pages of an index so that parts can be read.
     pub fn store(&self, bytes: &[u8], how: (SpillTo, Codec)) -> Result<Extent> {
         let written = self.inner.store.write(bytes, how, self.fine);
-        match &written {
-            Ok(extent) => {
-                let stored = extent.stored_len();
-                self.inner.metrics.spilled(bytes.len(), stored);
-                self.tell(SpillEvent::PagedOut { bytes: bytes.len(), stored });
-            }
-            Err(_) => {
-                self.inner.metrics.failed();
-                self.tell(SpillEvent::Failed);
-            }
-        }
+        self.tell(match &written {
+            Ok(extent) => SpillEvent::PagedOut { bytes: bytes.len(), stored: extent.stored_len() },
+            Err(_) => SpillEvent::Failed,
+        });
         written
     }
 
@@ -83,13 +79,12 @@ impl Pool {
     /// Reads an extent as [`Pool::load`] does, if the budget has memory to spare.
     pub fn load_ahead(&self, extent: &Extent, room: usize) -> Option<Result<Buffer>> {
         let buffer = self.spare_buffer(room.max(extent.len()))?;
-        self.inner.metrics.read_ahead();
+        self.inner.metrics.change(|stats| stats.read_ahead += 1);
         Some(self.load_into(extent, buffer))
     }
 
     fn load_into(&self, extent: &Extent, mut buffer: Buffer) -> Result<Buffer> {
         self.inner.store.read(extent, &mut buffer.region[..extent.len()])?;
-        self.inner.metrics.loaded(extent.len());
         self.tell(SpillEvent::PagedIn { bytes: extent.len() });
         Ok(buffer)
     }
@@ -102,7 +97,6 @@ impl Pool {
     /// Reads bytes `range` of an extent that [has parts](Extent::has_parts). May exceed the budget.
     pub fn load_part(&self, extent: &Extent, range: Range<usize>) -> Result<Part> {
         let part = self.inner.store.read_part(extent, range)?;
-        self.inner.metrics.loaded(part.len());
         self.tell(SpillEvent::PagedIn { bytes: part.len() });
         Ok(part)
     }
@@ -114,20 +108,31 @@ impl Pool {
 
     /// Records an unnecessary write, and whether the write had begun.
     pub fn write_spared(&self, bytes: usize, begun: bool) {
-        if begun {
-            self.inner.metrics.cancelled();
-        } else {
-            self.inner.metrics.elided();
-        }
+        self.inner.metrics.change(|stats| {
+            *(if begun { &mut stats.cancelled } else { &mut stats.elided }) += 1;
+        });
         self.tell(SpillEvent::Released { bytes });
     }
 
     /// Records a page in memory when needed, thanks to read-ahead.
     pub fn read_ahead_hit(&self) {
-        self.inner.metrics.read_ahead_hit();
+        self.inner.metrics.change(|stats| stats.read_ahead_hits += 1);
     }
 
     fn tell(&self, event: SpillEvent) {
+        self.inner.metrics.change(|stats| match event {
+            SpillEvent::PagedOut { bytes, stored } => {
+                stats.spills += 1;
+                stats.spilled_bytes += bytes;
+                stats.stored_bytes += stored;
+            }
+            SpillEvent::PagedIn { bytes } => {
+                stats.loads += 1;
+                stats.loaded_bytes += bytes;
+            }
+            SpillEvent::Failed => stats.failed += 1,
+            SpillEvent::Released { .. } => {}
+        });
         let policy = Arc::clone(&self.settings().policy);
         policy.record(event);
     }

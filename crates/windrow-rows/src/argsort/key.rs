@@ -7,12 +7,13 @@ use std::cmp::Ordering;
 use arrow_array::RecordBatch;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
-use super::plan::Rows;
 use super::ranks::ranks;
+use super::rows::Rows;
 use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::order::code::{Kind, OrderedCode};
-use crate::rows::column::{Bytes, Column};
+use crate::rows::bytes::Bytes;
+use crate::rows::column::Column;
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::lanes;
 use windrow_kernel::compare::compare;

@@ -9,7 +9,7 @@
 //! for the next key.
 
 use super::key::Key;
-use super::plan::Rows;
+use super::rows::Rows;
 use windrow_kernel::rows::{Letters, head_bounds};
 
 /// Minimum number of rows for a pass over all heads.

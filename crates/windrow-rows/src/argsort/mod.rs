@@ -19,6 +19,7 @@ mod key;
 mod letters;
 mod plan;
 mod ranks;
+mod rows;
 mod run;
 mod sample;
 #[cfg(test)]
@@ -33,7 +34,8 @@ use std::ops::Range;
 use arrow_array::{RecordBatch, UInt32Array};
 
 use self::key::Key;
-use self::plan::{All, Picked, Place, Plan, Rows};
+use self::plan::{Place, Plan};
+use self::rows::{All, Picked, Rows};
 use self::run::{Run, run};
 use self::ties::{Groups, Tails};
 use self::together::put_together;

@@ -15,57 +15,12 @@ use arrow_buffer::NullBuffer;
 
 use super::key::Key;
 use super::letters::letters;
+use super::rows::Rows;
 use super::sample::Sample;
 use crate::rows::lanes;
 use windrow_kernel::rows::{
     Bits, Letters, Pack, PackHeads, clamp, pack, pack_heads, shared, shared_each,
 };
-
-/// Rows of a group, by position in the group.
-pub(super) trait Rows {
-    fn len(&self) -> usize;
-    fn get(&self, at: usize) -> usize;
-    /// The first row, if the rows are consecutive.
-    fn first(&self) -> Option<usize>;
-}
-
-/// All rows of the record batch.
-pub(super) struct All(pub(super) usize);
-
-impl Rows for All {
-    fn len(&self) -> usize {
-        self.0
-    }
-
-    #[inline(always)]
-    fn get(&self, at: usize) -> usize {
-        at
-    }
-
-    #[inline(always)]
-    fn first(&self) -> Option<usize> {
-        Some(0)
-    }
-}
-
-/// Selected rows.
-pub(super) struct Picked<'a>(pub(super) &'a [u32]);
-
-impl Rows for Picked<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[inline(always)]
-    fn get(&self, at: usize) -> usize {
-        self.0[at] as usize
-    }
-
-    #[inline(always)]
-    fn first(&self) -> Option<usize> {
-        None
-    }
-}
 
 /// Consecutive rows within a group.
 struct Part<'a, R> {

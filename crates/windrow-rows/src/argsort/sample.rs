@@ -7,7 +7,7 @@
 //! ```
 
 use super::key::Key;
-use super::plan::Rows;
+use super::rows::Rows;
 
 /// A few numbers of a large record batch, sorted. Numbers of nulls are arbitrary.
 pub(super) struct Sample([u64; Sample::SIZE]);

@@ -13,8 +13,8 @@
 use arrow_buffer::{Buffer, ScalarBuffer};
 
 use super::key::{Key, Values};
-use super::plan::All;
-use crate::rows::column::Bytes;
+use super::rows::All;
+use crate::rows::bytes::Bytes;
 use windrow_kernel::copy::copy_rows;
 
 /// Minimum number of rows for a conversion.

@@ -14,7 +14,8 @@
 use std::ops::Range;
 
 use super::key::Key;
-use super::plan::{Plan, Rows};
+use super::plan::Plan;
+use super::rows::Rows;
 use windrow_kernel::places::{Places, groups};
 use windrow_kernel::prefetch::Ahead;
 use windrow_kernel::radix::{self, Word};

@@ -103,6 +103,7 @@ pub enum Tail {
 
 impl Tail {
     /// Returns the bytes of the tail.
+    #[expect(clippy::len_without_is_empty, reason = "a length in bytes")]
     pub fn len(&self) -> usize {
         match self {
             Self::None => 0,
@@ -183,27 +184,7 @@ impl Layout {
     pub(super) fn bind(order: &Order, schema: SchemaRef) -> Result<Self> {
         let sums = order.rule == Rule::Sum;
         let reversed = order.rule.prefers_last();
-        if sums && !order.then.is_empty() {
-            return Err(Error::InvalidOrder(
-                "a consolidation orders by every column: add the columns of `then` to the key"
-                    .into(),
-            ));
-        }
-        if order.tombstone.is_some() && !order.rule.prefers_last() {
-            return Err(Error::InvalidOrder(
-                "a tombstone column needs the rule `last` or `last_known`".into(),
-            ));
-        }
-        if sums == order.diffs.is_empty() || order.diffs.len() > MOST_LANES {
-            let message = format!("the rule `sum` needs diff columns, up to {MOST_LANES}");
-            return Err(Error::InvalidOrder(message));
-        }
-        if order.fold.is_some() && !sums {
-            return Err(Error::InvalidOrder("a fold needs diff columns".into()));
-        }
-        if order.time.is_some() && !sums {
-            return Err(Error::InvalidOrder("a time column needs a diff column".into()));
-        }
+        check(order)?;
         let names = Names::of(&schema);
         let time = order.time.as_deref().map(|name| time_column(&names, name)).transpose()?;
         let diffs = order.diffs.iter().map(|name| diff_column(&names, name));
@@ -499,4 +480,30 @@ fn unsupported(field: &Field, role: &'static str) -> Error {
         data_type: field.data_type().clone(),
         role,
     }
+}
+
+/// Checks whether the parts of `order` go together.
+fn check(order: &Order) -> Result<()> {
+    let sums = order.rule == Rule::Sum;
+    if sums && !order.then.is_empty() {
+        return Err(Error::InvalidOrder(
+            "a consolidation orders by every column: add the columns of `then` to the key".into(),
+        ));
+    }
+    if order.tombstone.is_some() && !order.rule.prefers_last() {
+        return Err(Error::InvalidOrder(
+            "a tombstone column needs the rule `last` or `last_known`".into(),
+        ));
+    }
+    if sums == order.diffs.is_empty() || order.diffs.len() > MOST_LANES {
+        let message = format!("the rule `sum` needs diff columns, up to {MOST_LANES}");
+        return Err(Error::InvalidOrder(message));
+    }
+    if order.fold.is_some() && !sums {
+        return Err(Error::InvalidOrder("a fold needs diff columns".into()));
+    }
+    if order.time.is_some() && !sums {
+        return Err(Error::InvalidOrder("a time column needs a diff column".into()));
+    }
+    Ok(())
 }

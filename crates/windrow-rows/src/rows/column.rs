@@ -4,24 +4,25 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::ByteArrayType;
-use arrow_array::{Array, ArrayRef, GenericByteArray, OffsetSizeTrait, downcast_primitive_array};
+use arrow_array::{Array, ArrayRef, downcast_primitive_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
+use super::bytes::{Bytes, Visit};
 use super::lanes::{bits, validity};
 use super::length;
-use super::nested::{Nested, stored};
-use super::recode::recode;
+use super::nested::{Form as Coded, Ordered, Tree, offsets, other_node, stored};
+use super::row_ref::Rest;
+use super::spans;
+use super::value::reader;
 use crate::error::{Error, Result};
 use crate::order::Slot;
-use crate::order::code::{PayloadCode, plain_type};
+use crate::order::code::{Node, PayloadCode, plain_type};
 use crate::order::types::Physical;
 use windrow_kernel::rows::blocks::put_blocks;
 use windrow_kernel::rows::exact::{Text, put_counted, put_exact};
-use windrow_kernel::rows::lengths::{Form, add_each};
-use windrow_kernel::rows::{Bits, text};
-use windrow_kernel::viewed::Viewed;
+use windrow_kernel::rows::lengths::Form;
+use windrow_kernel::rows::text;
 
 /// A column whose values can be copied without knowing its type.
 pub(crate) enum Column {
@@ -178,22 +179,6 @@ impl Column {
     }
 }
 
-/// An operation on byte strings, independent of their layout.
-pub(crate) trait Visit {
-    /// Processes the strings of consecutive rows.
-    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone);
-}
-
-/// Calls a function with each string.
-pub(crate) struct Each<F>(pub(super) F);
-
-impl<F: FnMut(Text<'_>)> Visit for Each<F> {
-    #[inline]
-    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
-        strings.for_each(self.0);
-    }
-}
-
 /// The encoding of strings in rows.
 #[derive(Clone, Copy)]
 pub(super) enum Written {
@@ -224,152 +209,76 @@ impl Visit for Put<'_> {
     }
 }
 
-/// Byte strings in any of Arrow's layouts.
-pub(crate) enum Bytes {
-    Small {
-        offsets: arrow_buffer::ScalarBuffer<i32>,
-        data: Buffer,
-    },
-    Large {
-        offsets: arrow_buffer::ScalarBuffer<i64>,
-        data: Buffer,
-    },
-    Views(Viewed),
-    /// Values of a dictionary, at least one, selected by keys.
-    Picked {
-        values: Box<Bytes>,
-        keys: Vec<u32>,
-    },
+/// Values of a nested column, and the length of each row's code.
+pub(crate) struct Nested {
+    values: Box<Tree<Ordered>>,
+    /// Position of each row's value, if a value is stored once for many rows.
+    keys: Option<Vec<usize>>,
+    nulls: Option<NullBuffer>,
+    /// Bytes of each row's code, without a marker; 0 for a null.
+    lengths: Vec<usize>,
 }
 
-impl Bytes {
-    fn of(array: &ArrayRef) -> Self {
-        match array.data_type() {
-            DataType::Utf8 => Self::small(array.as_string::<i32>()),
-            DataType::Binary => Self::small(array.as_binary::<i32>()),
-            DataType::LargeUtf8 => Self::large(array.as_string::<i64>()),
-            DataType::LargeBinary => Self::large(array.as_binary::<i64>()),
-            DataType::Utf8View => Self::Views(Viewed::of(array.as_string_view())),
-            _ => Self::Views(Viewed::of(array.as_binary_view())),
+impl Nested {
+    pub(super) fn of(array: &ArrayRef, low: bool) -> Result<Self> {
+        let (keys, nulls, values) = spans::resolved(array);
+        let values = Box::new(Tree::of(&values, Ordered { low })?);
+        let mut nested = Self { values, keys, nulls, lengths: vec![0; array.len()] };
+        let (rows, picks) = nested.picks(0..array.len());
+        let mut bodies = vec![0; picks.len()];
+        nested.values.add_body_lengths(&picks, &mut bodies);
+        rows.iter().zip(bodies).for_each(|(&row, body)| nested.lengths[row] = body);
+        Ok(nested)
+    }
+
+    /// Returns the rows that are not null, and the position of each such row's value.
+    fn picks(&self, rows: Range<usize>) -> (Vec<usize>, Vec<usize>) {
+        let valid = |row: &usize| self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
+        let key = |row: usize| self.keys.as_ref().map_or(row, |keys| keys[row]);
+        rows.filter(valid).map(|row| (row, key(row))).unzip()
+    }
+
+    pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
+        self.nulls.as_ref()
+    }
+
+    pub(super) fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// Writes the codes of `rows`, complemented by `flip`, at the cursors, and moves the cursors
+    /// past the codes.
+    pub(super) fn put(&self, rows: Range<usize>, flip: u8, cursors: &mut [usize], out: &mut [u8]) {
+        let (valid, picks) = self.picks(rows.clone());
+        let mut places: Vec<usize> = valid.iter().map(|row| cursors[row - rows.start]).collect();
+        self.values.put_bodies(&picks, &mut places, out);
+        for (row, cursor) in rows.clone().zip(&mut *cursors) {
+            *cursor += self.lengths[row];
         }
-    }
-
-    fn small(array: &GenericByteArray<impl ByteArrayType<Offset = i32>>) -> Self {
-        Self::Small { offsets: array.offsets().inner().clone(), data: array.values().clone() }
-    }
-
-    fn large(array: &GenericByteArray<impl ByteArrayType<Offset = i64>>) -> Self {
-        Self::Large { offsets: array.offsets().inner().clone(), data: array.values().clone() }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Small { offsets, .. } => offsets.len().saturating_sub(1),
-            Self::Large { offsets, .. } => offsets.len().saturating_sub(1),
-            Self::Views(views) => views.len(),
-            Self::Picked { keys, .. } => keys.len(),
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self, row: usize) -> &[u8] {
-        match self {
-            Self::Picked { values, keys } => values.get_plain(keys[row] as usize),
-            plain => plain.get_plain(row),
-        }
-    }
-
-    #[inline(always)]
-    fn get_plain(&self, row: usize) -> &[u8] {
-        match self {
-            // A dictionary of dictionaries was resolved before.
-            Self::Picked { .. } => &[],
-            Self::Small { offsets, data } => {
-                &data[offsets[row] as usize..offsets[row + 1] as usize]
-            }
-            Self::Large { offsets, data } => {
-                &data[offsets[row] as usize..offsets[row + 1] as usize]
-            }
-            Self::Views(views) => views.get(row),
-        }
-    }
-
-    fn add_lengths(&self, valid: Option<Bits<'_>>, form: Form, lengths: &mut [u32]) -> u64 {
-        fn each(
-            lens: impl Iterator<Item = usize>,
-            valid: Option<Bits<'_>>,
-            form: Form,
-            lengths: &mut [u32],
-        ) -> u64 {
-            let lens = lens.zip(0..);
-            match valid {
-                None => add_each(lens.map(|(len, _)| (len, true)), form, lengths),
-                Some(valid) => {
-                    add_each(lens.map(|(len, row)| (len, valid.get(row))), form, lengths)
-                }
-            }
-        }
-        let rows = lengths.len();
-        match self {
-            Self::Small { offsets, .. } => {
-                let ends = offsets[..=rows].windows(2);
-                each(ends.map(|ends| (ends[1] - ends[0]) as usize), valid, form, lengths)
-            }
-            Self::Large { offsets, .. } => {
-                let ends = offsets[..=rows].windows(2);
-                each(ends.map(|ends| (ends[1] - ends[0]) as usize), valid, form, lengths)
-            }
-            Self::Views(views) => each(views.lens(0..rows), valid, form, lengths),
-            Self::Picked { values, keys } => {
-                let keys = keys[..rows].iter().map(|&key| key as usize);
-                if let Self::Small { offsets, .. } = &**values {
-                    let lens = keys.map(|key| (offsets[key + 1] - offsets[key]) as usize);
-                    return each(lens, valid, form, lengths);
-                }
-                each(keys.map(|key| values.get_plain(key).len()), valid, form, lengths)
+        if flip != 0 {
+            for (row, &end) in rows.zip(&*cursors) {
+                out[end - self.lengths[row]..end].iter_mut().for_each(|byte| *byte ^= flip);
             }
         }
     }
 
-    #[inline(always)]
-    fn visit(
-        &self,
-        rows: Range<usize>,
-        valid: impl Fn(usize) -> bool + Clone,
-        visitor: impl Visit,
-    ) {
-        match self {
-            Self::Small { offsets, data } => {
-                let ends = offsets[rows.start..=rows.end].windows(2);
-                visitor.visit(rows.zip(ends).map(|(row, ends)| span(data, ends, valid(row))));
-            }
-            Self::Large { offsets, data } => {
-                let ends = offsets[rows.start..=rows.end].windows(2);
-                visitor.visit(rows.zip(ends).map(|(row, ends)| span(data, ends, valid(row))));
-            }
-            Self::Views(views) => visitor.visit(rows.map(|row| {
-                let (beyond, len) = views.get_beyond(row);
-                Text::new(beyond, len, valid(row))
-            })),
-            Self::Picked { values, keys } => {
-                if let Self::Small { offsets, data } = &**values {
-                    let keys = keys[rows.clone()].iter().map(|&key| key as usize);
-                    visitor.visit(
-                        keys.zip(rows)
-                            .map(|(key, row)| span(data, &offsets[key..key + 2], valid(row))),
-                    );
-                    return;
-                }
-                let own = |row: usize| values.get_plain(keys[row] as usize);
-                visitor.visit(rows.map(|row| Text::from((own(row), valid(row)))));
-            }
-        }
+    /// Returns the codes of all rows, one after the other; the start of each code and the end of
+    /// the last.
+    pub(crate) fn codes(&self) -> (Vec<u8>, Vec<usize>) {
+        let (offsets, rows) = (offsets(self.lengths.iter().copied()), self.lengths.len());
+        let (mut bytes, mut cursors) = (vec![0; offsets[rows]], offsets[..rows].to_vec());
+        self.put(0..rows, 0, &mut cursors, &mut bytes);
+        (bytes, offsets)
     }
 }
 
-/// Returns the string of `data` between two offsets.
-#[inline(always)]
-fn span<'a, O: OffsetSizeTrait>(data: &'a [u8], ends: &[O], valid: bool) -> Text<'a> {
-    let (start, end) = (ends[0].as_usize(), ends[1].as_usize());
-    Text::new(&data[start..], end - start, valid)
+/// Converts `array` to another encoding: `to` must be the same type apart from encodings.
+pub(super) fn recode(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let (bytes, offsets) = stored(array)?;
+    let mut cursors = offsets[..array.len()].to_vec();
+    let node = Node::of(to).ok_or_else(other_node)?;
+    let mut reader = reader(to)?;
+    let rows = &mut Rest { bytes: &bytes, cursors: &mut cursors, ends: &offsets[1..] };
+    reader.read_codes(&node, Coded::STORED, rows)?;
+    reader.finish()
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 
-use super::encoded::Stretch;
 use super::read::{self, Reader};
 pub(super) use super::row_ref::corrupt;
 pub use super::row_ref::diff_of;
+use super::stretch::Stretch;
 use crate::error::Result;
 use crate::order::Layout;
 

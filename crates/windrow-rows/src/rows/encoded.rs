@@ -16,6 +16,7 @@ use arrow_buffer::MutableBuffer;
 
 use super::decode::Decoder;
 use super::encode::Encoder;
+use super::stretch::Stretch;
 use crate::error::{Error, Result};
 use crate::order::Layout;
 use windrow_kernel::compare::compare;
@@ -64,26 +65,6 @@ pub struct Rows {
     /// Bytes of every row, or `None` if `ends` holds the end of each row.
     stride: Option<usize>,
     ends: Vec<u32>,
-}
-
-/// Consecutive rows, and all bytes after the rows.
-pub(super) enum Stretch<'a> {
-    /// The first `count` rows, of `stride` bytes each.
-    Strided { bytes: &'a [u8], stride: usize, count: usize },
-    /// Rows from `start` on, ending at `ends`.
-    Ended { bytes: &'a [u8], start: usize, ends: &'a [u32] },
-}
-
-impl Stretch<'_> {
-    /// Returns the number of rows, and of their bytes.
-    pub(super) fn size(&self) -> (usize, usize) {
-        match *self {
-            Self::Strided { stride, count, .. } => (count, stride * count),
-            Self::Ended { start, ends, .. } => {
-                (ends.len(), ends.last().map_or(0, |&end| end as usize - start))
-            }
-        }
-    }
 }
 
 impl Clone for Rows {

@@ -13,6 +13,7 @@
 //! if `a < b` under the layout; equal bytes if and only if equal rows. `docs/row-format.md` draws
 //! the bytes.
 
+pub(crate) mod bytes;
 mod check;
 pub(crate) mod column;
 pub mod compat;
@@ -31,12 +32,12 @@ mod nested;
 mod payload;
 mod prepare;
 mod read;
-mod recode;
 mod row_ref;
 mod sequence;
 mod skip;
 mod slots;
 mod spans;
+mod stretch;
 mod strings;
 #[cfg(test)]
 pub(crate) mod tests;

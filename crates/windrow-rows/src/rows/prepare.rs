@@ -8,7 +8,8 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 
-use super::column::{Column, Each, Visit};
+use super::bytes::{Each, Visit};
+use super::column::Column;
 use super::{escape, length, sequence, text};
 use crate::error::{Error, Result};
 use crate::order::code::OrderedCode;
@@ -47,6 +48,7 @@ pub(super) enum TailColumn {
 
 impl Prepared {
     /// Returns the number of rows.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
         self.rows
     }

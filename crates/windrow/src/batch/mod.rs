@@ -371,7 +371,7 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// Errors of merging and decoding, here and from the iterator.
     pub fn record_batches(self, rows: usize) -> Result<RecordBatches> {
-        RecordBatches::new(self, Finish::Log, rows)
+        RecordBatches::new(self.slabs(Finish::Log), rows)
     }
 
     /// Returns an iterator over the current state, with all columns: deleted keys are omitted, and
@@ -382,7 +382,7 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// Errors of merging and decoding, here and from the iterator.
     pub fn snapshot(self, rows: usize) -> Result<RecordBatches> {
-        RecordBatches::new(self, Finish::Snapshot, rows)
+        RecordBatches::new(self.slabs(Finish::Snapshot), rows)
     }
 
     /// Returns the rows in blocks, for readers that decode on several threads.

@@ -13,15 +13,14 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::Batch;
 use super::settle::within_budget;
 use crate::chunk::{Chunk, Findings, Finish, Wraps, describe};
 use crate::merge::{Merger, Shares, Source};
 use windrow_pool::Pool;
 use windrow_rows::engine;
-use windrow_rows::{Error, Layout, Result, Time};
+use windrow_rows::{Error, Layout, Result};
 
-/// The rows of a [`Batch`] in order, merged on demand.
+/// The rows of a [`Batch`](crate::Batch) in order, merged on demand.
 #[must_use = "rows are merged as they are asked for"]
 pub struct Slabs {
     layout: Layout,
@@ -280,7 +279,7 @@ impl Decoder {
     }
 }
 
-/// Record batches of a [`Batch`], merged and decoded on demand. Ends with the first error.
+/// Record batches of a [`Batch`](crate::Batch), merged and decoded on demand. Ends with the first error.
 #[must_use = "rows are merged as they are asked for"]
 pub struct RecordBatches {
     slabs: Slabs,
@@ -290,10 +289,10 @@ pub struct RecordBatches {
 }
 
 impl RecordBatches {
-    pub(crate) fn new<T: Time>(batch: Batch<T>, finish: Finish, rows: usize) -> Result<Self> {
-        let all: Vec<usize> = (0..batch.body.layout.schema().fields().len()).collect();
-        let decoder = Decoder::new(&batch.body.layout, &all)?;
-        Ok(Self { slabs: batch.slabs(finish), decoder, rows, failed: false })
+    pub(crate) fn new(slabs: Slabs, rows: usize) -> Result<Self> {
+        let all: Vec<usize> = (0..slabs.layout.schema().fields().len()).collect();
+        let decoder = Decoder::new(&slabs.layout, &all)?;
+        Ok(Self { slabs, decoder, rows, failed: false })
     }
 }
 

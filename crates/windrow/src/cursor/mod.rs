@@ -15,6 +15,7 @@
 //! their positions are arbitrary.
 
 mod changes;
+mod hash;
 mod heap;
 mod probe;
 mod reader;
@@ -24,8 +25,8 @@ use std::marker::PhantomData;
 
 use crate::batch::{Batch, check_times};
 use crate::chunk::time_width;
+use hash::Hash;
 use heap::Heap;
-use probe::Hash;
 use reader::{Place, Reader};
 pub use taken::TakenRows;
 use windrow_rows::{Diff, Error, Layout, Result, Rows, Rule, Time, key_len};

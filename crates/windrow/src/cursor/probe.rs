@@ -12,8 +12,9 @@
 //! Invariant: a reader whose hint is `Absent` does not have the key.
 
 use super::Cursor;
+use super::hash::Hash;
 use super::reader::{Place, Reader};
-use crate::chunk::{KeyHash, View, word_at};
+use crate::chunk::{View, word_at};
 use crate::merge::Fences;
 use windrow_kernel::prefetch::prefetch_row;
 use windrow_rows::{Result, Time};
@@ -30,17 +31,6 @@ const FEW: usize = 64;
 
 /// No chunk.
 const NOWHERE: usize = usize::MAX;
-
-/// The hash of a key, computed on first use.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hash(Option<KeyHash>);
-
-impl Hash {
-    #[inline(always)]
-    pub(super) fn of(&mut self, key: &[u8]) -> KeyHash {
-        *self.0.get_or_insert_with(|| KeyHash::of(key))
-    }
-}
 
 /// A lookup hint: where a reader may have a key.
 #[derive(Clone, Copy, Debug)]

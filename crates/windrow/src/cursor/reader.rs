@@ -13,7 +13,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::probe::Hash;
+use super::hash::Hash;
 use crate::chunk::{Found, Kept, PartRows, Sought, View, end_width, word_at};
 use crate::merge::FencedRun;
 use windrow_rows::{Layout, Result};

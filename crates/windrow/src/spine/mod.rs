@@ -25,12 +25,7 @@ mod mergers;
 #[cfg(feature = "ipc")]
 mod saved;
 mod slot;
-
-/// The synchronization primitives of slots. `tests/merges_under_every_interleaving.rs` replaces
-/// them by loom's.
-mod sync {
-    pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
-}
+mod sync;
 
 use std::sync::{Arc, Weak};
 

@@ -69,6 +69,46 @@ impl Place {
         word: NO_WORD,
         from: std::ptr::null(),
     };
+
+    /// Writes a row to `to`, over the last row if `over`; as the `same` row, with the sum of both
+    /// diffs. Returns whether a sum overflowed.
+    ///
+    /// # Safety
+    /// The row lives, and fits at `to`; with `R::VARY`, an end fits after the ends.
+    #[inline(always)]
+    unsafe fn put<R: Rows, const SUMS: bool, const EXACT: bool>(
+        &mut self,
+        rows: R,
+        (row, len): (*const u8, usize),
+        to: *mut u8,
+        same: bool,
+        over: bool,
+        wrapped: &mut dyn FnMut(&[u8], i64),
+    ) -> bool {
+        let mut is_lost = false;
+        for line in 0..rows.lines() {
+            prefetch_written(to.wrapping_add(OUTPUT_AHEAD + LINE * line));
+        }
+        // SAFETY: the caller promises a live row, and memory for its bytes and its end.
+        unsafe {
+            rows.copy(row, to, len);
+            if SUMS {
+                let before = select_unpredictable(same, self.sum, 0);
+                (self.sum, is_lost) = add::<EXACT>((row, len), before, wrapped);
+                to.add(len - 8).cast::<[u8; 8]>().write(self.sum.to_le_bytes());
+            } else {
+                self.sum = 1;
+            }
+            if R::VARY {
+                self.end = self.end.add(usize::from(!over));
+                self.offset += (to as usize - self.to as usize) as u32;
+                self.end.write(self.offset + len as u32);
+            }
+        }
+        self.len = len;
+        (self.to, self.from) = (to, row);
+        is_lost
+    }
 }
 
 /// The reason why a loop stopped.
@@ -156,26 +196,8 @@ pub(super) unsafe fn play<
             };
             let won = std::mem::replace(&mut winner, game.climb::<R, EXACT>(rows, run, word));
 
-            for line in 0..rows.lines() {
-                prefetch_written(to.wrapping_add(OUTPUT_AHEAD + LINE * line));
-            }
-            rows.copy(row, to, len);
-            if SUMS {
-                let before = select_unpredictable(same, now.sum, 0);
-                let (sum, is_lost) = add::<EXACT>((row, len), before, wrapped);
-                mixed |= is_lost;
-                now.sum = sum;
-                to.add(len - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
-            } else {
-                now.sum = 1;
-            }
-            if R::VARY {
-                now.end = now.end.add(usize::from(!over));
-                now.offset += (to as usize - now.to as usize) as u32;
-                now.end.write(now.offset + len as u32);
-            }
-            now.len = len;
-            (now.to, now.word, now.from) = (to, won, row);
+            mixed |= now.put::<R, SUMS, EXACT>(rows, (row, len), to, same, over, wrapped);
+            now.word = won;
 
             if goes_on {
                 let next = rows.row(head.add(rows.step()), bytes);

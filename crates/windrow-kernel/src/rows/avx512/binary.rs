@@ -10,8 +10,8 @@
 
 use std::arch::x86_64::*;
 
-use super::super::take_text::{Sink, Texts};
 use super::super::text::ESCAPE;
+use super::super::texts::{Sink, Texts};
 
 /// Bytes of a step.
 const STEP: usize = 64;

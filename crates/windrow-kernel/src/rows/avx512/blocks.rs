@@ -9,7 +9,7 @@
 use std::arch::x86_64::*;
 
 use super::super::blocks::{EMPTY, FULL, LARGE, MORE, SMALL, SMALL_BLOCKS, encoded_len};
-use super::super::exact::Text;
+use super::super::text::Text;
 
 /// Writes strings as `put_blocks` of the module does.
 ///

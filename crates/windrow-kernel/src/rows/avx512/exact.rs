@@ -3,8 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::exact::Text;
-use super::super::text::Form;
+use super::super::text::{Form, Text};
 
 /// Bytes of a register.
 pub(super) const STEP: usize = 64;

@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 
 use super::super::blocks::{EMPTY, FULL, LARGE, MORE, SMALL};
 use super::super::take_blocks::{SMALL_BYTES, append_blocks};
-use super::super::take_text::{Sink, Taken, Texts};
+use super::super::texts::{Sink, Taken, Texts};
 
 /// Bytes of a register.
 const STEP: usize = 64;

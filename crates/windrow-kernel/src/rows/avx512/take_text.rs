@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::super::take_text::{Sink, Taken, Texts};
 use super::super::text::Form;
+use super::super::texts::{Sink, Taken, Texts};
 use super::exact::{AHEAD, STEP};
 use crate::prefetch::prefetch_written;
 

@@ -327,27 +327,7 @@ impl Vector for Avx512 {
                     }
                     [v[0], v[1], v[2], v[3]] = turned_4(rows);
                 }
-                (4, _) => {
-                    let mut pairs = [v[0]; 2];
-                    for (far, v) in pairs.iter_mut().enumerate() {
-                        let mut four = [_mm_setzero_si128(); 4];
-                        for (at, pair) in four.iter_mut().enumerate() {
-                            let row = 4 * at + 2 * far;
-                            let low = _mm_loadl_epi64(bytes.add(places.place(row)).cast());
-                            let high = bytes.add(places.place(row + 1)).cast();
-                            *pair = _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(low), high));
-                        }
-                        let near =
-                            _mm256_inserti128_si256(_mm256_castsi128_si256(four[0]), four[1], 1);
-                        let far =
-                            _mm256_inserti128_si256(_mm256_castsi128_si256(four[2]), four[3], 1);
-                        *v = _mm512_inserti64x4(_mm512_castsi256_si512(near), far, 1);
-                    }
-                    let [near, far] =
-                        [_mm512_castsi512_ps(pairs[0]), _mm512_castsi512_ps(pairs[1])];
-                    v[0] = _mm512_castps_si512(_mm512_shuffle_ps(near, far, 0x88));
-                    v[1] = _mm512_castps_si512(_mm512_shuffle_ps(near, far, 0xdd));
-                }
+                (4, _) => [v[0], v[1]] = pairs_of_4(places, bytes),
                 (_, 4) => {
                     let mut rows = [v[0]; 4];
                     for (row, v) in rows.iter_mut().enumerate() {
@@ -372,5 +352,34 @@ impl Vector for Avx512 {
             }
             columns
         }
+    }
+}
+
+/// Returns two columns of four bytes of sixteen rows.
+///
+/// # Safety
+/// The CPU has AVX-512 F, and both columns are readable at the places of the rows.
+#[inline(always)]
+unsafe fn pairs_of_4<P: Places>(places: P, bytes: *const u8) -> [__m512i; 2] {
+    // SAFETY: as this function's.
+    unsafe {
+        let mut pairs = [_mm512_setzero_si512(); 2];
+        for (far, v) in pairs.iter_mut().enumerate() {
+            let mut four = [_mm_setzero_si128(); 4];
+            for (at, pair) in four.iter_mut().enumerate() {
+                let row = 4 * at + 2 * far;
+                let low = _mm_loadl_epi64(bytes.add(places.place(row)).cast());
+                let high = bytes.add(places.place(row + 1)).cast();
+                *pair = _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(low), high));
+            }
+            let near = _mm256_inserti128_si256(_mm256_castsi128_si256(four[0]), four[1], 1);
+            let far = _mm256_inserti128_si256(_mm256_castsi128_si256(four[2]), four[3], 1);
+            *v = _mm512_inserti64x4(_mm512_castsi256_si512(near), far, 1);
+        }
+        let [near, far] = [_mm512_castsi512_ps(pairs[0]), _mm512_castsi512_ps(pairs[1])];
+        [
+            _mm512_castps_si512(_mm512_shuffle_ps(near, far, 0x88)),
+            _mm512_castps_si512(_mm512_shuffle_ps(near, far, 0xdd)),
+        ]
     }
 }

@@ -20,6 +20,7 @@ mod avx2;
 mod avx512;
 mod cells;
 mod lane;
+mod level;
 mod places;
 mod portable;
 mod put;

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::lane::{Code, Lane};
+use super::level::Level;
 use super::places::{Anywhere, Places, check_bounds};
-use super::vector::{Kernel, Level, Vector};
+use super::vector::{Kernel, Vector};
 
 /// Rows of a word of validity bits.
 const WORD: usize = 64;

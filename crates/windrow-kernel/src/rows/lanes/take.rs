@@ -1,9 +1,10 @@
 //! Reads columns out of rows.
 
 use super::lane::{LaneOut, Word};
+use super::level::Level;
 use super::places::{Anywhere, Places, check_bounds};
 use super::put::Constants;
-use super::vector::{Kernel, Level, Vector};
+use super::vector::{Kernel, Vector};
 
 /// Appends the values of `rows` rows of `bytes` to `lanes`, adjacent columns of numbers. Returns
 /// false if a row has a code longer than a number: such rows cannot be read this way.

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::level::Level;
 use super::put::put_of;
 use super::take::take_by;
-use super::vector::Level;
 use super::*;
 use crate::values::Values;
 

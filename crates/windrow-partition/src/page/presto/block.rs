@@ -23,7 +23,7 @@ use arrow_schema::DataType;
 use arrow_select::filter::filter;
 use arrow_select::take::take;
 
-use super::int;
+use super::cursor::int;
 use windrow_rows::{Error, Result};
 
 /// Bytes that name a dictionary within an exchange.

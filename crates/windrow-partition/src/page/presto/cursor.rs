@@ -1,8 +1,10 @@
 //! A reader's position in the bytes of a page, with the remaining memory.
 
-use super::PLACE;
-use crate::page::damaged;
-use windrow_rows::Result;
+use crate::page::common::damaged;
+use windrow_rows::{Error, Result};
+
+/// The place of damage, in errors.
+pub(super) const PLACE: &str = "Presto page";
 
 /// Bytes, read from front to back.
 pub(super) struct Cursor<'a> {
@@ -75,4 +77,12 @@ impl<'a> Cursor<'a> {
     pub(super) fn error(&self, message: impl Into<String>) -> windrow_rows::Error {
         damaged(&format!("{PLACE}, byte {}", self.at), message)
     }
+}
+
+/// Converts a count to the format's 31 bits.
+pub(super) fn int(count: usize) -> Result<i32> {
+    i32::try_from(count).map_err(|_| Error::Value {
+        column: "(page)".to_owned(),
+        message: format!("{count} does not fit the 31 bits of a Presto page; send fewer rows"),
+    })
 }

@@ -27,12 +27,11 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
-use super::{MOST_BYTES, PageCodec, damaged, with_schema};
+use super::common::{MOST_BYTES, PageCodec, damaged, with_schema};
 use block::Block;
-use cursor::Cursor;
+use cursor::{Cursor, PLACE, int};
 use windrow_rows::{Error, Result};
 
-const PLACE: &str = "Presto page";
 /// Bytes of the header, without the number of columns.
 const HEADER: usize = 21;
 const COMPRESSED: u8 = 1;
@@ -295,12 +294,4 @@ fn crc(payload: &[u8], marker: u8, rows: i32, uncompressed: i32) -> u64 {
     crc.update(&rows.to_le_bytes());
     crc.update(&uncompressed.to_le_bytes());
     u64::from(crc.finalize())
-}
-
-/// Converts a count to the format's 31 bits.
-fn int(count: usize) -> Result<i32> {
-    i32::try_from(count).map_err(|_| Error::Value {
-        column: "(page)".to_owned(),
-        message: format!("{count} does not fit the 31 bits of a Presto page; send fewer rows"),
-    })
 }

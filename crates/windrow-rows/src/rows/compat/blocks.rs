@@ -1,6 +1,6 @@
 //! Byte strings in arrow-row's blocks: appended, read and skipped one by one.
 
-use super::corrupt;
+use super::field::corrupt;
 use crate::error::{Error, Result};
 pub(super) use windrow_kernel::rows::blocks::{encoded_len, put_block_string as put};
 pub(super) use windrow_kernel::rows::take_blocks::two_words;

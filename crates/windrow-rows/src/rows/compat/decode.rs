@@ -20,10 +20,10 @@ use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef, Fields, SortOptions};
 
 use super::dictionaries::Dictionaries;
+use super::field::{NOTHING, SortField, corrupt, flip, null_byte};
 use super::inner::Inner;
 use super::lists::{FixedLists, Lists};
 use super::node::{Node, inner};
-use super::{NOTHING, SortField, corrupt, flip, null_byte};
 use crate::error::Result;
 use crate::order::code::{Node as Tree, OrderedCode};
 use crate::rows::fixed::with_word;

@@ -13,9 +13,10 @@ use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, downcast_integer};
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, SortOptions};
 
+use super::blocks;
+use super::field::{corrupt, flip, null_byte};
 use super::inner::Inner;
 use super::node::Node;
-use super::{blocks, corrupt, flip, null_byte};
 use crate::error::Result;
 use crate::rows::read::{Bits, Columns, Part, Tile};
 use crate::rows::value::Interner;

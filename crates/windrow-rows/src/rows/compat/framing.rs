@@ -2,10 +2,11 @@
 
 use arrow_schema::{DataType, SortOptions};
 
+use super::blocks;
+use super::field::{END, NOTHING, NOTHING_DESCENDING, flip, null_byte};
 use super::node::{Node, inner};
-use super::{END, NOTHING, NOTHING_DESCENDING, blocks, flip, null_byte};
 use crate::order::code::{Kind, OrderedCode};
-use crate::rows::column::Bytes;
+use crate::rows::bytes::Bytes;
 use crate::rows::fixed::Word;
 use crate::rows::nested::{Frame, Framing, ListFrame};
 use windrow_kernel::rows::blocks::put_blocks;
@@ -16,7 +17,7 @@ use windrow_kernel::rows::exact::Text;
 pub(super) struct ArrowRow(pub(super) SortOptions);
 
 impl Framing for ArrowRow {
-    const ROLE: &'static str = super::ROLE;
+    const ROLE: &'static str = super::field::ROLE;
     const MARKS_ENTRIES: bool = false;
 
     fn inside(self) -> Self {

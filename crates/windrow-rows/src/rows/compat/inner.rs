@@ -9,7 +9,7 @@
 use arrow_array::ArrayRef;
 use arrow_schema::Fields;
 
-use super::corrupt;
+use super::field::corrupt;
 use super::node::Node;
 use crate::error::Result;
 use crate::rows::read::{Part, Reader, TILE};

@@ -11,9 +11,10 @@ use arrow_array::{ArrayRef, FixedSizeListArray, OffsetSizeTrait, StructArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, FieldRef, SortOptions};
 
+use super::blocks;
+use super::field::{corrupt, flip, null_byte};
 use super::inner::Inner;
 use super::node::{Node, take_value};
-use super::{blocks, corrupt, flip, null_byte};
 use crate::error::Result;
 use crate::rows::read::{Bits, Columns, Part, Tile};
 use crate::rows::value::wire::{refused, take};

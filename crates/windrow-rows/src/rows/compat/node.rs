@@ -14,7 +14,8 @@
 
 use arrow_schema::{DataType, FieldRef, Fields, SortOptions};
 
-use super::{NOTHING, VALUE, blocks, corrupt, flip, null_byte};
+use super::blocks;
+use super::field::{NOTHING, VALUE, corrupt, flip, null_byte};
 use crate::error::Result;
 use crate::order::code::OrderedCode;
 use crate::order::types::{Lists, Physical};

@@ -14,8 +14,10 @@ use arrow_array::{Array, ArrayRef, BinaryArray};
 use arrow_buffer::MutableBuffer;
 use arrow_schema::ArrowError;
 
+use super::converter::Converter;
+use super::field::SortField;
+use super::node;
 use super::rows::{Config, Row, Rows, check_same};
-use super::{Converter, SortField, node};
 use crate::error::{Error, Result};
 use crate::order::types::without_dictionaries;
 use crate::rows::Rows as Bytes;

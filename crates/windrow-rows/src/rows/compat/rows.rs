@@ -11,7 +11,7 @@ use arrow_array::BinaryArray;
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 
-use super::Converter;
+use super::converter::Converter;
 use crate::rows::Rows as Bytes;
 
 /// Identity of a converter, shared with its rows.

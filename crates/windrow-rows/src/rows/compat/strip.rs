@@ -8,8 +8,8 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
+use super::field::{VALUE, flip, null_byte};
 use super::framing::ArrowRow;
-use super::{VALUE, flip, null_byte};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 use crate::rows::column::{Column, Written};

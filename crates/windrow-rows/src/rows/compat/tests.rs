@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::super::tests::arrays::{self, Rng};
 use super::super::tests::{model, tables};
-use super::{Converter, SortField, corrupt};
+use super::field::corrupt;
+use super::{Converter, SortField};
 use crate::error::{Error, Result};
 use crate::order::code::Node as Tree;
 use crate::rows::nested::Form;

@@ -5,8 +5,11 @@
 //! list 0..3  \___________________________________/                 one copy, like one value
 //! ```
 
-use super::framing::{Frame, Framing};
+use arrow_array::{Array, ArrayRef};
+
+use super::framing::{Frame, Framing, Ordered};
 use super::tree::Tree;
+use crate::error::Result;
 use windrow_kernel::copy::copy_short;
 use windrow_kernel::rows::blocks::{encoded_len, put_block_string};
 
@@ -14,7 +17,7 @@ use windrow_kernel::rows::blocks::{encoded_len, put_block_string};
 const TILE: usize = 512;
 
 /// Codes of values, one after the other.
-pub(super) struct Codes {
+pub(in crate::rows) struct Codes {
     bytes: Vec<u8>,
     places: Places,
 }
@@ -29,7 +32,7 @@ enum Places {
 }
 
 /// Returns the start of each value, and the end of the last, for values of `lens` bytes.
-pub(super) fn offsets(lens: impl Iterator<Item = usize>) -> Vec<usize> {
+pub(in crate::rows) fn offsets(lens: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut end = 0;
     let ends = lens.map(|len| {
         end += len;
@@ -40,7 +43,7 @@ pub(super) fn offsets(lens: impl Iterator<Item = usize>) -> Vec<usize> {
 
 /// A selection of values.
 #[derive(Clone, Copy)]
-pub(super) enum Picks<'a> {
+pub(in crate::rows) enum Picks<'a> {
     /// The first values, by number.
     First(usize),
     Keys(&'a [usize]),
@@ -65,7 +68,11 @@ impl Picks<'_> {
 
 impl Codes {
     /// Encodes the values `picks` of `fields`. The fields of a value follow each other.
-    pub(super) fn of<F: Framing>(fields: &[Tree<F>], picks: Picks<'_>, frame: Frame) -> Self {
+    pub(in crate::rows) fn of<F: Framing>(
+        fields: &[Tree<F>],
+        picks: Picks<'_>,
+        frame: Frame,
+    ) -> Self {
         let count = picks.len();
         if let Some(code) = fields.iter().map(Tree::constant).collect::<Option<Vec<_>>>() {
             let one = Self { bytes: code.concat(), places: Places::Repeated };
@@ -140,7 +147,7 @@ impl Codes {
     }
 
     /// Returns true if the codes take no bytes.
-    pub(super) fn is_nothing(&self) -> bool {
+    pub(in crate::rows) fn is_nothing(&self) -> bool {
         matches!(self.places, Places::Repeated) && self.bytes.is_empty()
     }
 
@@ -156,7 +163,7 @@ impl Codes {
 
     /// Returns the bytes of the values from `start` to `end`.
     #[inline(always)]
-    pub(super) fn len_between(&self, start: usize, end: usize) -> usize {
+    pub(in crate::rows) fn len_between(&self, start: usize, end: usize) -> usize {
         match &self.places {
             Places::Repeated => (end - start) * self.bytes.len(),
             Places::Same(len) => (end - start) * len,
@@ -166,7 +173,7 @@ impl Codes {
 
     /// Writes the values from `start` to `end` to the start of `out`; returns their bytes.
     #[inline(always)]
-    pub(super) fn write(&self, start: usize, end: usize, out: &mut [u8]) -> usize {
+    pub(in crate::rows) fn write(&self, start: usize, end: usize, out: &mut [u8]) -> usize {
         let len = self.len_between(start, end);
         if let Places::Repeated = self.places {
             let copies = out[..len].chunks_exact_mut(self.bytes.len().max(1));
@@ -179,7 +186,7 @@ impl Codes {
     }
 
     /// Returns the codes of all `count` values, and the start of each code and the end of the last.
-    pub(super) fn into_parts(self, count: usize) -> (Vec<u8>, Vec<usize>) {
+    pub(in crate::rows) fn into_parts(self, count: usize) -> (Vec<u8>, Vec<usize>) {
         match self.places {
             Places::Repeated => {
                 let len = self.bytes.len();
@@ -189,4 +196,13 @@ impl Codes {
             Places::Offsets(offsets) => (self.bytes, offsets),
         }
     }
+}
+
+/// Encodes all values of `array` in the form of columns that take no part in an order
+/// ([`Form::STORED`](super::Form::STORED)). Returns the codes, the start of each code and the end
+/// of the last.
+pub(in crate::rows) fn stored(array: &ArrayRef) -> Result<(Vec<u8>, Vec<usize>)> {
+    let tree = [Tree::of(array, Ordered { low: true })?];
+    let codes = Codes::of(&tree, Picks::First(array.len()), Frame::Bare);
+    Ok(codes.into_parts(array.len()))
 }

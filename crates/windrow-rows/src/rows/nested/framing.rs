@@ -7,7 +7,7 @@
 
 use arrow_schema::DataType;
 
-use super::super::column::Bytes;
+use super::super::bytes::Bytes;
 use super::super::fixed::Word;
 use super::super::text;
 use super::{END, MORE, VALUE, null_id, null_marker};

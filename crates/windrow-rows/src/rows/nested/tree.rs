@@ -20,7 +20,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, downcast_run_array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 
-use super::super::column::{Bytes, Column};
+use super::super::bytes::Bytes;
+use super::super::column::Column;
 use super::super::fixed::{Word, with_word};
 use super::super::spans::{self, Spans};
 use super::super::value::wire::unsupported;

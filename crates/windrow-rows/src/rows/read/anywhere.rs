@@ -8,7 +8,7 @@
 
 use super::{Reader, Tile};
 use crate::error::Result;
-use crate::rows::encoded::Stretch;
+use crate::rows::stretch::Stretch;
 use windrow_kernel::copy::copy_rows;
 
 /// Rows of a tile, for rows of different lengths: their positions stay in the first-level cache.

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Fields};
 use super::tile::Tile;
 use crate::error::Result;
 use crate::order::code::plain_type;
-use crate::rows::recode::recode;
+use crate::rows::column::recode;
 use crate::rows::strings::Strings;
 
 /// Adjacent bytes of every row, and their conversion into columns.

@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 use super::super::nested::{Form, Marked, other_node};
 use super::super::row_ref::Rest;
 use super::super::strings::{self, Strings};
-use super::ValueReader;
+use super::reader::ValueReader;
 use super::wire::append;
 use crate::error::Result;
 use crate::order::code::Node;

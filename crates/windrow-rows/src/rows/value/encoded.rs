@@ -11,14 +11,14 @@ use arrow_array::types::{ArrowDictionaryKeyType, RunEndIndexType};
 use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, RunArray};
 use arrow_buffer::{ArrowNativeType, NullBufferBuilder};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::DataType;
 
 use super::super::nested::{Form, Marked, null_id};
 use super::super::row_ref::{Rest, left};
 use super::interner::Interner;
 use super::list::Elements;
+use super::reader::ValueReader;
 use super::wire::{append, refused, too_many};
-use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::{Node, OrderedCode};
 use windrow_kernel::rows::block::{self, BLOCK};
@@ -37,14 +37,14 @@ pub(super) struct DictionaryReader<K: ArrowDictionaryKeyType> {
 }
 
 impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
-    pub(super) fn new(data_type: &DataType, values: &DataType) -> Result<Self> {
-        Ok(Self {
+    pub(super) fn new(data_type: &DataType, values: Box<dyn ValueReader>) -> Self {
+        Self {
             data_type: data_type.clone(),
             keys: Vec::new(),
             nulls: NullBufferBuilder::new(0),
-            values: reader(values)?,
+            values,
             interned: Interner::default(),
-        })
+        }
     }
 
     #[inline(always)]
@@ -170,14 +170,8 @@ pub(super) struct RunReader<R: RunEndIndexType> {
 }
 
 impl<R: RunEndIndexType> RunReader<R> {
-    pub(super) fn new(data_type: &DataType, values: &FieldRef) -> Result<Self> {
-        Ok(Self {
-            data_type: data_type.clone(),
-            ends: Vec::new(),
-            len: 0,
-            last: Vec::new(),
-            values: reader(values.data_type())?,
-        })
+    pub(super) fn new(data_type: &DataType, values: Box<dyn ValueReader>) -> Self {
+        Self { data_type: data_type.clone(), ends: Vec::new(), len: 0, last: Vec::new(), values }
     }
 
     /// Returns the length with `count` more rows, as a length and as a run end.

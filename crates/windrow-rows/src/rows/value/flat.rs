@@ -14,7 +14,7 @@ use arrow_schema::DataType;
 use super::super::fixed::{Word, with_word};
 use super::super::nested::{Form, Marked, cut_off, other_node};
 use super::super::row_ref::Rest;
-use super::ValueReader;
+use super::reader::ValueReader;
 use super::wire::{append, corrupt, refused, too_many};
 use crate::error::Result;
 use crate::order::code::{Node, OrderedCode};

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait};
 use arrow_buffer::{NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{ArrowError, DataType, FieldRef};
+use arrow_schema::{ArrowError, DataType};
 
 use super::super::nested::{Form, other_node};
 use super::super::row_ref::{Rest, RowRef};
+use super::reader::ValueReader;
 use super::wire::{append, refused, too_many};
-use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
@@ -124,13 +124,13 @@ pub(super) struct ListReader<O: OffsetSizeTrait> {
 }
 
 impl<O: OffsetSizeTrait> ListReader<O> {
-    pub(super) fn new(data_type: &DataType, field: &FieldRef) -> Result<Self> {
-        Ok(Self {
+    pub(super) fn new(data_type: &DataType, values: Box<dyn ValueReader>) -> Self {
+        Self {
             data_type: data_type.clone(),
             offsets: vec![O::default()],
             nulls: NullBufferBuilder::new(0),
-            values: reader(field.data_type())?,
-        })
+            values,
+        }
     }
 
     /// Reads lists one by one, and counts the elements of each.

@@ -13,8 +13,8 @@ use arrow_schema::{DataType, FieldRef, Fields};
 use super::super::nested::{Form, other_node};
 use super::super::row_ref::Rest;
 use super::list::Elements;
+use super::reader::ValueReader;
 use super::wire::{append, refused, too_many};
-use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
@@ -29,12 +29,8 @@ pub(super) struct StructReader {
 }
 
 impl StructReader {
-    pub(super) fn new(types: &Fields) -> Result<Self> {
-        Ok(Self {
-            types: types.clone(),
-            fields: (types.iter().map(|field| reader(field.data_type()))).collect::<Result<_>>()?,
-            nulls: NullBufferBuilder::new(0),
-        })
+    pub(super) fn new(types: &Fields, fields: Vec<Box<dyn ValueReader>>) -> Self {
+        Self { types: types.clone(), fields, nulls: NullBufferBuilder::new(0) }
     }
 }
 
@@ -69,14 +65,19 @@ pub(super) struct FixedListReader {
 }
 
 impl FixedListReader {
-    pub(super) fn new(data_type: &DataType, field: &FieldRef, size: usize) -> Result<Self> {
-        Ok(Self {
+    pub(super) fn new(
+        data_type: &DataType,
+        field: &FieldRef,
+        size: usize,
+        values: Box<dyn ValueReader>,
+    ) -> Self {
+        Self {
             data_type: data_type.clone(),
             field: field.clone(),
             size,
             nulls: NullBufferBuilder::new(0),
-            values: reader(field.data_type())?,
-        })
+            values,
+        }
     }
 
     fn fill_elements(&mut self, lists: usize) -> Result<()> {

@@ -13,8 +13,8 @@ use arrow_schema::{DataType, UnionFields, UnionMode};
 
 use super::super::nested::{self, Form, other_node};
 use super::super::row_ref::Rest;
+use super::reader::ValueReader;
 use super::wire::{corrupt, refused, too_many};
-use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
@@ -69,17 +69,21 @@ pub(super) struct UnionReader {
 }
 
 impl UnionReader {
-    pub(super) fn new(data_type: &DataType, fields: &UnionFields, mode: UnionMode) -> Result<Self> {
+    pub(super) fn new(
+        data_type: &DataType,
+        fields: &UnionFields,
+        mode: UnionMode,
+        children: Vec<Box<dyn ValueReader>>,
+    ) -> Self {
         let child = |values| Child { values, len: 0 };
-        Ok(Self {
+        Self {
             data_type: data_type.clone(),
             fields: fields.clone(),
             positions: Positions::new(fields),
-            children: (fields.iter().map(|(_, field)| reader(field.data_type()).map(child)))
-                .collect::<Result<_>>()?,
+            children: children.into_iter().map(child).collect(),
             ids: Vec::new(),
             offsets: (mode == UnionMode::Dense).then(Vec::new),
-        })
+        }
     }
 
     /// Returns the type id `byte - 1`, and the position of its field.
