@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{Cursor, Read};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,6 +46,38 @@ pub(crate) struct Origin {
     charset: Option<Charset>,
     /// Memory that decompressing and decoding it takes.
     unpacking: usize,
+    /// The last look at the first bytes, until it is forgotten.
+    look: Arc<Mutex<Head>>,
+}
+
+/// The first bytes of an input. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Head {
+    bytes: Arc<Vec<u8>>,
+    /// How many bytes were asked for; fewer are there if the input has no more.
+    limit: usize,
+}
+
+impl Head {
+    /// Returns the first bytes up to `limit`, if the look went that far.
+    fn up_to(&self, limit: usize) -> Option<Self> {
+        let is_whole = self.bytes.len() < self.limit;
+        (limit <= self.limit || is_whole).then(|| Self { limit, ..self.clone() })
+    }
+}
+
+impl Deref for Head {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.bytes.len().min(self.limit)]
+    }
+}
+
+impl AsRef<[u8]> for Head {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
 }
 
 /// How the text of a change log is turned into rows.
@@ -177,7 +210,7 @@ impl Origin {
     }
 
     fn at(name: Arc<str>, place: Place) -> Self {
-        Self { name, place, turned: Vec::new(), charset: None, unpacking: 0 }
+        Self { name, place, turned: Vec::new(), charset: None, unpacking: 0, look: Arc::default() }
     }
 
     /// Takes standard input, which can be done once.
@@ -190,6 +223,7 @@ impl Origin {
 
     /// The same, turned into rows. Offsets are then those of the rows' text.
     pub(crate) fn turned(mut self, turn: Turn) -> Self {
+        self.look = Arc::default();
         match &self.place {
             Place::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,6 +245,7 @@ impl Origin {
             }
             _ => self.charset = Some(charset),
         }
+        self.look = Arc::default();
         self.unpacking += CHARSET_BYTES;
         Ok(self)
     }
@@ -230,7 +265,7 @@ impl Origin {
         let Some(packing) = Packing::of_magic(&head) else { return Ok(self) };
         self.unpacking = packing.reader_bytes(&head);
         self.place = match self.place {
-            Place::There(there) => Place::Packed(Packed { there, packing, head }),
+            Place::There(there) => Place::Packed(Packed { there, packing, head: head.to_vec() }),
             Place::Passing(stream) => {
                 let packed = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
                 let text = packed.map(|packed| packing.reader(packed, &head)).transpose();
@@ -238,6 +273,7 @@ impl Origin {
             }
             other => other,
         };
+        self.look = Arc::default();
         Ok(self)
     }
 
@@ -281,23 +317,35 @@ impl Origin {
         matches!(self.place, Place::Passing(_))
     }
 
-    /// Up to `limit` of the first bytes; they are still there for the next reader.
-    pub(crate) fn head(&self, limit: usize) -> Result<Vec<u8>> {
-        let mut head = Vec::new();
+    /// Returns up to `limit` of the first bytes, which are still there for the next reader. A second look that goes no
+    /// further reads nothing.
+    pub(crate) fn head(&self, limit: usize) -> Result<Head> {
+        let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(head) = look.up_to(limit) {
+            return Ok(head);
+        }
+        let mut bytes = Vec::new();
         let failed = |cause| self.unreadable(&cause);
         match &self.place {
             Place::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(mut rest) = stream.take() {
-                    rest.by_ref().take(limit as u64).read_to_end(&mut head).map_err(failed)?;
-                    *stream = Some(Box::new(Cursor::new(head.clone()).chain(rest)));
+                    rest.by_ref().take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
+                    *look = Head { bytes: Arc::new(bytes), limit };
+                    *stream = Some(Box::new(Cursor::new(look.clone()).chain(rest)));
                 }
             }
             _ => {
-                self.stream()?.take(limit as u64).read_to_end(&mut head).map_err(failed)?;
+                self.stream()?.take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
+                *look = Head { bytes: Arc::new(bytes), limit };
             }
         }
-        Ok(head)
+        Ok(look.clone())
+    }
+
+    /// Returns the last look at the first bytes. Whoever opens many inputs forgets it.
+    pub(crate) fn look(&self) -> Arc<Mutex<Head>> {
+        Arc::clone(&self.look)
     }
 
     /// The bytes from the start, in order.

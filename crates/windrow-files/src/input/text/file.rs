@@ -126,23 +126,20 @@ fn leaves(fields: &[FieldRef]) -> usize {
     fields.iter().map(|field| of(field.data_type())).sum()
 }
 
-/// The mean length of the lines of `sample`, the head of `origin`, from byte `first` on. The last of them
-/// counts with all its bytes, if they can be read again.
-pub(crate) fn line_bytes(origin: &Origin, sample: &[u8], first: usize) -> usize {
+/// Returns the bytes of a line of `sample` from `first` on, on average, and those of its longest line. `sample` is the
+/// head of `origin`; the line that it breaks off in counts as a whole.
+pub(crate) fn line_lengths(origin: &Origin, sample: &[u8], first: usize) -> (usize, usize) {
+    let rest = rest_of_line(origin, sample);
     let lines = usize::try_from(newlines(&sample[first..])).unwrap_or(0);
     let bytes = sample.len() - first;
-    match rest_of_line(origin, sample) {
+    let mean = match rest {
         0 => bytes / lines.max(1),
         rest => (bytes + rest) / (lines + 1),
-    }
-}
-
-/// The length of the longest line in `sample`, the head of `origin`.
-pub(crate) fn longest_line(origin: &Origin, sample: &[u8]) -> usize {
-    let ends = memchr_iter(b'\n', sample).chain([sample.len() + rest_of_line(origin, sample)]);
+    };
     let mut start = 0;
-    let lines = ends.map(|end| end - std::mem::replace(&mut start, end));
-    lines.max().unwrap_or(0)
+    let ends = memchr_iter(b'\n', sample).chain([sample.len() + rest]);
+    let longest = ends.map(|end| end - std::mem::replace(&mut start, end)).max();
+    (mean, longest.unwrap_or(0))
 }
 
 /// Bytes of the line that `sample`, the head of `origin`, breaks off in; none if they pass once.

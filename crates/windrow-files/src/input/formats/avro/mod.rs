@@ -28,6 +28,7 @@ use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;
+use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::{Faults, Origin, SAMPLE_BYTES};
 use crate::input::source::random::RandomFile;
@@ -58,8 +59,21 @@ struct AvroFile {
     batch_rows: usize,
 }
 
+/// The format.
+pub(crate) struct Avro;
+
+impl InputFormat for Avro {
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"Obj\x01")
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        open(origin, opening.options.batch_rows.max(1))
+    }
+}
+
 /// Reads the header of `origin`, and for a file the numbers in front of each block.
-pub(crate) fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
+fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
     let head = origin.head(SAMPLE_BYTES)?;
     let header = Header::parse(&head).map_err(|what| origin.error(what))?;
     let schema = schema_of(&header).map_err(|what| origin.error(what))?;

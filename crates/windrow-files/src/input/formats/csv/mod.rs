@@ -36,13 +36,14 @@ use memchr::memchr_iter;
 
 use crate::error::{Error, Result};
 use crate::input::charset::newlines;
+use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::Opened;
 use crate::input::options::ReadOptions;
 use crate::input::options::csv::CsvOptions;
 use crate::input::options::filter::Filter;
-use crate::input::source::origin::{Origin, SAMPLE_BYTES};
+use crate::input::source::origin::{Head, Origin, SAMPLE_BYTES};
 use crate::input::text::dialect::{Columns, Dialect};
-use crate::input::text::file::{TextFile, line_bytes, longest_line, rest_of_line};
+use crate::input::text::file::{TextFile, line_lengths, rest_of_line};
 use crate::input::text::named::NamedTypes;
 use crate::names::Places;
 use crate::paths::Paths;
@@ -57,9 +58,22 @@ const SAMPLE_ROWS: usize = 10_000;
 const COLUMN_BYTES: u64 = 2 << 10;
 const JOB_BYTES: u64 = 6 << 10;
 
+/// The format.
+pub(crate) struct Csv;
+
+impl InputFormat for Csv {
+    fn is_text(&self) -> bool {
+        true
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        open(origin, opening.path, opening.options, opening.reference)
+    }
+}
+
 /// Reads the header and a sample of `origin`. `reference` is the schema of the first input, if this
 /// is not it.
-pub(crate) fn open(
+fn open(
     origin: Origin,
     path: Option<&Path>,
     options: &ReadOptions,
@@ -122,8 +136,7 @@ pub(crate) fn open(
     let notes = noted.notes(origin.name(), &schema, line);
     let preamble = sniff::preamble(text, &csv, !cut).filter(|_| csv.has_header);
     let preamble = preamble.map(|lines| known_lines + lines);
-    let line_bytes = line_bytes(&origin, &sample, first + header);
-    let longest = longest_line(&origin, &sample);
+    let (line_bytes, longest) = line_lengths(&origin, &sample, first + header);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Csv(csv),
@@ -141,7 +154,7 @@ pub(crate) fn open(
 }
 
 /// Reads the first bytes of `origin`, with a row at least if there is one.
-fn sampled(origin: &Origin, skip_lines: usize) -> Result<Vec<u8>> {
+fn sampled(origin: &Origin, skip_lines: usize) -> Result<Head> {
     let sample = origin.head(SAMPLE_BYTES)?;
     if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 + skip_lines as u64 {
         // A header and a part of a row tell no types.

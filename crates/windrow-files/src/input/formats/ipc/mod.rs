@@ -25,6 +25,7 @@ use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;
+use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
@@ -64,8 +65,35 @@ struct Index {
     batches: Arc<[Block]>,
 }
 
+/// Both formats.
+pub(crate) enum Arrow {
+    File,
+    Stream,
+}
+
+impl InputFormat for Arrow {
+    fn sniff(&self, head: &[u8]) -> bool {
+        match self {
+            Self::File => head.starts_with(b"ARROW1"),
+            Self::Stream => head.starts_with(&[0xFF; 4]),
+        }
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        // `.arrow`, `.ipc` and `.feather` are in use for both formats: the content decides.
+        let head = origin.head(8)?;
+        let told = [Self::File, Self::Stream].into_iter().find(|format| format.sniff(&head));
+        match told.as_ref().unwrap_or(self) {
+            // The heads of all record batches would be as many requests.
+            Self::File if origin.is_far() => stream::open(origin, Format::ArrowFile),
+            Self::File => open(opening.at_random(origin)?, opening.options.ceiling),
+            Self::Stream => stream::open(origin, Format::ArrowStream),
+        }
+    }
+}
+
 /// Reads the footer of `origin` and the headers of its record batches.
-pub(crate) fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
+fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
     let file = origin.random()?;
     let footer = file.read_exact(file.len().saturating_sub(TRAILER), 4).unwrap_or_default();
     let footer = footer.first_chunk().map_or(0, |length| u64::from(u32::from_le_bytes(*length)));

@@ -24,11 +24,12 @@ use arrow_schema::{Field, FieldRef, Schema};
 use memchr::memmem;
 
 use crate::error::Result;
+use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::Opened;
 use crate::input::options::ReadOptions;
 use crate::input::source::origin::{Origin, SAMPLE_BYTES, Stream};
 use crate::input::text::dialect::{Columns, Dialect};
-use crate::input::text::file::{TextFile, line_bytes, longest_line};
+use crate::input::text::file::{TextFile, line_lengths};
 use crate::input::text::json::fault as json_text;
 use crate::input::text::json::null_lines::without_nulls;
 use crate::input::text::named::{Named, NamedTypes, named_within};
@@ -48,9 +49,27 @@ const JOB_BYTES: u64 = 6 << 10;
 /// Why there are no columns.
 const NO_OBJECT: &str = "holds no object to tell the columns; name them with `schema`";
 
+/// The format.
+pub(crate) struct Ndjson;
+
+impl InputFormat for Ndjson {
+    fn sniff(&self, head: &[u8]) -> bool {
+        let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+        matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        open(origin, opening.options, opening.reference, opening.named, opening.raw)
+    }
+}
+
 /// Reads a sample of `origin`. `reference` is the schema of the first input, if this is not it; of the columns
 /// that are `named`, those that are in it are seen.
-pub(crate) fn open(
+fn open(
     origin: Origin,
     options: &ReadOptions,
     reference: Option<&Schema>,
@@ -82,8 +101,7 @@ pub(crate) fn open(
         None => infer(named)?,
     };
     let lacks = schema.fields().is_empty().then_some(NO_OBJECT);
-    let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
-    let longest = longest_line(&origin, &origin.head(SAMPLE_BYTES)?);
+    let (line_bytes, longest) = line_lengths(&origin, &origin.head(SAMPLE_BYTES)?, 0);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Ndjson,

@@ -29,6 +29,7 @@ use parquet::file::metadata::{
 
 use crate::error::Result;
 use crate::format::Format;
+use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{Content, Opened, Pieces, Span};
 use crate::input::options::ReadOptions;
 use crate::input::row_groups::{Footer, RowGroups};
@@ -56,8 +57,22 @@ struct ParquetFile {
     ahead: Mutex<Vec<(usize, RandomFile)>>,
 }
 
+/// The format.
+pub(crate) struct Parquet;
+
+impl InputFormat for Parquet {
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"PAR1") || head.starts_with(b"PARE")
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        let origin = opening.at_random(origin)?;
+        open(origin, opening.ordinal, opening.options, opening.footers.clone())
+    }
+}
+
 /// Reads the footer of `origin` and plans its row groups.
-pub(crate) fn open(
+fn open(
     origin: Origin,
     ordinal: usize,
     options: &ReadOptions,
