@@ -220,7 +220,7 @@ impl Inputs {
     /// Leaves out pages of what is left, of Parquet.
     fn prune_pages(&mut self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
-        let mut rows: Option<(usize, Vec<filter::Kept>)> = None;
+        let mut rows: Option<(usize, Vec<filter::KeptRows>)> = None;
         for unit in &mut self.units {
             if rows.as_ref().is_none_or(|(file, _)| *file != unit.file) {
                 let footer = self.contents[unit.file].content.page_index().transpose()?;

@@ -4,7 +4,7 @@
 //! `{"$date": ..}` what it holds, `{"$numberDecimal": "1.10"}` the text with all its digits. A document that has
 //! one field of such a name has no other.
 
-use super::json::{Object, elements, members, string};
+use super::json::{ObjectWriter, elements, members, string};
 
 /// How deep a document is looked into, as deep as JSON may be nested.
 const DEEPEST: usize = 127;
@@ -24,7 +24,7 @@ fn plain_at(value: &[u8], out: &mut Vec<u8>, depth: usize) {
         {
             return;
         }
-        let mut object = Object::begin(out);
+        let mut object = ObjectWriter::begin(out);
         for (name, value) in fields {
             plain_at(value, object.member(name), depth + 1);
         }

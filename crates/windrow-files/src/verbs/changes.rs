@@ -113,14 +113,14 @@ impl Pairing {
 }
 
 /// A row of one of two record batches: which, and its place there.
-type Place = (usize, usize);
+type RowIndex = (usize, usize);
 
 /// What changed, of some keys.
 #[derive(Default)]
 struct Found {
     same: u64,
     /// What becomes of a key, the row that says how, and of an update the row before.
-    changes: Vec<(&'static str, Place, Option<Place>)>,
+    changes: Vec<(&'static str, RowIndex, Option<RowIndex>)>,
 }
 
 const INSERT: &str = "insert";
@@ -129,7 +129,7 @@ const DELETE: &str = "delete";
 
 impl Found {
     /// Notes a key whose rows, the first of them at `first`, have these weights; false if it cannot be.
-    fn note(&mut self, weights: &[i64], (batch, row): Place) -> bool {
+    fn note(&mut self, weights: &[i64], (batch, row): RowIndex) -> bool {
         const BOTH: i64 = OLD + NEW;
         let (first, second) = ((batch, row), (batch, row + 1));
         self.changes.push(match *weights {
@@ -149,11 +149,11 @@ impl Found {
     /// The rows before and behind all updates.
     fn updates(&self, batches: &[&RecordBatch]) -> Result<Option<[RecordBatch; 2]>> {
         let updates = self.changes.iter().filter_map(|&(_, new, old)| Some((old?, new)));
-        let (old, new): (Vec<Place>, Vec<Place>) = updates.unzip();
+        let (old, new): (Vec<RowIndex>, Vec<RowIndex>) = updates.unzip();
         if old.is_empty() {
             return Ok(None);
         }
-        let rows = |places: &[Place]| interleave_record_batch(batches, places).map_err(failed);
+        let rows = |places: &[RowIndex]| interleave_record_batch(batches, places).map_err(failed);
         Ok(Some([rows(&old)?, rows(&new)?]))
     }
 
@@ -224,7 +224,7 @@ impl Changes {
         if found.changes.is_empty() {
             return Ok(RecordBatch::new_empty(Arc::clone(&pairing.schema)));
         }
-        let rows: Vec<Place> = found.changes.iter().map(|(_, row, _)| *row).collect();
+        let rows: Vec<RowIndex> = found.changes.iter().map(|(_, row, _)| *row).collect();
         let rows = interleave_record_batch(batches, &rows).map_err(failed)?;
         let words = found.changes.iter().map(|(word, _, _)| *word);
         let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(words))];

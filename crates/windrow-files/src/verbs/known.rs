@@ -48,7 +48,7 @@ pub(super) struct Filling {
 }
 
 /// A row of one of two record batches: which, and its place there.
-type Place = (usize, usize);
+type RowIndex = (usize, usize);
 
 /// Where the last row of a key comes from.
 #[derive(Clone, Copy, Default)]
@@ -63,11 +63,11 @@ struct Origin {
 /// What is known of a key so far.
 struct State {
     /// Its last row.
-    row: Place,
+    row: RowIndex,
     deleted: bool,
     origin: Origin,
     /// Where the value of each column is, if not all are in that row; none where it is not known.
-    values: Option<Vec<Option<Place>>>,
+    values: Option<Vec<Option<RowIndex>>>,
 }
 
 /// The last row of a key that may go on.
@@ -98,7 +98,7 @@ impl Known {
     }
 
     /// The state of a key whose next row is at `row`, and which `before` it was.
-    fn next(&self, before: Option<State>, row: Place, marks: &Marks<'_>) -> State {
+    fn next(&self, before: Option<State>, row: RowIndex, marks: &Marks<'_>) -> State {
         let deleted = marks.deleted.value(row.1);
         let last = before.as_ref().map(|before| before.origin).unwrap_or_default();
         let origin = marks.origin(row.1, last);
@@ -127,7 +127,7 @@ impl Known {
 
     /// The rows of `states`, all columns that come in.
     fn rows(&self, states: &[State], batches: &[&RecordBatch]) -> Result<RecordBatch> {
-        let rows: Vec<Place> = states.iter().map(|state| state.row).collect();
+        let rows: Vec<RowIndex> = states.iter().map(|state| state.row).collect();
         let mut whole = interleave_record_batch(batches, &rows).map_err(failed)?;
         if states.iter().all(|state| state.values.is_none()) {
             return Ok(whole);
@@ -138,7 +138,7 @@ impl Known {
                 Some(values) => values[column].unwrap_or(state.row),
                 None => state.row,
             };
-            let places: Vec<Place> = states.iter().map(place).collect();
+            let places: Vec<RowIndex> = states.iter().map(place).collect();
             if places != rows {
                 let arrays: Vec<&dyn Array> =
                     batches.iter().map(|batch| batch.column(column).as_ref()).collect();
@@ -178,7 +178,7 @@ impl Known {
     }
 
     /// The key of a row, and the columns that are not known of it.
-    fn described(&self, rows: &RecordBatch, row: usize, values: &[Option<Place>]) -> String {
+    fn described(&self, rows: &RecordBatch, row: usize, values: &[Option<RowIndex>]) -> String {
         let schema = rows.schema_ref();
         let key = self.filling.key.iter().map(|&column| {
             let text = array_value_to_string(rows.column(column), row).unwrap_or_default();
@@ -283,7 +283,7 @@ impl Sift for Known {
         let mut left = None;
         if let Some(waiting) = self.waiting.take() {
             let state = State { row: (0, 0), ..self.resumed(&waiting) };
-            let values = state.values.map(|values: Vec<Option<Place>>| {
+            let values = state.values.map(|values: Vec<Option<RowIndex>>| {
                 values.into_iter().map(|value| value.map(|_| (0, 0))).collect()
             });
             left = Some(self.written(vec![State { values, ..state }], &[&waiting.row])?);

@@ -13,7 +13,7 @@ use crate::input::source::reader::Reader;
 use crate::watch::Watch;
 
 /// A reader after its first record batch was examined.
-struct Opening {
+struct HandedReader {
     name: Arc<str>,
     rest: Mutex<Option<Rest>>,
 }
@@ -46,11 +46,11 @@ pub(crate) fn open(reader: &Reader) -> Result<Opened> {
         longest_row: bytes / rows,
         // The caller owns the batches; slices of them copy nothing.
         copies: 0,
-        content: Box::new(Opening { name, rest: Mutex::new(Some((first, batches))) }),
+        content: Box::new(HandedReader { name, rest: Mutex::new(Some((first, batches))) }),
     })
 }
 
-impl Content for Opening {
+impl Content for HandedReader {
     fn name(&self) -> &Arc<str> {
         &self.name
     }

@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{Cursor, Read};
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +21,7 @@ use crate::store::{Look, Object, RANGE, is_far};
 use crate::watch::Cancel;
 
 use super::copied::Copying;
+use super::head::Head;
 use super::random::RandomFile;
 
 /// Bytes of a stream or text that are looked at to tell its format or its schema.
@@ -39,7 +39,7 @@ pub(crate) type Stream = Box<dyn Read + Send>;
 /// An input as the formats see it.
 pub(crate) struct Origin {
     name: Arc<str>,
-    place: Place,
+    place: Storage,
     /// What the bytes are turned into before anyone sees them; of what passes once, they are already.
     turned: Vec<Turn>,
     /// What they are before that, if it is not UTF-8.
@@ -48,36 +48,6 @@ pub(crate) struct Origin {
     unpacking: usize,
     /// The last look at the first bytes, until it is forgotten.
     look: Arc<Mutex<Head>>,
-}
-
-/// The first bytes of an input. Clones share them.
-#[derive(Clone, Default)]
-pub(crate) struct Head {
-    bytes: Arc<Vec<u8>>,
-    /// How many bytes were asked for; fewer are there if the input has no more.
-    limit: usize,
-}
-
-impl Head {
-    /// Returns the first bytes up to `limit`, if the look went that far.
-    fn up_to(&self, limit: usize) -> Option<Self> {
-        let is_whole = self.bytes.len() < self.limit;
-        (limit <= self.limit || is_whole).then(|| Self { limit, ..self.clone() })
-    }
-}
-
-impl Deref for Head {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes[..self.bytes.len().min(self.limit)]
-    }
-}
-
-impl AsRef<[u8]> for Head {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
 }
 
 /// How the text of a change log is turned into rows.
@@ -103,7 +73,7 @@ impl Turn {
     }
 }
 
-enum Place {
+enum Storage {
     /// Where it can be opened again.
     There(There),
     /// Compressed text.
@@ -193,23 +163,23 @@ impl Origin {
                 _ => Look::Head(HEAD_OF_TEXT),
             };
             let object = Object::open(&options.stores, path, look, &options.cancel)?;
-            let place = Place::There(There::Object(Arc::new(object)));
+            let place = Storage::There(There::Object(Arc::new(object)));
             return Ok(Self::at(name, place));
         }
         let file = open_file(path)?;
         let about = file.metadata().map_err(|cause| refused(path, &cause))?;
         let place = if about.is_file() {
-            Place::There(There::File(path.to_owned(), about.len()))
+            Storage::There(There::File(path.to_owned(), about.len()))
         } else if about.is_dir() {
             return Err(Error::input(path, "is a directory, not a file"));
         } else {
             // A named pipe, a process substitution: it can be opened only once.
-            Place::Passing(Mutex::new(Some(Box::new(file))))
+            Storage::Passing(Mutex::new(Some(Box::new(file))))
         };
         Ok(Self::at(name, place))
     }
 
-    fn at(name: Arc<str>, place: Place) -> Self {
+    fn at(name: Arc<str>, place: Storage) -> Self {
         Self { name, place, turned: Vec::new(), charset: None, unpacking: 0, look: Arc::default() }
     }
 
@@ -217,7 +187,7 @@ impl Origin {
     pub(crate) fn of_stdin(stdin: &mut Option<Stream>) -> Result<Self> {
         let stream =
             stdin.take().ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
-        let place = Place::Passing(Mutex::new(Some(stream)));
+        let place = Storage::Passing(Mutex::new(Some(stream)));
         Ok(Self::at("stdin".into(), place))
     }
 
@@ -225,7 +195,7 @@ impl Origin {
     pub(crate) fn turned(mut self, turn: Turn) -> Self {
         self.look = Arc::default();
         match &self.place {
-            Place::Passing(stream) => {
+            Storage::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 *stream = stream.take().map(|text| turn.of(text));
             }
@@ -239,7 +209,7 @@ impl Origin {
         let charset = Charset::of_mark(&self.head(HEAD)?).or(charset);
         let Some(charset) = charset.filter(|charset| !charset.is_utf8()) else { return Ok(self) };
         match &self.place {
-            Place::Passing(stream) => {
+            Storage::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 *stream = stream.take().map(|text| Box::new(charset.reader(text)) as Stream);
             }
@@ -265,11 +235,13 @@ impl Origin {
         let Some(packing) = Packing::of_magic(&head) else { return Ok(self) };
         self.unpacking = packing.reader_bytes(&head);
         self.place = match self.place {
-            Place::There(there) => Place::Packed(Packed { there, packing, head: head.to_vec() }),
-            Place::Passing(stream) => {
+            Storage::There(there) => {
+                Storage::Packed(Packed { there, packing, head: head.to_vec() })
+            }
+            Storage::Passing(stream) => {
                 let packed = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
                 let text = packed.map(|packed| packing.reader(packed, &head)).transpose();
-                Place::Passing(Mutex::new(text.map_err(|cause| unreadable(&self.name, &cause))?))
+                Storage::Passing(Mutex::new(text.map_err(|cause| unreadable(&self.name, &cause))?))
             }
             other => other,
         };
@@ -294,8 +266,8 @@ impl Origin {
 
     fn there(&self) -> Option<&There> {
         match &self.place {
-            Place::There(there) | Place::Packed(Packed { there, .. }) => Some(there),
-            Place::Spooled(_) | Place::Passing(_) => None,
+            Storage::There(there) | Storage::Packed(Packed { there, .. }) => Some(there),
+            Storage::Spooled(_) | Storage::Passing(_) => None,
         }
     }
 
@@ -314,7 +286,7 @@ impl Origin {
 
     /// Whether the bytes can be read only once, in order.
     pub(crate) fn passes_once(&self) -> bool {
-        matches!(self.place, Place::Passing(_))
+        matches!(self.place, Storage::Passing(_))
     }
 
     /// Returns up to `limit` of the first bytes, which are still there for the next reader. A second look that goes no
@@ -327,17 +299,17 @@ impl Origin {
         let mut bytes = Vec::new();
         let failed = |cause| self.unreadable(&cause);
         match &self.place {
-            Place::Passing(stream) => {
+            Storage::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(mut rest) = stream.take() {
                     rest.by_ref().take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
-                    *look = Head { bytes: Arc::new(bytes), limit };
+                    *look = Head::new(bytes, limit);
                     *stream = Some(Box::new(Cursor::new(look.clone()).chain(rest)));
                 }
             }
             _ => {
                 self.stream()?.take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
-                *look = Head { bytes: Arc::new(bytes), limit };
+                *look = Head::new(bytes, limit);
             }
         }
         Ok(look.clone())
@@ -351,21 +323,21 @@ impl Origin {
     /// The bytes from the start, in order.
     pub(crate) fn stream(&self) -> Result<Stream> {
         match &self.place {
-            Place::Passing(stream) => stream
+            Storage::Passing(stream) => stream
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
-            Place::Packed(packed) => Ok(self.text(packed.open(&self.name)?)),
-            Place::There(there) => Ok(self.text(there.stream()?)),
-            Place::Spooled(file) => Ok(self.text(Box::new(file.reader_at(0)))),
+            Storage::Packed(packed) => Ok(self.text(packed.open(&self.name)?)),
+            Storage::There(there) => Ok(self.text(there.stream()?)),
+            Storage::Spooled(file) => Ok(self.text(Box::new(file.reader_at(0)))),
         }
     }
 
     /// The bytes from the start, in order; of a file all that it had when the job began, or an error.
     pub(crate) fn whole(&self) -> Result<Stream> {
         match &self.place {
-            Place::There(there) => Ok(self.text(there.whole()?)),
+            Storage::There(there) => Ok(self.text(there.whole()?)),
             _ => self.stream(),
         }
     }
@@ -373,12 +345,12 @@ impl Origin {
     /// The bytes from `offset` on, where they can be read again.
     pub(crate) fn again_from(&self, offset: u64) -> Option<Stream> {
         match &self.place {
-            Place::Passing(_) => None,
+            Storage::Passing(_) => None,
             // Where text begins among compressed bytes, or rows in the text of a log, is not known.
             place
                 if !self.turned.is_empty()
                     || self.charset.is_some()
-                    || matches!(place, Place::Packed(..)) =>
+                    || matches!(place, Storage::Packed(..)) =>
             {
                 let mut text = self.stream().ok()?;
                 std::io::copy(&mut text.by_ref().take(offset), &mut std::io::sink()).ok()?;
@@ -391,9 +363,9 @@ impl Origin {
     /// Opens the bytes for positioned reads.
     pub(crate) fn random(&self) -> Result<RandomFile> {
         match &self.place {
-            Place::There(there) => there.random(),
-            Place::Spooled(file) => Ok(file.clone()),
-            Place::Passing(_) | Place::Packed(..) => {
+            Storage::There(there) => there.random(),
+            Storage::Spooled(file) => Ok(file.clone()),
+            Storage::Passing(_) | Storage::Packed(..) => {
                 Err(self.error("is a stream; spool it before reading at random"))
             }
         }
@@ -442,18 +414,18 @@ impl Origin {
                 .map_err(|cause| Error::output(&directory, &cause))?;
         }
         let copy = RandomFile::of_copy(copy.finish());
-        Ok(Self { place: Place::Spooled(copy), unpacking: 0, ..self })
+        Ok(Self { place: Storage::Spooled(copy), unpacking: 0, ..self })
     }
 
     /// The length in bytes, unless they pass once.
     pub(crate) fn len(&self) -> Option<u64> {
         match &self.place {
-            Place::There(there) | Place::Packed(Packed { there, .. }) => match there {
+            Storage::There(there) | Storage::Packed(Packed { there, .. }) => match there {
                 There::File(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
                 There::Object(object) => Some(object.len()),
             },
-            Place::Spooled(file) => Some(file.len()),
-            Place::Passing(_) => None,
+            Storage::Spooled(file) => Some(file.len()),
+            Storage::Passing(_) => None,
         }
     }
 

@@ -32,18 +32,18 @@ use super::quotes::{Ends, Quotes};
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Bytes of the mark that `text` begins with, if it is the head of a file: the parser of CSV passes over it.
-pub(super) fn mark(text: &[u8], start: Place) -> usize {
+pub(super) fn mark(text: &[u8], start: Position) -> usize {
     if start.offset == 0 && text.starts_with(MARK) { MARK.len() } else { 0 }
 }
 
 /// A place in the text: bytes before it, and the line it is on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) offset: u64,
     pub(super) line: u64,
 }
 
-impl Place {
+impl Position {
     pub(super) const START: Self = Self { offset: 0, line: 1 };
 
     /// The place behind `bytes`.
@@ -56,7 +56,7 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) text: Vec<u8>,
-    pub(super) start: Place,
+    pub(super) start: Position,
     /// Where a parser of CSV is in front of it, until quoted fields that stand for null were marked.
     pub(super) quotes: Option<Quotes>,
     /// Whether a record begins with it, as far as the cut knows.
@@ -106,10 +106,10 @@ pub(super) struct Blocks {
     watch: Watch,
     /// Text behind the last block, and where it begins.
     rest: Vec<u8>,
-    place: Place,
+    place: Position,
     /// Whether a record begins there, and where the one did that the text is in.
     begins: bool,
-    record: Place,
+    record: Position,
     /// Of CSV; the line of the quote that was opened last; whether the names of the columns are yet to come, and a
     /// comment in front of them goes on.
     quotes: Option<Quotes>,
@@ -166,9 +166,9 @@ impl Blocks {
             buffers: buffers.clone(),
             watch: watch.clone(),
             rest: Vec::new(),
-            place: Place::START,
+            place: Position::START,
             begins: true,
-            record: Place::START,
+            record: Position::START,
             quotes,
             quote: 0,
             reach: nulls.map_or(0, |nulls| nulls.reach()),
@@ -341,7 +341,7 @@ impl Blocks {
         self.admit_record(so_far + rest, || self.record)
     }
 
-    fn admit_record(&self, bytes: u64, start: impl Fn() -> Place) -> Result<bool> {
+    fn admit_record(&self, bytes: u64, start: impl Fn() -> Position) -> Result<bool> {
         self.watch.longest.admit(bytes).map_err(|need| {
             let line = start().line;
             need.error(self.origin.name(), &format!("the row on line {line}")).at_line(line)

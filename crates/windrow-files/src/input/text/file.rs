@@ -27,7 +27,7 @@ use crate::input::options::csv::CsvOptions;
 use crate::input::source::origin::{Faults, Origin};
 use crate::watch::Watch;
 
-use super::blocks::{Block, Blocks, Buffers, Most, Next, Place, mark};
+use super::blocks::{Block, Blocks, Buffers, Most, Next, Position, mark};
 use super::dialect::{BUFFER, Columns, Decoder, Dialect};
 use super::faults::{Faulty, tidy};
 use super::quoted_nulls::QuotedNulls;
@@ -201,7 +201,7 @@ impl TextFile {
             begun: Mutex::default(),
         });
         // What is wrong with the options is told before anything is read.
-        text.decoder(Place::START)
+        text.decoder(Position::START)
             .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?;
         let mut blocks = Blocks::new(&self.origin, &self.dialect, most, &text.buffers, watch)?;
         Ok(Box::new(std::iter::from_fn(move || {
@@ -228,13 +228,13 @@ struct Text {
     /// Those that have nothing in hand.
     decoders: Mutex<Vec<Decoder>>,
     /// The one that is within a record, behind the blocks that are finished.
-    begun: Mutex<Option<Begun>>,
+    begun: Mutex<Option<OpenRecord>>,
 }
 
 /// A decoder that is within a record, and a place in front of all records that it has.
-struct Begun {
+struct OpenRecord {
     decoder: Decoder,
-    start: Place,
+    start: Position,
 }
 
 /// A block on its way to rows.
@@ -250,12 +250,12 @@ struct TextBlock {
 struct Decoded {
     batches: Vec<RecordBatch>,
     /// If its last record goes on.
-    begun: Option<Begun>,
+    begun: Option<OpenRecord>,
 }
 
 impl Text {
     /// A decoder of text from `start` on, which has nothing in hand.
-    fn decoder(&self, start: Place) -> Result<Decoder, ArrowError> {
+    fn decoder(&self, start: Position) -> Result<Decoder, ArrowError> {
         let known = match start.offset {
             0 => None,
             _ => self.decoders.lock().unwrap_or_else(PoisonError::into_inner).pop(),
@@ -275,14 +275,14 @@ impl Text {
             self.give_back(decoder);
             return Ok(Decoded { batches: vec![batch], begun: None });
         }
-        let begun = Begun { decoder, start: block.start };
+        let begun = OpenRecord { decoder, start: block.start };
         self.go_on(begun, block, 0, Vec::new())
     }
 
     /// Decodes `block` with what has begun its first record.
     fn decode_behind(
         &self,
-        mut begun: Begun,
+        mut begun: OpenRecord,
         block: &Block,
         is_marked: bool,
     ) -> Result<Decoded, ArrowError> {
@@ -299,7 +299,7 @@ impl Text {
     /// Decodes `block` from `place` on.
     fn go_on(
         &self,
-        mut begun: Begun,
+        mut begun: OpenRecord,
         block: &Block,
         place: usize,
         mut batches: Vec<RecordBatch>,

@@ -22,7 +22,7 @@ use crate::input::opened::{Batches, Piece, Pieces};
 use crate::input::source::origin::Faults;
 use crate::watch::Watch;
 
-use super::guard::{Guarded, Kept, Promise, no_panic};
+use super::guard::{Admitted, Guarded, Promise, no_panic};
 use super::unit::Unit;
 
 /// A unit whose pieces are distributed over threads.
@@ -32,7 +32,7 @@ pub(crate) struct OpenUnit {
     /// Number of rows of the unit, if known.
     rows: Option<u64>,
     first_row: u64,
-    source: Mutex<Source>,
+    source: Mutex<Untaken>,
     line: Mutex<Line>,
     finished: Condvar,
     /// Whether no more pieces may be taken.
@@ -40,7 +40,7 @@ pub(crate) struct OpenUnit {
 }
 
 /// Pieces not taken yet; `None` after the last.
-struct Source {
+struct Untaken {
     pieces: Option<Pieces>,
     /// Number of the next piece.
     next: u64,
@@ -101,7 +101,7 @@ impl OpenUnit {
             faults,
             rows: unit.rows,
             first_row: unit.first_row,
-            source: Mutex::new(Source { pieces: Some(pieces), next: 0 }),
+            source: Mutex::new(Untaken { pieces: Some(pieces), next: 0 }),
             line: Mutex::default(),
             finished: Condvar::new(),
             is_closed: AtomicBool::new(false),
@@ -114,7 +114,7 @@ impl OpenUnit {
         UnitReader { unit: Arc::clone(self), guarded: Guarded::new(), planned }
     }
 
-    fn take(&self, source: &mut Source) -> Option<Taken> {
+    fn take(&self, source: &mut Untaken) -> Option<Taken> {
         if self.is_closed.load(Ordering::Relaxed) {
             return None;
         }
@@ -206,9 +206,9 @@ impl UnitReader {
                 (row.unwrap_or(unit.first_row), unit.faults.behind(error))
             })?;
             match kept {
-                Kept::Rows(batch, row) => return Ok(Step::Rows(batch, row)),
-                Kept::Longer => continue,
-                Kept::Nothing => {}
+                Admitted::Rows(batch, row) => return Ok(Step::Rows(batch, row)),
+                Admitted::Longer => continue,
+                Admitted::Nothing => {}
             }
             let mut source = lock(&unit.source);
             // Yield before the long row is decoded, on whichever thread.

@@ -34,7 +34,7 @@ use crate::input::source::origin::{Faults, Origin, SAMPLE_BYTES};
 use crate::input::source::random::RandomFile;
 use crate::watch::Watch;
 
-use blocks::{Block, Codec, Header, Plain, Source};
+use blocks::{Block, BlockReader, Codec, Header, Plain};
 use shape::Shape;
 
 /// Bytes of a unit: large enough to make the cost of opening the file negligible.
@@ -235,7 +235,8 @@ impl Content for AvroFile {
         let start = self.units.get(part.start).map_or(self.header.length, |unit| unit.start);
         let input = BufReader::with_capacity(64 << 10, input);
         let name = self.name();
-        let source = Source::new(name, input, Arc::clone(&self.header), start, self.planned, watch);
+        let source =
+            BlockReader::new(name, input, Arc::clone(&self.header), start, self.planned, watch);
         let told = source.told();
         let rows = batch_rows.min(self.batch_rows);
         let mut reader = reader(source, rows).map_err(|what| self.origin.error(what))?;

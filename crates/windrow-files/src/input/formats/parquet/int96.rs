@@ -29,7 +29,7 @@ use parquet::errors::Result;
 use crate::input::row_groups::Footer;
 use crate::input::source::random::RandomFile;
 
-use super::segments::Part;
+use super::segments::ReadStep;
 
 /// Seconds from the epoch that nanoseconds in 64 bits reach, forth and back.
 const REACH: i64 = i64::MAX / 1_000_000_000 - 1;
@@ -52,7 +52,7 @@ pub(super) struct Seconds(ParquetRecordBatchReader);
 
 impl Seconds {
     /// A reader of `rows`, if there are such times.
-    pub(super) fn of(file: &RandomFile, footer: &Footer, rows: &Part) -> Result<Option<Self>> {
+    pub(super) fn of(file: &RandomFile, footer: &Footer, rows: &ReadStep) -> Result<Option<Self>> {
         let leaves = leaves(footer);
         if leaves.is_empty() {
             return Ok(None);

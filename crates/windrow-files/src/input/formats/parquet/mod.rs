@@ -40,7 +40,9 @@ use crate::store;
 use crate::watch::Watch;
 
 use footer_depth::Survey;
-use footers::{FooterCache, Known, footer_bytes, has_small_index, load, load_with, parsed, survey};
+use footers::{
+    CachedFooter, FooterCache, footer_bytes, has_small_index, load, load_with, parsed, survey,
+};
 use profile::{Allowance, Profile};
 use segments::{Segments, steps};
 
@@ -139,7 +141,7 @@ fn open(
         }),
         spans,
     };
-    footers.put(ordinal, Known { footer, profiles: profiles.into() });
+    footers.put(ordinal, CachedFooter { footer, profiles: profiles.into() });
     Ok(opened)
 }
 
@@ -263,7 +265,7 @@ impl ParquetFile {
                 .origin
                 .error("columns of it are encrypted, though its footer is not; decrypt it first"));
         }
-        let Known { footer, profiles } = match self.footers.get(self.ordinal) {
+        let CachedFooter { footer, profiles } = match self.footers.get(self.ordinal) {
             Some(known) => known,
             None => {
                 let file = self.origin.random()?;
@@ -273,7 +275,7 @@ impl ParquetFile {
                 if groups.len() != self.groups || rows as u64 != self.rows {
                     return Err(self.origin.error("the file was replaced while it was read"));
                 }
-                let known = Known { footer, profiles: Arc::default() };
+                let known = CachedFooter { footer, profiles: Arc::default() };
                 self.footers.put(self.ordinal, known.clone());
                 known
             }
@@ -326,7 +328,7 @@ impl Content for ParquetFile {
         // Where the footer is to be read first, that is done when it is needed.
         if self.origin.is_far()
             && !self.encrypted
-            && let Some(Known { footer, .. }) = self.footers.get(self.ordinal)
+            && let Some(CachedFooter { footer, .. }) = self.footers.get(self.ordinal)
             && self.ahead().iter().all(|(group, _)| *group != part.start)
             && let Ok(file) = self.holding(&footer, &part)
         {
@@ -356,7 +358,7 @@ impl Content for ParquetFile {
         if self.encrypted || self.origin.is_far() {
             return None;
         }
-        let Known { footer, .. } = self.footers.get(self.ordinal)?;
+        let CachedFooter { footer, .. } = self.footers.get(self.ordinal)?;
         if !has_small_index(footer.metadata()) {
             return None;
         }

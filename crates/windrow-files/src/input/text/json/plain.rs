@@ -33,12 +33,12 @@ const MOST_DEPTH: usize = 64;
 pub(crate) struct Plain {
     /// With text where values are parsed behind it.
     text: SchemaRef,
-    records: Object,
+    records: ObjectBuilder,
     most_rows: usize,
 }
 
 /// Objects of the same keys.
-struct Object {
+struct ObjectBuilder {
     fields: Fields,
     members: Vec<Member>,
     /// Where members are, by their keys.
@@ -63,7 +63,7 @@ enum Values {
         is_number: bool,
     },
     Boolean(BooleanBuilder),
-    Object(Object),
+    Object(ObjectBuilder),
 }
 
 impl Plain {
@@ -75,7 +75,7 @@ impl Plain {
         text: &SchemaRef,
         most_rows: usize,
     ) -> Option<Self> {
-        let records = Object::of(schema.fields(), text.fields(), Some(named), 0)?;
+        let records = ObjectBuilder::of(schema.fields(), text.fields(), Some(named), 0)?;
         Some(Self { text: Arc::clone(text), records, most_rows })
     }
 
@@ -104,7 +104,7 @@ impl Plain {
     }
 }
 
-impl Object {
+impl ObjectBuilder {
     /// Of members some of whose types are `named`; if nothing, all are.
     fn of(
         fields: &Fields,
