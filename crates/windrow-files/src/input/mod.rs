@@ -137,19 +137,18 @@ impl Inputs {
         let mut empty = None;
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = common.so_far().map(|schema| hive.without(&schema));
-            let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
-            let lacks = opened.lacks();
-            let opened = match lacks {
-                Some(_) => opened,
-                None => hive.append(source, opened, batch_rows)?,
-            };
-            let order = match lacks {
+            let mut opened =
+                opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
+            let (order, appendix) = match opened.lacks() {
                 // The columns are those of the others.
                 Some(lacks) => {
                     empty = empty.or(Some(lacks));
-                    None
+                    (None, None)
                 }
-                None => common.fit(&opened)?,
+                None => {
+                    let appendix = hive.append(source, &mut opened, batch_rows)?;
+                    (common.fit(&opened)?, appendix)
+                }
             };
             needs.take_in(&opened);
             files.push(opened.info(source));
@@ -157,7 +156,7 @@ impl Inputs {
             if opened.format != Format::Ndjson {
                 opener.named.see(opened.schema.fields().iter().map(|field| &**field.name()));
             }
-            contents.push(File { content: opened.content, order });
+            contents.push(File { content: opened.content, order, about: opened.about, appendix });
         }
         let nothing = || Error::usage("no input; name files, or - for stdin");
         let none = || opener.logs.check().err().or(empty).unwrap_or_else(nothing);
@@ -201,8 +200,8 @@ impl Inputs {
         // The row groups of each file that can have rows; all of it unless told.
         let mut kept = Vec::with_capacity(self.contents.len());
         for file in 0..self.contents.len() {
-            let content = &self.contents[file].content;
-            kept.push(match filter.excludes(&self.schema, |column| content.value(column)) {
+            let appendix = self.contents[file].appendix.as_ref();
+            kept.push(match filter.excludes(&self.schema, |column| appendix?.value(column)) {
                 true => Some(Vec::new()),
                 false => {
                     let footer = self.parquet_footer(file)?;
@@ -328,7 +327,7 @@ impl Inputs {
 
     /// Whether any of them has Bloom filters.
     pub(crate) fn have_bloom_filters(&self) -> bool {
-        self.contents.iter().any(|file| file.content.has_bloom_filters())
+        self.contents.iter().any(|file| file.about.has_bloom_filters)
     }
 
     /// Whether the input `file` can be read again.
@@ -338,7 +337,7 @@ impl Inputs {
 
     /// What users may want to know of inputs that are read all the same.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
-        self.contents.iter().flat_map(|file| file.content.notes()).map(String::as_str)
+        self.contents.iter().flat_map(|file| &file.about.notes).map(String::as_str)
     }
 
     /// `error`, which may be about a column that there is not, with what the inputs tell of it.
@@ -350,7 +349,7 @@ impl Inputs {
     pub(crate) fn told_delimiter(&self) -> Option<u8> {
         let mut files = self.files.iter().zip(&self.contents[..]);
         files.find_map(|(file, content)| {
-            let told = content.content.csv()?.delimiter;
+            let told = content.about.csv.as_ref()?.delimiter;
             told.filter(|_| self.csv.clone().known_of(file.path()).delimiter.is_none())
         })
     }
@@ -425,7 +424,8 @@ impl Inputs {
         file: usize,
         wanted: &dyn Fn(&Footer) -> bool,
     ) -> Result<Option<RowGroups>> {
-        self.contents[file].content.row_groups(wanted)
+        let File { content, appendix, .. } = &self.contents[file];
+        if appendix.is_some() { Ok(None) } else { content.row_groups(wanted) }
     }
 
     /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.

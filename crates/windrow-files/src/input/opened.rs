@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
@@ -92,11 +92,6 @@ pub(crate) trait Content: Send + Sync {
         Ok(None)
     }
 
-    /// Whether it has Bloom filters.
-    fn has_bloom_filters(&self) -> bool {
-        false
-    }
-
     /// What can go wrong with its bytes beside damage.
     fn faults(&self) -> Faults {
         Faults::default()
@@ -104,31 +99,20 @@ pub(crate) trait Content: Send + Sync {
 
     /// Asks for one of the parts, so that it is there when it is read. Of a file nothing is asked for.
     fn ask_for(&self, _part: Range<usize>) {}
+}
 
-    /// How it is written down, of CSV.
-    fn csv(&self) -> Option<&CsvOptions> {
-        None
-    }
-
-    /// Why it tells no columns, which another file has to, if there is nothing in it.
-    fn lacks(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// What users may want to know of it, though it is read.
-    fn notes(&self) -> &[String] {
-        &[]
-    }
-
-    /// How many lines seem to stand in front of the names of the columns, of CSV.
-    fn preamble(&self) -> Option<usize> {
-        None
-    }
-
-    /// The value that a column has in all rows, where that is known.
-    fn value(&self, _column: &str) -> Option<&ArrayRef> {
-        None
-    }
+/// Facts about a file beside its rows.
+#[derive(Default)]
+pub(crate) struct About {
+    /// The options of CSV, as far as the file says them.
+    pub(crate) csv: Option<CsvOptions>,
+    /// The reason why a file tells no columns: nothing is in it. Another file has to.
+    pub(crate) lacks: Option<&'static str>,
+    /// Notes for users on a file that is read all the same.
+    pub(crate) notes: Vec<String>,
+    /// The number of lines that seem to precede the names of the columns, of CSV.
+    pub(crate) preamble: Option<usize>,
+    pub(crate) has_bloom_filters: bool,
 }
 
 /// What opening a file tells.
@@ -145,6 +129,7 @@ pub(crate) struct Opened {
     pub(crate) longest_row: usize,
     /// Times that reading has a row in memory that is longer.
     pub(crate) copies: usize,
+    pub(crate) about: About,
     pub(crate) content: Box<dyn Content>,
 }
 
@@ -152,7 +137,7 @@ impl Opened {
     /// The error for a file that tells no columns, if it is one.
     pub(crate) fn lacks(&self) -> Option<Error> {
         let name = self.content.name();
-        let what = self.content.lacks()?;
+        let what = self.about.lacks?;
         Some(Error::data(format!("{name}: {what}")).in_file(name.clone()))
     }
 

@@ -11,7 +11,7 @@ use crate::input::units::unit::File;
 
 /// `error` with the lines that seem to stand in front of the names of columns, if it is about one that there is not.
 pub(super) fn advised(error: Error, contents: &[File]) -> Error {
-    match contents.iter().find_map(|file| file.content.preamble()) {
+    match contents.iter().find_map(|file| file.about.preamble) {
         Some(lines) => error.behind_lines(lines),
         None => error,
     }

@@ -8,7 +8,7 @@ use arrow_schema::ArrowError;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
+use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::reader::Reader;
 use crate::watch::Watch;
 
@@ -46,6 +46,7 @@ pub(crate) fn open(reader: &Reader) -> Result<Opened> {
         longest_row: bytes / rows,
         // The caller owns the batches; slices of them copy nothing.
         copies: 0,
+        about: About::default(),
         content: Box::new(HandedReader { name, rest: Mutex::new(Some((first, batches))) }),
     })
 }

@@ -22,8 +22,7 @@ use memchr::memchr_iter;
 use crate::error::Result;
 use crate::format::Format;
 use crate::input::charset::newlines;
-use crate::input::opened::{Content, Opened, Piece, Pieces, Span, Undecoded};
-use crate::input::options::csv::CsvOptions;
+use crate::input::opened::{About, Content, Opened, Piece, Pieces, Span, Undecoded};
 use crate::input::source::origin::{Faults, Origin};
 use crate::watch::Watch;
 
@@ -54,17 +53,13 @@ pub(crate) struct TextFile {
     /// Bytes of a line of the sample, on average, and of the longest.
     pub(crate) line_bytes: usize,
     pub(crate) longest: usize,
-    /// What users may want to know of it.
-    pub(crate) notes: Vec<String>,
-    /// How many lines seem to stand in front of the names of the columns.
-    pub(crate) preamble: Option<usize>,
-    /// Why there are no columns, where there is no text.
-    pub(crate) lacks: Option<&'static str>,
+    /// All but the options of CSV.
+    pub(crate) about: About,
 }
 
 impl TextFile {
     /// The file as one unit.
-    pub(crate) fn opened(self, batch_rows: usize) -> Opened {
+    pub(crate) fn opened(mut self, batch_rows: usize) -> Opened {
         let fields = leaves(self.columns.schema.fields()).max(1);
         let decoders = match self.dialect {
             Dialect::Csv(_) => fields * CSV_COLUMN,
@@ -75,6 +70,10 @@ impl TextFile {
         let copies = if self.line_bytes >= BLOCK_BYTES { COPIES } else { 4 };
         // A line that is longer than a batch has one to itself, and to those before it.
         let longer = COPIES * self.longest.saturating_sub(batch_rows * self.line_bytes);
+        let mut about = std::mem::take(&mut self.about);
+        if let Dialect::Csv(csv) = &self.dialect {
+            about.csv = Some(csv.clone());
+        }
         Opened {
             format: match self.dialect {
                 Dialect::Csv(_) => Format::Csv,
@@ -83,7 +82,7 @@ impl TextFile {
             schema: self.columns.schema.clone(),
             bytes: self.origin.len(),
             rows: None,
-            spans: match self.lacks {
+            spans: match about.lacks {
                 None => vec![Span { part: 0..1, first_row: 0, rows: None }],
                 Some(_) => Vec::new(),
             },
@@ -97,6 +96,7 @@ impl TextFile {
             row_bytes: self.line_bytes,
             longest_row: self.longest,
             copies: COPIES,
+            about,
             content: Box::new(self),
         }
     }
@@ -157,25 +157,6 @@ impl Content for TextFile {
 
     fn faults(&self) -> Faults {
         self.origin.faults()
-    }
-
-    fn csv(&self) -> Option<&CsvOptions> {
-        match &self.dialect {
-            Dialect::Csv(csv) => Some(csv),
-            Dialect::Ndjson => None,
-        }
-    }
-
-    fn lacks(&self) -> Option<&'static str> {
-        self.lacks
-    }
-
-    fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    fn preamble(&self) -> Option<usize> {
-        self.preamble
     }
 
     fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {

@@ -23,11 +23,14 @@ use crate::input::source::origin::Faults;
 use crate::watch::Watch;
 
 use super::guard::{Admitted, Guarded, Promise, no_panic};
-use super::unit::Unit;
+use super::unit::{File, Unit};
 
 /// A unit whose pieces are distributed over threads.
 pub(crate) struct OpenUnit {
     promise: Promise,
+    files: Arc<[File]>,
+    /// The ordinal of the file.
+    file: usize,
     faults: Faults,
     /// Number of rows of the unit, if known.
     rows: Option<u64>,
@@ -98,6 +101,8 @@ impl OpenUnit {
                 batch_rows: unit.batch_rows,
                 watch: watch.clone(),
             },
+            files: Arc::clone(&unit.files),
+            file: unit.file,
             faults,
             rows: unit.rows,
             first_row: unit.first_row,
@@ -161,6 +166,7 @@ impl OpenUnit {
             Some(Piece::Left(_)) => Ok(Some(Vec::new())),
             Some(Piece::Text(text)) => no_panic(name, || text.finish()).map(Some),
         });
+        let batches = batches.and_then(|batches| self.whole(batches));
         match batches {
             Ok(Some(batches)) => {
                 let rows = batches.iter().map(|batch| batch.num_rows() as u64);
@@ -173,6 +179,16 @@ impl OpenUnit {
                 self.is_closed.store(true, Ordering::Relaxed);
                 Err((row, self.faults.behind(error)))
             }
+        }
+    }
+
+    /// Appends the values of the names of directories.
+    fn whole(&self, batches: Option<Vec<RecordBatch>>) -> Result<Option<Vec<RecordBatch>>> {
+        match (batches, &self.files[self.file].appendix) {
+            (Some(batches), Some(appendix)) => {
+                batches.iter().map(|batch| appendix.behind(batch)).collect::<Result<_>>().map(Some)
+            }
+            (batches, _) => Ok(batches),
         }
     }
 

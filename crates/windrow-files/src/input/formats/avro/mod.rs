@@ -29,7 +29,7 @@ use arrow_schema::SchemaRef;
 use crate::error::Result;
 use crate::format::Format;
 use crate::input::formats::opening::{InputFormat, Opening};
-use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
+use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::{Faults, Origin, SAMPLE_BYTES};
 use crate::input::source::random::RandomFile;
 use crate::watch::Watch;
@@ -107,6 +107,7 @@ fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
         row_bytes,
         longest_row: longest + fixed,
         copies: 4,
+        about: About::default(),
         content: Box::new(AvroFile { origin, header, units, planned: plain, batch_rows }),
     })
 }

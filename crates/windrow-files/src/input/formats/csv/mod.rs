@@ -37,7 +37,7 @@ use memchr::memchr_iter;
 use crate::error::{Error, Result};
 use crate::input::charset::newlines;
 use crate::input::formats::opening::{InputFormat, Opening};
-use crate::input::opened::Opened;
+use crate::input::opened::{About, Opened};
 use crate::input::options::ReadOptions;
 use crate::input::options::csv::CsvOptions;
 use crate::input::options::filter::Filter;
@@ -138,6 +138,7 @@ fn open(
     let preamble = sniff::preamble(text, &csv, !cut).filter(|_| csv.has_header);
     let preamble = preamble.map(|lines| known_lines + lines);
     let (line_bytes, longest) = line_lengths(&origin, &sample, first + header);
+    let lacks = lacks.then_some("the file is empty; CSV starts with a line that names the columns");
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Csv(csv),
@@ -147,9 +148,7 @@ fn open(
         },
         line_bytes,
         longest,
-        notes,
-        preamble,
-        lacks: lacks.then_some("the file is empty; CSV starts with a line that names the columns"),
+        about: About { notes, preamble, lacks, ..About::default() },
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }

@@ -26,7 +26,7 @@ use arrow_schema::SchemaRef;
 use crate::error::Result;
 use crate::format::Format;
 use crate::input::formats::opening::{InputFormat, Opening};
-use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
+use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
 use crate::limits::Ceiling;
@@ -112,6 +112,7 @@ fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
         row_bytes,
         longest_row: row_bytes,
         copies: 0,
+        about: About::default(),
         content: Box::new(IpcFile { origin, index }),
     })
 }

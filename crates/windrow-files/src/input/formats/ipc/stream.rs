@@ -18,7 +18,7 @@ use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
+use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::{Faults, Origin, Stream};
 use crate::input::source::random::RandomFile;
 use crate::watch::Watch;
@@ -69,6 +69,7 @@ pub(crate) fn open(origin: Origin, format: Format) -> Result<Opened> {
         row_bytes: usize::try_from(row_bytes).unwrap_or(usize::MAX),
         longest_row: usize::try_from(row_bytes).unwrap_or(usize::MAX),
         copies: 0,
+        about: About::default(),
         content: Box::new(StreamFile { origin, format, passing: passing.into() }),
     })
 }

@@ -25,7 +25,7 @@ use memchr::memmem;
 
 use crate::error::Result;
 use crate::input::formats::opening::{InputFormat, Opening};
-use crate::input::opened::Opened;
+use crate::input::opened::{About, Opened};
 use crate::input::options::ReadOptions;
 use crate::input::source::origin::{Origin, SAMPLE_BYTES, Stream};
 use crate::input::text::dialect::{Columns, Dialect};
@@ -111,9 +111,7 @@ fn open(
         },
         line_bytes,
         longest,
-        notes: Vec::new(),
-        preamble: None,
-        lacks,
+        about: About { lacks, ..About::default() },
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }

@@ -30,7 +30,7 @@ use parquet::file::metadata::{
 use crate::error::Result;
 use crate::format::Format;
 use crate::input::formats::opening::{InputFormat, Opening};
-use crate::input::opened::{Content, Opened, Pieces, Span};
+use crate::input::opened::{About, Content, Opened, Pieces, Span};
 use crate::input::options::ReadOptions;
 use crate::input::row_groups::{Footer, RowGroups};
 use crate::input::source::info::DeclaredColumn;
@@ -52,7 +52,6 @@ struct ParquetFile {
     /// To notice a file that was replaced after it was opened.
     rows: u64,
     groups: usize,
-    bloom_filters: bool,
     encrypted: bool,
     footers: Arc<FooterCache>,
     /// Row groups of an object that were asked for and are yet to be read.
@@ -99,7 +98,7 @@ fn open(
         .map_err(|what| origin.error(format!("the file is damaged: {what}")))?;
     let random = Arc::new(file);
     let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    let bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
+    let has_bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
     let mut reader = estimate::Reader::default();
     let mut profiles: Vec<Option<Profile>> = spans.iter().map(|_| None).collect();
     // No page of an encrypted file can be looked at.
@@ -129,12 +128,12 @@ fn open(
         longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
         // A page, and the values in it.
         copies: 2,
+        about: About { has_bloom_filters, ..About::default() },
         content: Box::new(ParquetFile {
             origin,
             ordinal,
             rows,
             groups: spans.len(),
-            bloom_filters,
             encrypted,
             footers: footers.clone(),
             ahead: Mutex::default(),
@@ -334,10 +333,6 @@ impl Content for ParquetFile {
         {
             self.ahead().push((part.start, file));
         }
-    }
-
-    fn has_bloom_filters(&self) -> bool {
-        self.bloom_filters
     }
 
     fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {

@@ -7,57 +7,30 @@
 //! 3. Where it makes text of everything, a number may stand in a column of bytes, which JSON has as strings. Such
 //!    a type is never inferred, but comes from a file that was read before; then every record is walked over.
 //!
-//! For these a record is walked over (see [`json_walk`](super::walk)). Few records need that. A line that is a whole record and has neither as many brackets as the limit nor a number between
-//! quotes behind a key of such a column is passed at a glance:
-//!
-//! ```text
-//!  {"id":7,"zip":"94103","at":"2026-01-31T12:00:00"}
-//!                ^            ^
-//!                |            a digit behind a quote, but no number
-//!                a number: a walk, if some column of numbers is called zip
-//! ```
+//! For these every record is walked over (see [`walk`](super::walk)). Few records need the decoder, though: see
+//! [`plain`](super::plain).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Fields, Schema};
-use memchr::memrchr;
 
-use crate::input::text::exact::guess::is_json_number;
 use crate::input::text::named::TypesAt;
 
-use super::walk::{ANY, MOST_DEPTH, Node, RECORD, Walk};
-
-/// Bytes that are glanced at together.
-const GLANCE: usize = 64;
+use super::walk::{ANY, Node, RECORD, Walk};
 
 /// What is looked for, and in which record.
 pub(crate) struct Records {
     nodes: Vec<Node>,
-    /// The keys of values that are to be numbers; whether lists hold any, and objects behind any key.
-    numbers: HashSet<Vec<u8>>,
-    lists_of_numbers: bool,
-    maps_of_numbers: bool,
-    /// Whether every record is walked over.
-    always: bool,
     /// The walk over a record that has begun and not ended.
     walk: Walk,
-    walking: bool,
 }
 
 impl Records {
     /// For records of `schema`, of which the types that are not in `named` were inferred.
     pub(super) fn new(schema: &Schema, named: TypesAt<'_>) -> Self {
-        let mut records = Self {
-            nodes: vec![Node::Any, Node::Any],
-            numbers: HashSet::new(),
-            lists_of_numbers: false,
-            maps_of_numbers: false,
-            always: false,
-            walk: Walk::default(),
-            walking: false,
-        };
+        let mut records = Self { nodes: vec![Node::Any, Node::Any], walk: Walk::default() };
         let keys = records.members(schema.fields(), "", named);
         records.nodes[RECORD] = Node::Object(keys);
         records
@@ -81,17 +54,11 @@ impl Records {
     /// The node of the values of `field`, which messages call `path`, of whose members types are `named`.
     fn node(&mut self, field: &Field, path: &str, named: TypesAt<'_>) -> usize {
         let node = match field.data_type() {
-            kind if is_of_numbers(kind) => {
-                self.numbers.insert(field.name().as_bytes().to_vec());
-                Node::Number(path.to_owned(), kind.clone())
-            }
+            kind if is_of_numbers(kind) => Node::Number(path.to_owned(), kind.clone()),
             kind @ (DataType::Binary
             | DataType::LargeBinary
             | DataType::BinaryView
-            | DataType::FixedSizeBinary(_)) => {
-                self.always = true;
-                Node::Bytes(path.to_owned(), kind.clone())
-            }
+            | DataType::FixedSizeBinary(_)) => Node::Bytes(path.to_owned(), kind.clone()),
             DataType::RunEndEncoded(_, of) => {
                 let plain = Field::clone(of).with_name(field.name());
                 return self.node(&plain, path, named);
@@ -100,16 +67,12 @@ impl Records {
             | DataType::LargeList(of)
             | DataType::ListView(of)
             | DataType::LargeListView(of)
-            | DataType::FixedSizeList(of, _) => {
-                self.lists_of_numbers |= is_of_numbers(of.data_type());
-                Node::List(self.node(of, path, named))
-            }
+            | DataType::FixedSizeList(of, _) => Node::List(self.node(of, path, named)),
             DataType::Struct(fields) => {
                 Node::Object(self.members(fields, &format!("{path}."), named))
             }
             DataType::Map(entries, _) => match entries.data_type() {
                 DataType::Struct(entry) if entry.len() == 2 => {
-                    self.maps_of_numbers |= is_of_numbers(entry[1].data_type());
                     Node::Map(self.node(&entry[1], path, named))
                 }
                 _ => return ANY,
@@ -126,84 +89,12 @@ impl Records {
     /// # Errors
     /// The first thing that is not as it must be.
     pub(super) fn pass(&mut self, text: &[u8], goes_on: bool) -> Result<(), ArrowError> {
-        if self.always || self.walking || goes_on || self.is_odd(text) {
-            self.walk.pass(text, &self.nodes)?;
-        }
-        self.walking = goes_on;
+        self.walk.pass(text, &self.nodes)?;
         if !goes_on {
             self.walk.stop();
         }
         Ok(())
     }
-
-    /// Whether `line` may hold what is looked for.
-    fn is_odd(&self, line: &[u8]) -> bool {
-        if line.len() > MOST_DEPTH && opening_brackets(line) > MOST_DEPTH {
-            return true;
-        }
-        let mut places = (0..line.len()).step_by(GLANCE);
-        let mut last = [0; GLANCE + 1];
-        places.any(|place| {
-            let rest = &line[place..];
-            let bytes = rest.first_chunk().unwrap_or_else(|| {
-                last[..rest.len()].copy_from_slice(rest);
-                &last
-            });
-            let mut pairs = (place..).zip(bytes.windows(2));
-            has_quoted_digit(bytes)
-                && pairs.any(|(quote, pair)| {
-                    is_quoted_digit(pair[0], pair[1]) && self.is_odd_string(line, quote)
-                })
-        })
-    }
-
-    /// Whether at `quote` a string may begin that is to be a number, and is one but for its quotes.
-    fn is_odd_string(&self, line: &[u8], quote: usize) -> bool {
-        let (before, text) = (&line[..quote], &line[quote + 1..]);
-        let of_numbers = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
-        let end = text.iter().position(|byte| !of_numbers(byte)).unwrap_or(text.len());
-        let is_number = match text.get(end) {
-            Some(b'"') => std::str::from_utf8(&text[..end]).is_ok_and(is_json_number),
-            // An escape, maybe of a digit.
-            Some(b'\\') => true,
-            _ => false,
-        };
-        is_number
-            && match before.trim_ascii_end() {
-                [key @ .., b':'] => match key.trim_ascii_end() {
-                    [key @ .., b'"'] => {
-                        let start = memrchr(b'"', key).map_or(0, |quote| quote + 1);
-                        let key = &key[start..];
-                        self.maps_of_numbers
-                            || key.contains(&b'\\')
-                            || start > 1 && line[start - 2] == b'\\'
-                            || self.numbers.contains(key)
-                    }
-                    _ => true,
-                },
-                [.., b'[' | b','] => self.lists_of_numbers,
-                // No value begins there, or behind an escape.
-                [.., b'{'] => false,
-                _ => true,
-            }
-    }
-}
-
-fn opening_brackets(line: &[u8]) -> usize {
-    // An opening brace differs from an opening bracket by this bit.
-    let count = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>();
-    let (glances, rest) = line.as_chunks::<GLANCE>();
-    glances.iter().map(|glance| usize::from(count(glance))).sum::<usize>()
-        + usize::from(count(rest))
-}
-
-fn has_quoted_digit(bytes: &[u8; GLANCE + 1]) -> bool {
-    (0..GLANCE).fold(false, |found, at| found | is_quoted_digit(bytes[at], bytes[at + 1]))
-}
-
-/// Whether behind a quote there is what numbers begin with, or a backslash.
-fn is_quoted_digit(byte: u8, next: u8) -> bool {
-    (byte == b'"') & matches!(next, b'-'..=b'9' | b'\\')
 }
 
 /// Whether only numbers make a column of `kind`.
@@ -280,11 +171,6 @@ mod tests {
                         assert!(fault.contains(path) && fault.contains("a string"), "{fault}");
                     }
                 }
-            }
-            // Beyond what is glanced at together.
-            for lead in 0..2 * GLANCE {
-                let text = format!("{{\"t\":\"{}\",{}", "x".repeat(lead), &text[1..]);
-                assert_eq!(look(&text, 1000).is_err(), path.is_some(), "{text}");
             }
         }
     }
