@@ -289,25 +289,9 @@ impl Inputs {
         &self.units
     }
 
-    /// An estimate of the heap that reading one unit takes, whichever, with a batch in hand.
-    pub(crate) fn reader_bytes(&self) -> usize {
-        self.needs.reader_bytes
-    }
-
-    /// Bytes of a row as far as that is known without reading: the mean of the row group, the record
-    /// batches or the sample where rows are longest.
-    pub(crate) fn row_bytes(&self) -> usize {
-        self.needs.row_bytes
-    }
-
-    /// Bytes of the longest row, as far as that is known without reading; [`Inputs::reader_bytes`] has it in it.
-    pub(crate) fn longest_row(&self) -> usize {
-        self.needs.longest_row
-    }
-
-    /// Times that reading has a row in memory that is longer than that.
-    pub(crate) fn copies_of_a_long_row(&self) -> usize {
-        self.needs.copies
+    /// The memory that reading takes.
+    pub(crate) fn needs(&self) -> &Needs {
+        &self.needs
     }
 
     /// Bytes of temporary files that hold copies of streams.

@@ -52,9 +52,6 @@ pub(crate) fn decoded(
 
 /// What the formats have in common once a file is opened.
 pub(crate) trait Content: Send + Sync {
-    /// The name for messages.
-    fn name(&self) -> &Arc<str>;
-
     /// Reads one of the parts that opening told of, as pieces with rows of the file's own schema.
     ///
     /// # Errors
@@ -92,11 +89,6 @@ pub(crate) trait Content: Send + Sync {
         Ok(None)
     }
 
-    /// What can go wrong with its bytes beside damage.
-    fn faults(&self) -> Faults {
-        Faults::default()
-    }
-
     /// Asks for one of the parts, so that it is there when it is read. Of a file nothing is asked for.
     fn ask_for(&self, _part: Range<usize>) {}
 }
@@ -104,6 +96,10 @@ pub(crate) trait Content: Send + Sync {
 /// Facts about a file beside its rows.
 #[derive(Default)]
 pub(crate) struct About {
+    /// The name for messages.
+    pub(crate) name: Arc<str>,
+    /// Errors of its bytes other than damage.
+    pub(crate) faults: Faults,
     /// The options of CSV, as far as the file says them.
     pub(crate) csv: Option<CsvOptions>,
     /// The reason why a file tells no columns: nothing is in it. Another file has to.
@@ -136,7 +132,7 @@ pub(crate) struct Opened {
 impl Opened {
     /// The error for a file that tells no columns, if it is one.
     pub(crate) fn lacks(&self) -> Option<Error> {
-        let name = self.content.name();
+        let name = &self.about.name;
         let what = self.about.lacks?;
         Some(Error::data(format!("{name}: {what}")).in_file(name.clone()))
     }
@@ -144,7 +140,7 @@ impl Opened {
     /// What callers are told of it.
     pub(crate) fn info(&self, source: &Source) -> FileInfo {
         FileInfo {
-            name: self.content.name().clone(),
+            name: self.about.name.clone(),
             format: self.format,
             bytes: self.bytes,
             rows: self.rows,
@@ -163,9 +159,13 @@ pub(crate) struct Span {
 /// What reading takes, of all files that were opened: the most of any.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Needs {
+    /// An estimate of the heap that reading one unit takes, with a record batch.
     pub(crate) reader_bytes: usize,
+    /// Mean bytes of a row, in the row group, the record batches or the sample with the longest rows.
     pub(crate) row_bytes: usize,
+    /// Bytes of the longest known row, which are part of `reader_bytes`.
     pub(crate) longest_row: usize,
+    /// Times that a longer row is in memory during a read.
     pub(crate) copies: usize,
 }
 

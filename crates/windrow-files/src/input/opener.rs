@@ -125,6 +125,8 @@ impl Opener<'_> {
         // What came first is not kept of all inputs until they are read.
         faults.forget();
         *look.lock().unwrap_or_else(PoisonError::into_inner) = Head::default();
-        opened.map_err(|error| faults.behind(error))
+        let mut opened = opened.map_err(|error| faults.behind(error))?;
+        (opened.about.name, opened.about.faults) = (name, faults);
+        Ok(opened)
     }
 }

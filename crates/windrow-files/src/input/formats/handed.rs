@@ -46,16 +46,12 @@ pub(crate) fn open(reader: &Reader) -> Result<Opened> {
         longest_row: bytes / rows,
         // The caller owns the batches; slices of them copy nothing.
         copies: 0,
-        about: About::default(),
+        about: About { name: Arc::clone(&name), ..About::default() },
         content: Box::new(HandedReader { name, rest: Mutex::new(Some((first, batches))) }),
     })
 }
 
 impl Content for HandedReader {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
     fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let name = Arc::clone(&self.name);
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -17,7 +17,7 @@ use arrow_select::take::take;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::opened::{Content, Opened};
+use crate::input::opened::Opened;
 use crate::input::options::ReadOptions;
 use crate::input::source::expand::Source;
 use crate::input::text::exact::one_value;
@@ -119,7 +119,7 @@ impl Hive {
             };
             let array = array.ok().filter(|array| value.is_none() || array.null_count() == 0);
             let array = array.ok_or_else(|| {
-                let (text, file) = (value.unwrap_or_default(), opened.content.name());
+                let (text, file) = (value.unwrap_or_default(), &opened.about.name);
                 Error::data(format!(
                     "{file}: {name}={text} is no {kind}; see {}",
                     Setting::HiveTypes

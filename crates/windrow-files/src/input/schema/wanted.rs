@@ -45,7 +45,7 @@ impl<'a> Common<'a> {
     /// # Errors
     /// `Data` for one that differs from those before it.
     pub(crate) fn fit(&mut self, opened: &Opened) -> Result<Order> {
-        let name = opened.content.name();
+        let name = &opened.about.name;
         if self.unifier.is_none() {
             self.wanted = Wanted::of(self.options, &opened.schema);
         }

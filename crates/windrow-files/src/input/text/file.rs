@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::format::Format;
 use crate::input::charset::newlines;
 use crate::input::opened::{About, Content, Opened, Piece, Pieces, Span, Undecoded};
-use crate::input::source::origin::{Faults, Origin};
+use crate::input::source::origin::Origin;
 use crate::watch::Watch;
 
 use super::blocks::{Block, Blocks, Buffers, Most, Next, Position, mark};
@@ -151,14 +151,6 @@ pub(crate) fn rest_of_line(origin: &Origin, sample: &[u8]) -> usize {
 }
 
 impl Content for TextFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
     fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
         let batch_rows = self.batch_rows(batch_rows);
         self.pieces(batch_rows, self.most(batch_rows), watch)

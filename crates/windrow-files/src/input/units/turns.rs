@@ -85,8 +85,8 @@ pub(crate) type Failed = (u64, Error);
 impl OpenUnit {
     pub(super) fn new(unit: &Unit, watch: &Watch) -> Result<Arc<Self>> {
         let file = &unit.files[unit.file];
-        let name = Arc::clone(file.content.name());
-        let faults = file.content.faults();
+        let name = Arc::clone(&file.about.name);
+        let faults = file.about.faults.clone();
         let (part, batch_rows) = (unit.part.clone(), unit.batch_rows);
         let read = || match &unit.kept {
             Some(rows) => file.content.read_some(part.clone(), rows, batch_rows, watch),

@@ -30,7 +30,7 @@ use crate::error::Result;
 use crate::format::Format;
 use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
-use crate::input::source::origin::{Faults, Origin, SAMPLE_BYTES};
+use crate::input::source::origin::{Origin, SAMPLE_BYTES};
 use crate::input::source::random::RandomFile;
 use crate::watch::Watch;
 
@@ -209,14 +209,6 @@ fn of_stream(header: &Header, head: &[u8]) -> Result<Surveyed, String> {
 }
 
 impl Content for AvroFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
     fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
         let input: Box<dyn Read + Send> = match self.units.get(part.start) {
             Some(unit) => {
@@ -235,7 +227,7 @@ impl Content for AvroFile {
         };
         let start = self.units.get(part.start).map_or(self.header.length, |unit| unit.start);
         let input = BufReader::with_capacity(64 << 10, input);
-        let name = self.name();
+        let name = self.origin.name();
         let source =
             BlockReader::new(name, input, Arc::clone(&self.header), start, self.planned, watch);
         let told = source.told();

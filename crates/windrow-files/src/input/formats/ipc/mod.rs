@@ -281,10 +281,6 @@ fn read_block(file: &RandomFile, block: &Block) -> Result<Buffer, String> {
 }
 
 impl Content for IpcFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
     fn read(&self, part: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let file = self.origin.random()?;
         let index = self.index.clone();
@@ -293,7 +289,7 @@ impl Content for IpcFile {
             let bytes = read_block(&file, block).map_err(|what| self.origin.error(what))?;
             decoder.read_dictionary(block, &bytes).map_err(|cause| self.origin.error(cause))?;
         }
-        let name = self.name().clone();
+        let name = self.origin.name().clone();
         Ok(decoded(part.filter_map(move |ordinal| {
             decode(&decoder, &file, &index.batches[ordinal])
                 .map_err(|what| {

@@ -19,7 +19,7 @@ use arrow_schema::SchemaRef;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
-use crate::input::source::origin::{Faults, Origin, Stream};
+use crate::input::source::origin::{Origin, Stream};
 use crate::input::source::random::RandomFile;
 use crate::watch::Watch;
 
@@ -140,21 +140,13 @@ fn more_behind(at: u64) -> String {
 }
 
 impl Content for StreamFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
     fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let mut frames = match passing {
             Some(frames) => frames,
             None => Frames::of(&self.origin, self.format)?,
         };
-        let name = self.name().clone();
+        let name = self.origin.name().clone();
         Ok(decoded(std::iter::from_fn(move || {
             frames.next_batch().map_err(|what| Error::data(format!("{name}: {what}"))).transpose()
         })))

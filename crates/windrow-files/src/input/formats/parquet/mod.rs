@@ -34,7 +34,7 @@ use crate::input::opened::{About, Content, Opened, Pieces, Span};
 use crate::input::options::ReadOptions;
 use crate::input::row_groups::{Footer, RowGroups};
 use crate::input::source::info::DeclaredColumn;
-use crate::input::source::origin::{Faults, Origin};
+use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
 use crate::store;
 use crate::watch::Watch;
@@ -315,14 +315,6 @@ impl ParquetFile {
 }
 
 impl Content for ParquetFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
     fn ask_for(&self, part: Range<usize>) {
         // Where the footer is to be read first, that is done when it is needed.
         if self.origin.is_far()
