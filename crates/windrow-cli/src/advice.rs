@@ -1,28 +1,28 @@
-//! How a run fails: what is said, in the words of the command line, and the exit code.
+//! Failures of a run: the message, in the words of the command line, and the exit code.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use windrow_files::{Error, ErrorKind, Setting};
 
-/// The result of everything that the command line does.
+/// The result of the command line's functions.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why a run ends without success.
+/// The reason for a run's failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A job failed.
     Job(Error),
-    /// `check` found a row out of place; the message is empty if nothing is to be said.
+    /// `check` found a row out of place. Nothing is printed if the message is empty.
     Check(String),
-    /// The command line asks for what cannot be.
+    /// The command line is invalid.
     Usage(String),
-    /// What was to be said beside the output cannot be written.
+    /// A report beside the output cannot be written.
     Report(String),
 }
 
 impl Failure {
-    /// The exit code of the process, as the help lists them.
+    /// Returns the exit code of the process, as listed in the help.
     fn exit_code(&self) -> i32 {
         match self {
             Self::Check(_) => 1,
@@ -34,7 +34,7 @@ impl Failure {
                 ErrorKind::Space => 5,
                 ErrorKind::Corrupt => 6,
                 ErrorKind::Interrupted => 130,
-                // That of SIGPIPE.
+                // The exit code of SIGPIPE.
                 ErrorKind::BrokenPipe => 141,
                 _ => 3,
             },
@@ -49,7 +49,8 @@ impl Failure {
         std::process::exit(self.exit_code())
     }
 
-    /// What is said of it. A reader that went away has no use for a message about it; a quiet check has none.
+    /// Returns the message, if any. A broken pipe has no reader for a message, and a quiet check
+    /// prints none.
     fn message(&self) -> Option<String> {
         match self {
             Self::Check(message) if message.is_empty() => None,
@@ -76,7 +77,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The option that stands for a setting.
+/// Returns the option of a setting.
 fn flag(setting: Setting) -> String {
     format!("--{}", setting.name().replace('_', "-"))
 }

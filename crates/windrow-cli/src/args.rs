@@ -1,4 +1,5 @@
-//! What the user typed. Nothing is opened or decided here: see [`crate::spec`] for what it means.
+//! The parsed command line. No file is opened and no option is interpreted here: see
+//! [`crate::spec`].
 
 mod csv;
 mod rows;
@@ -144,7 +145,7 @@ pub(crate) struct Compact {
     pub(crate) report: Report,
 }
 
-/// The heading of the options that say what a change log looks like.
+/// The heading of the options for change logs.
 const CHANGE_LOGS: &str = "Change logs";
 
 /// What a change log looks like.
@@ -170,7 +171,7 @@ pub(crate) struct Changes {
     pub(crate) unchanged: Unchanged,
 }
 
-/// What becomes of an update that does not have all columns of its row.
+/// Treatment of an update without all columns of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Unchanged {
     /// Fill in what was known last of the columns that they leave out; where that is nothing, it is an
@@ -182,7 +183,7 @@ pub(crate) enum Unchanged {
     Keep,
 }
 
-/// What a compaction writes.
+/// The form of a compaction's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
     /// The live rows, sorted by key.
@@ -401,7 +402,8 @@ pub(crate) struct Limits {
     pub(crate) spill_direct: bool,
 }
 
-/// More than any machine has cores: a mistake, of which each takes memory and time to plan for.
+/// Maximum of `--threads`, above the cores of any machine: a larger number is a mistake, and
+/// planning for so many threads would take memory and time.
 const MOST_THREADS: usize = 4096;
 
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
@@ -412,7 +414,7 @@ fn threads(text: &str) -> Result<NonZeroUsize, String> {
     }
 }
 
-/// Where rows go that do not fit the memory limit.
+/// The destination of rows that exceed the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SpillTo {
     /// Temporary files in --temp-dir.
@@ -422,7 +424,7 @@ pub(crate) enum SpillTo {
     Memory,
 }
 
-/// Compression of what is spilled.
+/// Compression of temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SpillCompression {
     /// Fastest, unless the disk is slow or short.

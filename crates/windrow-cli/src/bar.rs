@@ -1,4 +1,4 @@
-//! What the user sees of a running job: a bar on a terminal, a line a second where it is asked for.
+//! The display of a running job's progress: a bar on a terminal, or a line a second on request.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -9,14 +9,14 @@ use windrow_files::{Moment, Phase, Progress, Size};
 
 use crate::args;
 
-/// How often the bar is drawn, a second.
+/// Updates of the bar per second.
 const HERTZ: u8 = 4;
 
-/// Shows how far a job has come, on standard error.
+/// Shows the progress of a job on standard error.
 pub(crate) struct Bar {
     bar: ProgressBar,
     start: Instant,
-    /// When a line was written last, where lines are.
+    /// The time of the last line, if lines are written.
     written: Option<Mutex<Instant>>,
 }
 
@@ -36,12 +36,12 @@ impl Bar {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// A line of progress every second, for a log.
+    /// Writes a line of progress every second, for a log.
     fn line(&self, moment: &Moment<'_>) {
         let what = match moment.phase {
             Phase::Read => "read",
@@ -116,7 +116,7 @@ impl Drop for Bar {
     }
 }
 
-/// A line on standard error; that nobody reads it is not the job's fault.
+/// Writes a line to standard error. Errors are ignored: the job is to continue without a reader.
 pub(crate) fn say(line: std::fmt::Arguments<'_>) {
     let _said = writeln!(io::stderr(), "{line}");
 }

@@ -1,4 +1,5 @@
-//! What `windrow help` and `windrow completions` print: help by topic, completions, the man page.
+//! The output of `windrow help` and `windrow completions`: help by topic, completions, the man
+//! page.
 
 use std::io::{self, Write};
 
@@ -18,7 +19,7 @@ pub(crate) fn show(topic: Option<&str>) -> io::Result<()> {
         Some(EXIT_CODES) => texts::EXIT_CODES,
         verb => {
             let arguments = ["windrow"].into_iter().chain(verb).chain(["--help"]);
-            // To the parser, help is an error.
+            // The parser returns help as an error.
             return Cli::try_parse_from(arguments).map_or_else(|help| help.print(), |_| Ok(()));
         }
     };
@@ -26,7 +27,7 @@ pub(crate) fn show(topic: Option<&str>) -> io::Result<()> {
 }
 
 impl Completion {
-    /// The shell; `None` for the man page.
+    /// Returns the shell; `None` for the man page.
     fn shell(self) -> Option<Shell> {
         Some(match self {
             Self::Bash => Shell::Bash,
@@ -38,7 +39,7 @@ impl Completion {
         })
     }
 
-    /// The text of it.
+    /// Returns the completions or the man page.
     pub(crate) fn text(self) -> Result<Vec<u8>> {
         let mut command = Cli::command();
         let mut text = Vec::new();
@@ -51,7 +52,7 @@ impl Completion {
     }
 }
 
-/// One page for all verbs: there are no others for it to refer to.
+/// Writes a single man page for all verbs, because no other pages are installed.
 fn man_page(command: clap::Command, out: &mut Vec<u8>) -> io::Result<()> {
     let mut command = command.about(texts::NAME).long_about(texts::DESCRIPTION);
     command.build();
@@ -83,7 +84,7 @@ fn man_page(command: clap::Command, out: &mut Vec<u8>) -> io::Result<()> {
     page.render_version_section(out)
 }
 
-/// Writes text in roff: indented lines as they stand, others as paragraphs.
+/// Writes text in roff: indented lines verbatim, other lines as paragraphs.
 fn paragraphs(text: &str, out: &mut impl Write) -> io::Result<()> {
     let mut literal = false;
     writeln!(out, ".PP")?;
@@ -139,7 +140,7 @@ mod tests {
         assert!(parsed > 50, "{parsed}");
     }
 
-    /// The words of a line, as a shell reads quotes.
+    /// Splits a line into words as a shell does, with quotes.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
         for letter in line.chars().chain([' ']) {

@@ -1,4 +1,4 @@
-//! The command line of `windrow-files`, for the binary and for doors that have it too.
+//! The command line of `windrow-files`, for the binary and for other programs with the tool inside.
 //!
 //! ```text
 //! args --> run --> windrow_files: Inputs, Job --> advice, exit code
@@ -26,12 +26,12 @@ use windrow_files::Cancel;
 
 use crate::args::Cli;
 
-/// Does what the arguments say, the first of which is the name of the program, and ends the process.
+/// Runs the command line and ends the process. The first argument is the name of the program.
 ///
-/// The process is this function's: it sets the allocator, the panic hook and handlers of signals.
+/// The function owns the process: sets the allocator, the panic hook and signal handlers.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ! {
     let cli = Cli::parse_from(args);
-    // Another allocator's blocks are its own matter.
+    // Has no effect under another allocator.
     let _ = windrow::give_back_large_blocks();
     let limits = [Resource::As, Resource::Data].map(getrlimit);
     if limits.iter().any(|limit| limit.current.is_some()) {
@@ -46,7 +46,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ! {
     }
 }
 
-/// Keeps panics that become errors of an input from being printed as well.
+/// Suppresses the output of panics reported as errors of an input.
 fn silence_caught_panics() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

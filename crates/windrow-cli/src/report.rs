@@ -1,4 +1,4 @@
-//! What is said of a finished job: a line, and its figures as JSON or for Prometheus.
+//! The report of a finished job: a line, and figures as JSON or for Prometheus.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::advice::{Failure, Result};
 use crate::args;
 use crate::bar::say;
 
-/// Says what was done, on a line and, if asked for, as figures.
+/// Writes the line and, on request, the figures.
 pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
     if !report.quiet {
         let spilled = match stats.spilled_bytes {
@@ -66,7 +66,7 @@ pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
     }
 }
 
-/// Refuses a place for the figures that is none, before there are any.
+/// Returns an error, before the job runs, if the figures cannot be written to the given place.
 pub(crate) fn check(report: &args::Report, inputs: &Inputs, target: &Target) -> Result<()> {
     let Some(file) = report.stats.as_deref().filter(|&stats| stats != "json") else {
         return Ok(());
@@ -102,7 +102,7 @@ fn to_json(stats: &Stats) -> Result<String> {
     serde_json::to_string(stats).map_err(unwritable)
 }
 
-/// The figures as a text file for Prometheus' node exporter, a gauge each.
+/// Formats the figures as a text file for Prometheus' node exporter, with a gauge for each.
 fn to_prometheus(stats: &Stats) -> Result<String> {
     let figures = serde_json::to_value(stats).map_err(unwritable)?;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The verbs: inputs are opened, a job is made, and it is explained or written.
+//! The verbs: opens the inputs, makes a job, and explains or runs the job.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -18,9 +18,9 @@ use crate::help;
 use crate::report;
 use crate::stdout;
 
-/// Does what the command line says.
+/// Runs the verb of the command line.
 pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
-    // Every verb that runs a job has these groups of options.
+    // Every verb with a job has these groups of options.
     macro_rules! run {
         ($args:ident.$rows:ident) => {{
             let (input, rows, output) = (&$args.input, &$args.$rows, &$args.output);
@@ -83,7 +83,7 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// What the verbs that write have in common.
+/// The common options of the verbs that write.
 struct Run<'a> {
     input: &'a args::Input,
     report: &'a args::Report,
@@ -115,8 +115,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Columns of CSV that are not among `compared` stay as they are, if CSV is written; those that are not in
-    /// `select` either do not count.
+    /// Keeps columns outside `compared` as text if both input and output are CSV. Columns neither
+    /// compared nor in `select` are ignored.
     fn carrying(mut self, compared: Option<Vec<String>>, select: Option<&[String]>) -> Self {
         let format = self.write.format_of(&self.target);
         self.read = self.read.selecting(compared.clone(), select).carried_as_text(compared, format);
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
         Ok(Inputs::open(&expand_with(&self.input.files, &self.read)?, &self.read)?)
     }
 
-    /// Explains or does the job.
+    /// Explains or runs the job.
     fn finish(&self, job: Job) -> Result<()> {
         let (target, write, limits) = (&self.target, &self.write, &self.limits);
         if self.report.explain {
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// How inputs are read.
+/// Returns the options for reading inputs.
 fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOptions> {
     let mut read = ReadOptions::default()
         .csv(input.csv()?)
@@ -227,7 +227,7 @@ fn print(text: &[u8]) -> Result<()> {
     Ok(io::stdout().lock().write_all(text).map_err(unwritten)?)
 }
 
-/// The error for text that standard output does not take.
+/// Returns the error of a failed write to standard output.
 fn unwritten(error: io::Error) -> Error {
     Error::output(Path::new(OsStr::new("standard output")), &error)
 }

@@ -1,12 +1,12 @@
-//! Signals: a request to stop is a flag that the loops of a job look at between record batches.
+//! Signals: a request to stop sets a flag, which the loops of a job check between record batches.
 //!
 //! ```text
 //! SIGINT, SIGTERM, SIGHUP --> Cancel --> the loops end, each cleaning up after itself
 //!                               \--> GRACE later: the temporary output is removed, the process ends
 //! ```
 //!
-//! A thread that waits for a pipe does not look at the flag. Nothing but the temporary output has a
-//! name on disk, so ending in the middle of anything else leaves nothing either.
+//! A thread blocked by a pipe does not check the flag. Only the temporary output has a name on
+//! disk, so ending the process anywhere else leaves nothing behind.
 
 use std::time::Duration;
 
@@ -16,18 +16,19 @@ use windrow_files::{Cancel, Error};
 
 use crate::advice::Failure;
 
-/// How long the loops have to see the flag: longer than any of them works on one record batch.
+/// Time for the loops to see the flag: longer than any loop works on one record batch.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Makes SIGINT, SIGTERM and SIGHUP request `cancel`, unless they are ignored (as under nohup), and a file
-/// that grows past `ulimit -f` an error like a full disk.
+/// Makes SIGINT, SIGTERM and SIGHUP request `cancel`, unless they are ignored (as under nohup).
+/// Turns a file that grows past `ulimit -f` into an error like a full disk.
 pub(crate) fn install(cancel: &Cancel) {
     let ignored = ignored();
     let mut signals = vec![SIGINT, SIGTERM, SIGHUP];
     signals.retain(|signal| ignored >> (signal - 1) & 1 == 0);
-    // With a handler, whatever it does, the write fails instead of the process.
+    // With any handler, the write fails instead of the process.
     signals.push(SIGXFSZ);
-    // Without handlers the process still ends, only less tidily: not worth failing for.
+    // Without handlers the process still ends on a signal, but leaves temporary files: no reason to
+    // fail.
     let Ok(mut signals) = Signals::new(signals) else { return };
     let cancel = cancel.clone();
     let _handler = std::thread::Builder::new().name("signals".into()).spawn(move || {
@@ -40,7 +41,7 @@ pub(crate) fn install(cancel: &Cancel) {
     });
 }
 
-/// The signals that this process was started to ignore: bit n - 1 for signal n.
+/// Returns the signals ignored since the start of the process: bit n - 1 for signal n.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! From what was typed to what the library is told.
+//! Converts parsed options to the specifications and options of the library.
 
 use windrow_files::{
     CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, Encodings,
@@ -161,7 +161,7 @@ impl From<&args::Limits> for Limits {
 }
 
 impl args::Input {
-    /// How CSV is written down.
+    /// Returns the dialect of CSV.
     pub(crate) fn csv(&self) -> windrow_files::Result<CsvOptions> {
         let args = &self.csv;
         let args::Quote(quote) = args.quote;
@@ -182,7 +182,7 @@ impl args::Input {
         Ok(args.nulls.iter().fold(csv, |csv, null| csv.null(null)))
     }
 
-    /// How stores are reached.
+    /// Returns the access to stores.
     pub(crate) fn stores(&self) -> Result<Stores> {
         let options = self.store_options.iter().map(|option| {
             let pair = option.split_once('=').filter(|(key, _)| !key.is_empty());

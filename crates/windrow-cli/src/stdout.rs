@@ -1,9 +1,10 @@
-//! Whether there is a standard output.
+//! Detects a missing standard output.
 //!
-//! A program that is started without one, as by `>&-`, gets `/dev/null` in its place from Rust, before `main`:
-//! rows would be written, and lost. That it is open to be read, too, gives it away; shells open it to be
-//! written alone. Known limit: some parents that want output to be discarded open it so (Python's `DEVNULL`,
-//! Node's `ignore`). They can name `/dev/null` as the output.
+//! If a program is started without a standard output, as by `>&-`, Rust opens `/dev/null` in its
+//! place before `main`: rows would be written, and lost. Rust opens the file for reading and
+//! writing, shells for writing only. Known limit: some parent processes that want to discard output
+//! also open it for reading and writing (Python's `DEVNULL`, Node's `ignore`). They can name
+//! `/dev/null` as the output.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,7 +15,7 @@ use windrow_files::Error;
 
 use crate::advice::Result;
 
-/// Refuses to write rows to a standard output that there is not.
+/// Returns an error if the standard output is missing.
 pub(crate) fn is_open() -> Result<()> {
     if is_stand_in(io::stdout().as_fd()) {
         let closed = "it is closed, and the rows would be lost; to discard them, name /dev/null as the output";
@@ -23,7 +24,7 @@ pub(crate) fn is_open() -> Result<()> {
     Ok(())
 }
 
-/// Whether `descriptor` is what Rust opens in place of a closed one.
+/// Returns true if `descriptor` was opened by Rust in place of a closed one.
 fn is_stand_in(descriptor: BorrowedFd<'_>) -> bool {
     let null = stat("/dev/null").map(|null| null.st_rdev);
     let is_null = fstat(descriptor).is_ok_and(|own| {

@@ -1,8 +1,8 @@
-//! What the help says besides the options: the overview, examples, notes, recipes, exit codes.
+//! The text of the help besides the options: the overview, examples, notes, recipes, exit codes.
 //!
-//! Examples and recipes work as typed in a clone of the repository; a test runs them. The commands below "More
-//! examples" name files that a user has; a test parses them. Lines of examples have at most 80 columns, so that
-//! no terminal breaks them. Headings have the style of clap's own headings.
+//! Examples and recipes work as typed in a clone of the repository; a test runs them. The commands
+//! below "More examples" name files of a user; a test parses them. Lines of examples have at most
+//! 80 columns, so that no terminal breaks them. Headings have the style of clap's own headings.
 
 macro_rules! heading {
     ($title:literal) => {
@@ -10,7 +10,7 @@ macro_rules! heading {
     };
 }
 
-/// Commands below a heading.
+/// Formats commands below a heading.
 macro_rules! commands {
     ($title:literal, $($command:literal),+ $(,)?) => {
         concat!(heading!($title), $("\n  ", $command),+)
@@ -21,18 +21,18 @@ macro_rules! examples {
     ($($command:literal),+ $(,)?) => { commands!("Examples", $($command),+) };
 }
 
-/// Commands with files of a user, and what else there is to know.
+/// Formats commands with files of a user, and notes.
 macro_rules! notes {
     ($($command:literal),+; $notes:literal) => {
         concat!(commands!("More examples", $($command),+), "\n\n", $notes)
     };
 }
 
-/// The first words of the tool.
+/// The tool's description at the top of the overview.
 pub(crate) const ABOUT: &str = "\
 Windrow sorts, deduplicates and splits Parquet, Arrow, CSV and JSON files, and never uses more memory than you allow.";
 
-/// The tool in the first line of the man page, which begins with the name.
+/// The tool's description in the first line of the man page, after the name.
 pub(crate) const NAME: &str =
     "sort, deduplicate and split Parquet, Arrow, CSV and JSON files inside a memory limit";
 

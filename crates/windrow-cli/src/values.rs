@@ -1,10 +1,10 @@
-//! Values of options that are names: most of them are parsed by the library, and all are listed in the help.
+//! Option values given by name. The library parses most values, and the help lists all values.
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use windrow_files::{Format, Preset};
 
-/// What `completions` can print.
+/// The possible outputs of `completions`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Completion {
     Bash,
@@ -15,7 +15,7 @@ pub(crate) enum Completion {
     Man,
 }
 
-/// What `help` explains: every verb, and topics of its own.
+/// The topics of `help`: every verb, and further topics.
 pub(crate) const TOPICS: [&str; 13] = [
     "sort",
     "compact",
@@ -34,17 +34,17 @@ pub(crate) const TOPICS: [&str; 13] = [
 pub(crate) const EXAMPLES: &str = "examples";
 pub(crate) const EXIT_CODES: &str = "exit-codes";
 
-/// Formats by name.
+/// Parses a format by name.
 pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
     named(Format::ALL.map(|format| (format.name(), format.about())))
 }
 
-/// Those that are written.
+/// Parses an output format by name.
 pub(crate) fn output_format() -> impl TypedValueParser<Value = Format> {
     named(Format::WRITTEN.map(|format| (format.name(), format.about())))
 }
 
-/// Presets of change logs by name.
+/// Parses a preset of change logs by name.
 pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
     named(Preset::ALL.map(|preset| (preset.name(), preset.about())))
 }

@@ -1,10 +1,12 @@
-//! Columns that the order names and no input has: members of structs, by their paths.
+//! Derived columns: columns named by the order but absent from the input, such as members of
+//! structs named by path.
 //!
 //! ```text
 //!  id  user{id, name}           --append-->   id  user{id, name}  "user.id"
 //! ```
-//! They stand behind all others, are called by their paths, and are written only where they are selected. So are the
-//! floats of an order in which they are equal as in SQL, beside the values that stay as they are.
+//! Derived columns come after all others, are named by their paths, and are written only if
+//! selected. An order in which floats compare as in SQL also uses derived columns: copies of the
+//! float columns, whose own values stay unchanged.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,24 +24,25 @@ use crate::paths::{self, Paths, Steps};
 /// Columns to append.
 #[derive(Clone, Debug)]
 pub(crate) struct Derived {
-    /// With them.
+    /// The schema including the derived columns.
     schema: SchemaRef,
     columns: Vec<Copied>,
 }
 
-/// A column of values that are elsewhere.
+/// A copy of values found elsewhere in the row.
 #[derive(Clone, Debug)]
 struct Copied {
     from: Steps,
-    /// Whether floats have one zero and one NaN.
+    /// Whether to normalize floats to one zero and one NaN.
     one_form: bool,
 }
 
-/// Before the names of columns that are there for the order alone.
+/// Prefix of the names of columns that only the order uses.
 pub(crate) const OWN: &str = "__windrow_order";
 
 impl Derived {
-    /// Those of `names` that are paths in `schema`; none if all are columns, or nothing.
+    /// Returns the derived columns for the `names` that are paths in `schema`; `None` if no name is
+    /// a path.
     pub(crate) fn of<'a>(
         schema: &SchemaRef,
         names: impl IntoIterator<Item = &'a str>,
@@ -59,8 +62,8 @@ impl Derived {
         (!columns.is_empty()).then_some(Self { schema, columns })
     }
 
-    /// `derived` of `schema`, with what has the floats of `by` in the place that `order` gives them; `by` then names
-    /// that.
+    /// Adds to `derived` a column for each float column or path in `by`, with the values normalized
+    /// for `order`, and makes `by` name the new column.
     pub(crate) fn ordering(
         derived: Option<Self>,
         schema: &SchemaRef,
@@ -88,23 +91,23 @@ impl Derived {
         (!all.columns.is_empty()).then_some(all)
     }
 
-    /// Has them compare as in SQL.
+    /// Makes all derived columns compare as in SQL.
     pub(crate) fn bring_to_one_form(&mut self) {
         self.columns.iter_mut().for_each(|column| column.one_form = true);
     }
 
-    /// The columns there were, and those.
+    /// Returns the schema of the input columns and the derived columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The names of those.
+    /// Returns the names of the derived columns.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         let first = self.schema.fields().len() - self.columns.len();
         self.schema.fields()[first..].iter().map(|field| field.name())
     }
 
-    /// `batch`, with them.
+    /// Appends the derived columns to `batch`.
     pub(crate) fn append(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         let mut columns = batch.columns().to_vec();

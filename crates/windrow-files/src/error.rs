@@ -1,8 +1,8 @@
-//! What a job reports: one type, its kind, and the place it is about.
+//! The error type of the crate: its kind, its message, and its place.
 //!
-//! The kind says what remedy it takes; the [`Place`] has what a program can act on: file, row, line,
-//! column, floor and limit. The message is whole: places are in it, and settings by name in back quotes
-//! (see [`Setting`]).
+//! The kind selects the remedy. The [`Place`] holds data for programs: file, row, line, column,
+//! floor and limit. The message is complete: it includes the place, and names settings in
+//! backquotes (see [`Setting`]).
 
 use std::fmt;
 use std::path::Path;
@@ -12,38 +12,38 @@ use arrow_schema::ArrowError;
 
 use crate::setting::{self, Setting};
 
-/// The result of everything in this crate that can fail.
+/// The result of the fallible functions in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error by the remedy that it needs.
+/// The kind of an error, by remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The caller asks for what cannot be: change what is asked.
+    /// The caller's request is impossible: change the request.
     Usage,
-    /// An input is not there.
+    /// An input does not exist.
     NotFound,
-    /// An input cannot be read, or holds what it must not: mend the data.
+    /// An input is unreadable or holds invalid data: repair the data.
     Data,
     /// An input of a merge is not sorted: sort it first.
     Unsorted,
-    /// The memory limit is below what the job needs: [`Place::floor`] says how much that is.
+    /// The memory limit is below the need of the job, which is in [`Place::floor`].
     MemoryFloor,
     /// The output or temporary files cannot be written: no space, no permission.
     Space,
-    /// Bytes read back from temporary files are not those written.
+    /// Bytes read back from temporary files differ from the bytes written.
     Corrupt,
-    /// Nobody reads the output any more: nothing to do.
+    /// The reader of the output is gone: nothing to do.
     BrokenPipe,
     /// The job was cancelled. Nothing was written.
     Interrupted,
 }
 
-/// What an error is about, as far as it is known.
+/// The place of an error, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, as messages name it.
+    /// The file, as named in messages.
     pub file: Option<Arc<str>>,
     /// The row in its file, from 0.
     pub row: Option<u64>,
@@ -51,16 +51,16 @@ pub struct Place {
     pub line: Option<u64>,
     /// The column.
     pub column: Option<String>,
-    /// The least memory limit that the job needs, in bytes.
+    /// The smallest possible memory limit of the job, in bytes.
     pub floor: Option<u64>,
-    /// The limit that it has, in bytes.
+    /// The memory limit of the job, in bytes.
     pub limit: Option<u64>,
 }
 
-/// How a message about a column that there is not begins.
+/// Start of the message about a missing column.
 const NO_COLUMN: &str = "no column named";
 
-/// What went wrong.
+/// An error of a job.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -72,14 +72,14 @@ struct Inner {
     whose: Whose,
 }
 
-/// Which inputs a message is yet to name.
+/// The inputs whose names are still to be added to a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// None, or it has its name.
+    /// No input, or the name is there already.
     Named,
-    /// The one of this ordinal.
+    /// The input with this index.
     One(usize),
-    /// All of them together.
+    /// All inputs together.
     All,
 }
 
@@ -101,12 +101,12 @@ impl Error {
         Self::new(ErrorKind::Space, message)
     }
 
-    /// The job was cancelled.
+    /// Returns the error of a cancelled job.
     pub fn interrupted() -> Self {
         Self::new(ErrorKind::Interrupted, "interrupted; nothing was written")
     }
 
-    /// The memory limit is below the floor.
+    /// Returns the error of a memory limit below the floor.
     pub(crate) fn memory_floor(message: impl Into<String>, floor: u64, limit: u64) -> Self {
         let mut error = Self::new(ErrorKind::MemoryFloor, message);
         error.0.place.floor = Some(floor);
@@ -114,14 +114,14 @@ impl Error {
         error
     }
 
-    /// The rows of all inputs do not fit a column together.
+    /// Returns the error of a column type too small for the rows of all inputs.
     pub(crate) fn unfit(column: &str, message: impl Into<String>) -> Self {
         let mut error = Self::data(message).in_column(column);
         error.0.whose = Whose::All;
         error
     }
 
-    /// An input of a merge is not sorted; `input` is its ordinal.
+    /// Returns the error of an unsorted input of a merge; `input` is its index.
     fn unsorted(input: usize, row: u64) -> Self {
         let message = format!("row {row} sorts before the row in front of it; sort the file first");
         let mut error = Self::new(ErrorKind::Unsorted, message).at_row(row);
@@ -129,17 +129,18 @@ impl Error {
         error
     }
 
-    /// The remedy that it needs.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What it is about.
+    /// Returns the place of the error.
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
-    /// The message in a door's words: `word` says what it calls a setting.
+    /// Returns the message in the words of an interface; `word` returns the interface's name of a
+    /// setting.
     pub fn worded(&self, word: &dyn Fn(Setting) -> String) -> String {
         setting::worded(&self.0.message, word)
     }
@@ -169,7 +170,7 @@ impl Error {
         self
     }
 
-    /// Names the inputs that an error is about, `names` being those of all inputs.
+    /// Adds the names of the inputs concerned; `names` are the names of all inputs.
     pub(crate) fn named<'a>(mut self, mut names: impl Iterator<Item = &'a str>) -> Self {
         match std::mem::replace(&mut self.0.whose, Whose::Named) {
             Whose::Named => self,
@@ -189,7 +190,7 @@ impl Error {
         }
     }
 
-    /// Names the input whose rows are at fault, where they are.
+    /// Adds the name of the input to an error about the input's rows.
     pub(crate) fn in_input(mut self, name: &str) -> Self {
         if self.0.kind != ErrorKind::Data || self.0.whose != Whose::Named {
             return self;
@@ -198,7 +199,7 @@ impl Error {
         self.in_file(name)
     }
 
-    /// Says from which row on those are not counted that a filter left out.
+    /// Explains that from row `first` on the row number does not count rows removed by a filter.
     pub(crate) fn of_kept_rows(mut self, first: u64) -> Self {
         if self.0.place.row.is_some() {
             let setting = Setting::Where;
@@ -209,7 +210,7 @@ impl Error {
         self
     }
 
-    /// Says that floats were compared as in SQL, where a file may have them in another order.
+    /// Explains that floats are compared as in SQL; the file may have been sorted otherwise.
     pub(crate) fn of_sql_floats(mut self) -> Self {
         self.0.message += &format!(
             "; floats are compared as in SQL here, all NaN behind the numbers: sort it with {} sql",
@@ -218,7 +219,7 @@ impl Error {
         self
     }
 
-    /// Says which setting asks for what cannot be.
+    /// Adds the setting at fault to a usage error.
     pub(crate) fn of(mut self, setting: Setting) -> Self {
         if self.0.kind == ErrorKind::Usage {
             self.0.message = format!("{setting}: {}", self.0.message);
@@ -226,9 +227,10 @@ impl Error {
         self
     }
 
-    /// No column has this name; those that there are may be many.
+    /// Returns the error of a missing column. The message lists the existing columns, up to a
+    /// limit.
     pub(crate) fn missing_column<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Self {
-        // As many names as fit a screen.
+        // Enough names to fill a screen.
         const SHOWN: usize = 50;
         const LONG: usize = 1000;
         let mut list = String::new();
@@ -251,7 +253,7 @@ impl Error {
         Self::usage(message).in_column(name)
     }
 
-    /// Says that names of columns seem to stand behind so many lines, where one was not found.
+    /// Suggests, after a missing column, that the column names may follow after `lines` lines.
     pub(crate) fn behind_lines(mut self, lines: usize) -> Self {
         if self.0.message.contains(NO_COLUMN) {
             let line = lines + 1;
@@ -261,16 +263,17 @@ impl Error {
         self
     }
 
-    /// An input file that the system or its format's reader refuses.
+    /// Returns the error of an input file rejected by the system or the format's reader.
     pub(crate) fn input(file: &Path, cause: impl fmt::Display) -> Self {
         let file = file.display().to_string();
         Self::data(format!("{file}: {cause}")).in_file(file)
     }
 
-    /// An output file that the system refuses; a pipe without a reader is a matter of nobody.
+    /// Returns the error of an output file rejected by the system. A pipe without a reader has a
+    /// kind of its own.
     pub fn output(file: &Path, cause: &std::io::Error) -> Self {
         use std::io::ErrorKind as K;
-        // What passed through a writer is found again.
+        // An error that passed through a writer is unwrapped.
         if let Some(own) = cause.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
             return own.clone();
         }
@@ -285,7 +288,7 @@ impl Error {
         error.in_file(file)
     }
 
-    /// A file of a temporary directory that the system refuses.
+    /// Returns the error of a temporary file rejected by the system.
     pub(crate) fn within(file: &Path, cause: &std::io::Error) -> Self {
         match cause.kind() {
             std::io::ErrorKind::NotFound => Self::space(format!(
@@ -342,7 +345,7 @@ impl From<windrow::Error> for Error {
     }
 }
 
-/// A reader's error on its way through the engine; the conversion back finds it again.
+/// Wraps a reader's error on its way through the engine; the conversion back unwraps it.
 impl From<Error> for windrow::Error {
     fn from(error: Error) -> Self {
         Self::Arrow(error.into())

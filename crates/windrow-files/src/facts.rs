@@ -1,4 +1,4 @@
-//! Key-value metadata of files: what it says of rows and columns has to be so in the output.
+//! Key-value metadata of files. Metadata about rows and columns must also hold for the output.
 //!
 //! ```text
 //!  key                      several inputs                                other columns than the input's
@@ -7,7 +7,8 @@
 //!  schemas of writers       as all others                                 left out
 //!  all others               kept if all inputs have the same              kept
 //! ```
-//! `pandas` never says that the row labels are a range: rows have another order than that.
+//! A range of row labels is removed from the `pandas` metadata, because the output has another
+//! order.
 
 use std::collections::HashMap;
 
@@ -22,7 +23,7 @@ pub(crate) type Pairs = HashMap<String, String>;
 const GEO: &str = "geo";
 const PANDAS: &str = "pandas";
 
-/// Keys under which writers put all columns.
+/// Keys of schema descriptions, in which writers list all columns.
 const SCHEMAS: [&str; 9] = [
     "org.apache.spark.sql.parquet.row.metadata",
     "org.apache.spark.legacyDateTime.schema",
@@ -35,10 +36,10 @@ const SCHEMAS: [&str; 9] = [
     "thrift.class",
 ];
 
-/// What is true of the rows of two inputs together.
+/// Returns the metadata that holds for the rows of both inputs.
 ///
 /// # Errors
-/// What the values of a geometry column mean, if that differs.
+/// Fails if the inputs disagree on the meaning of a geometry column's values.
 pub(crate) fn joined(one: &Pairs, other: &Pairs) -> Result<Pairs, String> {
     let mut joined = Pairs::with_capacity(one.len());
     for (key, value) in one {
@@ -58,7 +59,7 @@ pub(crate) fn joined(one: &Pairs, other: &Pairs) -> Result<Pairs, String> {
     Ok(joined)
 }
 
-/// What is still true of rows of the columns of `output`, which were those of `input`.
+/// Returns the metadata of `input` that still holds for rows with the columns of `output`.
 pub(crate) fn kept(input: &Schema, output: &Schema) -> Pairs {
     let is_same = input.fields() == output.fields();
     let value = |(key, value): (&String, &String)| {
@@ -82,7 +83,7 @@ fn text(object: Map<String, Value>) -> String {
     Value::Object(object).to_string()
 }
 
-/// GeoParquet's metadata of both; nothing if there is no column that both have it of.
+/// Joins GeoParquet metadata; returns `None` if one side has no columns.
 fn joined_geo(one: &str, other: &str) -> Result<Option<String>, String> {
     let (Some(mut geo), Some(mut other)) = (object(one), object(other)) else { return Ok(None) };
     let (Some(Value::Object(ours)), Some(Value::Object(theirs))) =
@@ -97,12 +98,12 @@ fn joined_geo(one: &str, other: &str) -> Result<Option<String>, String> {
         };
         join_column(name, column, &theirs)?;
     }
-    // A column of the other alone.
+    // Columns only found in `other`.
     ours.extend(std::mem::take(theirs));
     Ok(Some(text(geo)))
 }
 
-/// Makes of what is said of a column what is true of that in `theirs`, too.
+/// Reduces the metadata of a geometry column to the part that also holds for the column `theirs`.
 fn join_column(
     name: &str,
     column: &mut Map<String, Value>,
@@ -120,13 +121,13 @@ fn join_column(
         key != "bbox" && (key == "geometry_types" || theirs.get(key) == Some(value))
     });
     if column.get("geometry_types") != theirs.get("geometry_types") {
-        // No list of types says that they are not known.
+        // An empty list declares the types as unknown.
         column.insert("geometry_types".to_owned(), Value::Array(Vec::new()));
     }
     Ok(())
 }
 
-/// GeoParquet's metadata of the columns that are there.
+/// Reduces GeoParquet metadata to the columns in `columns`.
 fn geo_of(value: &str, columns: &Schema) -> Option<String> {
     let mut geo = object(value)?;
     let places = Places::of(columns.fields());
@@ -134,7 +135,7 @@ fn geo_of(value: &str, columns: &Schema) -> Option<String> {
     let of = geo.get_mut("columns")?.as_object_mut()?;
     of.retain(|name, _| there(name));
     for column in of.values_mut().filter_map(Value::as_object_mut) {
-        // The paths of columns with the box of each row.
+        // The paths of the columns with each row's bounding box.
         let is_covered = column.get("covering").is_none_or(|covering| {
             let paths = covering.as_object().into_iter().flat_map(Map::values);
             let mut paths = paths.filter_map(Value::as_object).flat_map(Map::values);
@@ -151,7 +152,7 @@ fn geo_of(value: &str, columns: &Schema) -> Option<String> {
     Some(text(geo))
 }
 
-/// pandas' metadata, if row labels that are a range are left out.
+/// Returns pandas metadata without row labels given as a range.
 fn without_range(value: &str) -> Option<String> {
     let mut pandas = object(value)?;
     let index = pandas.get_mut("index_columns")?.as_array_mut()?;
@@ -162,7 +163,7 @@ fn without_range(value: &str) -> Option<String> {
     Some(text(pandas))
 }
 
-/// pandas' metadata of the columns that are there.
+/// Reduces pandas metadata to the columns in `columns`.
 fn pandas_of(value: &str, columns: &Schema) -> Option<String> {
     let mut pandas = object(&without_range(value)?)?;
     let places = Places::of(columns.fields());

@@ -8,9 +8,9 @@
 //!                          --batches--> RecordBatchReader
 //! ```
 //!
-//! Say, then mean: a specification ([`SortSpec`], [`CompactSpec`], [`MergeSpec`], [`PartitionSpec`]) says what
-//! is wanted by names. A [`Job`] is that, bound to the schema of its [`Inputs`]. Nothing is read but footers,
-//! headers and samples until it is written.
+//! A specification ([`SortSpec`], [`CompactSpec`], [`MergeSpec`], [`PartitionSpec`]) describes the
+//! result in terms of column names. A [`Job`] binds the specification to the schema of its
+//! [`Inputs`]. Until the job is written, only footers, headers and samples are read.
 //!
 //! ```
 //! use windrow_files::{Columns, Inputs, Job, Limit, Limits, ReadOptions, SortSpec, Target, WriteOptions, expand};
@@ -29,15 +29,16 @@
 //!
 //! # Memory
 //!
-//! [`Limits::memory`] is a limit on the whole process. What is resident when the job is planned counts; what
-//! other threads take meanwhile is not known to it. The allocator keeps blocks that were freed; a process
-//! that is a job and little else gains by `windrow::give_back_large_blocks` when it starts.
+//! [`Limits::memory`] limits the whole process. Memory resident when the job is planned counts;
+//! memory taken by other threads later is unknown to the job. The allocator keeps freed blocks; a
+//! process that runs little else than a job should call `windrow::give_back_large_blocks` when it
+//! starts.
 //!
-//! # Threads, and ending early
+//! # Threads and cancellation
 //!
-//! A call works on threads of its own, and returns when they have ended. [`Cancel`] ends it from outside.
-//! Two jobs in one process know nothing of each other: there is no global state here, and no signal handler,
-//! panic hook or message.
+//! A call starts threads and returns when they have ended. [`Cancel`] ends the call from outside.
+//! Two jobs in one process are independent: the crate has no global state, installs no signal
+//! handler or panic hook, and prints nothing.
 
 mod changelog;
 mod columns;
@@ -96,7 +97,7 @@ pub use verbs::{
 };
 pub use watch::Cancel;
 
-/// The example in the README, which is tested with those of the documentation.
+/// The example in the README, tested along with the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! What a job may take: memory, temporary files, threads.
+//! Limits on the resources of a job: memory, temporary files, threads.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,23 +22,25 @@ use crate::system;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Peak resident memory of the process, everything included; 60 % of what there is unless given. A job
-    /// whose limit is below its floor fails before it reads anything.
+    /// Peak resident memory of the whole process; by default 60 % of the available memory. A job
+    /// whose limit is below its floor fails before it reads any rows.
     pub memory: Limit,
-    /// Whether the job is all that the process does. Then one that has passed the limit, though it was planned to stay
-    /// below, fails at its end, and its output does not appear. Not so unless given: what others take would count.
+    /// Whether the process runs nothing but the job; false by default. If true, a job whose memory
+    /// exceeds the limit in spite of the plan fails at its end, and no output appears. The check
+    /// requires a dedicated process, because the memory of other code would count as well.
     pub alone: bool,
-    /// Directories for temporary files, used side by side; the system's if there is none here.
+    /// Directories for temporary files, used in parallel; if empty, the system's directory.
     pub temp_dirs: Vec<PathBuf>,
-    /// Bytes that temporary files may take together.
+    /// Bytes of all temporary files together.
     pub max_temp_bytes: Option<u64>,
-    /// Threads at the most; as many as there are cores unless given.
+    /// Maximum number of threads; by default the number of cores.
     pub threads: Option<NonZeroUsize>,
     /// Compression of temporary files.
     pub spill_codec: Codec,
-    /// Where rows go that do not fit the memory limit.
+    /// Destination of rows that exceed the memory limit.
     pub spill_to: SpillTo,
-    /// Whether temporary files pass the page cache by: slower, but it is left to others.
+    /// Whether temporary files bypass the page cache: slower, but leaves the cache to other
+    /// programs.
     pub spill_direct: bool,
 }
 
@@ -64,7 +66,7 @@ impl Limits {
         self
     }
 
-    /// Sets whether the job is all that the process does.
+    /// Sets whether the process runs nothing but the job.
     pub fn alone(mut self, alone: bool) -> Self {
         self.alone = alone;
         self
@@ -76,13 +78,13 @@ impl Limits {
         self
     }
 
-    /// Sets how many bytes temporary files may take.
+    /// Sets the bytes of all temporary files together.
     pub fn max_temp_bytes(mut self, bytes: u64) -> Self {
         self.max_temp_bytes = Some(bytes);
         self
     }
 
-    /// Sets the number of threads; 0 is as many as there are cores.
+    /// Sets the maximum number of threads; 0 means the number of cores.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = NonZeroUsize::new(threads);
         self
@@ -94,19 +96,19 @@ impl Limits {
         self
     }
 
-    /// Sets where rows go that do not fit.
+    /// Sets the destination of rows that exceed the memory limit.
     pub fn spill_to(mut self, spill_to: SpillTo) -> Self {
         self.spill_to = spill_to;
         self
     }
 
-    /// Sets whether temporary files pass the page cache by.
+    /// Sets whether temporary files bypass the page cache.
     pub fn spill_direct(mut self, direct: bool) -> Self {
         self.spill_direct = direct;
         self
     }
 
-    /// Refuses directories that are none.
+    /// Returns an error if a temporary directory does not exist.
     pub(crate) fn check(&self) -> Result<()> {
         match self.temp_dirs.iter().find(|directory| !directory.is_dir()) {
             None => Ok(()),
@@ -118,7 +120,7 @@ impl Limits {
         }
     }
 
-    /// The memory limit in bytes; `None` if there is none.
+    /// Returns the memory limit in bytes; `None` for unlimited memory.
     pub(crate) fn memory_bytes(&self) -> Result<Option<u64>> {
         match self.memory {
             Limit::Unlimited => Ok(None),
@@ -135,9 +137,9 @@ impl Limits {
         }
     }
 
-    /// The memory limit for so many threads. The address space may have room for less than the
-    /// caller's limit; then the memory limit is that room, and comes with the limit of the address
-    /// space.
+    /// Returns the memory limit for a job with `threads` threads. If the address space leaves less
+    /// than the caller's limit, the result is the smaller amount, together with the address space
+    /// limit.
     pub(crate) fn within_space(&self, threads: usize) -> Result<(Option<u64>, Option<Space>)> {
         let bytes = self.memory_bytes()?;
         let space = Space::for_threads(threads)
@@ -145,14 +147,15 @@ impl Limits {
         Ok((space.map(|space| space.memory).or(bytes), space))
     }
 
-    /// What opening inputs may take.
+    /// Returns the memory limit for opening inputs.
     pub(crate) fn ceiling(&self) -> Result<Ceiling> {
         let (limit, space) = self.within_space(1)?;
-        // What others take in the process is not known here.
+        // The memory of other code in the process is unknown here.
         Ok(Ceiling { limit: limit.filter(|_| self.alone), space })
     }
 
-    /// How a pool spills that keeps to these limits beside `taken` bytes of temporary files that there are already.
+    /// Returns the options of a pool under these limits, given `taken` bytes of existing temporary
+    /// files.
     pub fn pool_options(&self, taken: u64) -> PoolOptions {
         let most = self.max_temp_bytes.map_or(u64::MAX, |most| most.saturating_sub(taken));
         PoolOptions::new()
@@ -164,32 +167,32 @@ impl Limits {
     }
 }
 
-/// A limit of the address space that leaves less memory to the job than it may have.
+/// An address space limit that leaves the job less memory than its memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Space {
-    /// What may be resident.
+    /// Bytes that may be resident.
     pub(crate) memory: u64,
     limit: u64,
 }
 
 impl Space {
-    /// The stack of a thread, and the page that guards it.
+    /// Bytes of a thread's stack and guard page.
     const THREAD: u64 = (2 << 20) + (64 << 10);
-    /// Threads beside those that read and write: for signals, for files that are spilled.
+    /// Threads other than readers and writers: for signals, for spilling.
     const OTHERS: u64 = 3;
 
-    /// What the address space of the process leaves, if that is limited.
+    /// Returns the memory left by the address space limit of the process, if there is a limit.
     fn for_threads(threads: usize) -> Option<Self> {
         let (left, limit) = system::address_space()?;
         let threads = (threads as u64).saturating_add(Self::OTHERS).saturating_mul(Self::THREAD);
-        // What was given back to the system is mapped still, between blocks that are in use.
+        // A fifth is reserved: blocks returned to the system between blocks in use stay mapped.
         let memory = system::resident_now() + left.saturating_sub(threads) / 5 * 4;
-        // In whole KiB, as it is shown.
+        // Rounded to whole KiB, as displayed.
         let memory = memory >> 10 << 10;
         Some(Self { memory, limit })
     }
 
-    /// What to do about it.
+    /// Returns the remedy as text.
     pub(crate) fn remedy(&self) -> String {
         format!(
             "the address space of the process is limited to {}, which leaves {} to the job: raise \
@@ -209,24 +212,24 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    /// Code that comes late, and what the allocator has beside what it was asked for.
+    /// Bytes of code loaded later, and of allocator overhead.
     const LATE: u64 = 4 << 20;
-    /// Bytes of any job beside its inputs: see `docs/memory.md`. A refusal before there is a plan
-    /// names a limit that is enough.
+    /// Bytes of any job in addition to its inputs: see `docs/memory.md`. An error before planning
+    /// names a limit that is sufficient.
     const JOB: u64 = 80 << 20;
 
-    /// Bytes that there is room for.
+    /// Returns the number of bytes still available.
     pub(crate) fn left(self) -> u64 {
         let Some(limit) = self.limit else { return u64::MAX };
-        // A limit that has not even that is refused by the plan, which says what the job needs.
+        // A limit too low even for `LATE` is left to the plan, whose error states the need.
         limit.saturating_sub(system::resident_now() + Self::LATE).max(Self::LATE)
     }
 
-    /// Refuses the job if there is no room for `bytes` of the input `name`, which are for `what`. The
-    /// job takes `later` bytes for the input.
+    /// Returns an error if fewer than `bytes` bytes are available for the input `name`; `what`
+    /// describes their use. The job takes `later` bytes for the input.
     ///
     /// # Errors
-    /// `MemoryFloor` with a limit that is enough.
+    /// `MemoryFloor`, with a limit that is sufficient.
     pub(crate) fn admit(self, bytes: u64, later: u64, name: &Arc<str>, what: &str) -> Result<()> {
         let Some(limit) = self.limit.filter(|_| bytes > self.left()) else { return Ok(()) };
         windrow::give_back_free_blocks();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use arrow_schema::FieldRef;
 
-/// Where fields are, by name.
+/// Positions of fields by name.
 pub(crate) struct Places<'a>(HashMap<&'a str, Place>);
 
 struct Place {

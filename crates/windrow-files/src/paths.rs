@@ -1,11 +1,11 @@
-//! Paths into structs: `user.id` is the column `id` within the column `user`.
+//! Paths into structs: `user.id` is the member `id` of the column `user`.
 //!
 //! ```text
 //!  id            a column of this name, also where it holds dots
 //!  user.id       else the member of a struct
 //!  "a.b".c       with quotes around a part that is to be one name
 //! ```
-//! A name that a column has is that column: a path is what no column is called. A value within a null is null.
+//! A column takes precedence over a path of the same text. A value within a null struct is null.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
@@ -16,10 +16,10 @@ use arrow_select::nullif::nullif;
 
 use crate::names::Places;
 
-/// Where a value is: the place of a column, and of the members within it.
+/// The path of a value as indices: of the column, then of the members.
 pub(crate) type Steps = Vec<usize>;
 
-/// What names stand for in a schema.
+/// Resolves names in a schema.
 pub(crate) struct Paths<'a> {
     schema: &'a Schema,
     places: Places<'a>,
@@ -30,7 +30,7 @@ impl<'a> Paths<'a> {
         Self { schema, places: Places::of(schema.fields()) }
     }
 
-    /// What `name` stands for; none if there is no such column, or more than one.
+    /// Returns the steps to `name`; `None` if no column or more than one has the name.
     pub(crate) fn find(&self, name: &str) -> Option<Steps> {
         if let Some(place) = self.places.only(name) {
             return Some(vec![place]);
@@ -39,18 +39,18 @@ impl<'a> Paths<'a> {
         within(self.schema.fields(), name, &mut steps).then_some(steps)
     }
 
-    /// Whether `name` stands for a member of a struct.
+    /// Returns true if `name` denotes a member of a struct.
     pub(crate) fn is_path(&self, name: &str) -> bool {
         self.find(name).is_some_and(|steps| steps.len() > 1)
     }
 }
 
-/// What one name stands for.
+/// Resolves a single name.
 pub(crate) fn find(schema: &Schema, name: &str) -> Option<Steps> {
     Paths::of(schema).find(name)
 }
 
-/// The place of the only field of this name.
+/// Returns the index of the only field named `name`.
 fn only(fields: &Fields, name: &str) -> Option<usize> {
     let mut found = fields.iter().enumerate().filter(|(_, field)| field.name() == name);
     match (found.next(), found.next()) {
@@ -59,7 +59,7 @@ fn only(fields: &Fields, name: &str) -> Option<usize> {
     }
 }
 
-/// Whether `path` leads somewhere within `fields`; `steps` then has the way.
+/// Appends the steps of `path` within `fields` to `steps`; returns false if the path leads nowhere.
 fn within(fields: &Fields, path: &str, steps: &mut Steps) -> bool {
     let (whole, rest) = quoted(path);
     if let Some(name) = &whole {
@@ -74,7 +74,7 @@ fn within(fields: &Fields, path: &str, steps: &mut Steps) -> bool {
         steps.push(place);
         return true;
     }
-    // Names may have dots: the longest that leads on is taken.
+    // Names may contain dots: the longest name whose rest resolves is taken.
     for (dot, _) in path.rmatch_indices('.') {
         if let Some(place) = only(fields, &path[..dot]) {
             let length = steps.len();
@@ -95,7 +95,7 @@ fn below(field: &Field, path: &str, steps: &mut Steps) -> bool {
     }
 }
 
-/// The part in quotes that `path` begins with, and what follows it.
+/// Splits `path` after a quoted name at its start; returns the unquoted name and the rest.
 fn quoted(path: &str) -> (Option<String>, &str) {
     let Some(inner) = path.strip_prefix('"') else { return (None, path) };
     let mut name = String::new();
@@ -114,7 +114,7 @@ fn quoted(path: &str) -> (Option<String>, &str) {
     (None, path)
 }
 
-/// The field that `steps` lead to, called `name`; null where anything on the way can be.
+/// Returns the field at `steps`, renamed to `name`; nullable if any field on the path is.
 pub(crate) fn field(schema: &Schema, steps: &[usize], name: &str) -> Field {
     let mut field = Field::new(name, DataType::Null, true);
     let mut fields = schema.fields();
@@ -130,10 +130,10 @@ pub(crate) fn field(schema: &Schema, steps: &[usize], name: &str) -> Field {
     field.with_name(name).with_nullable(nullable)
 }
 
-/// The values that `steps` lead to.
+/// Returns the values at `steps`.
 ///
 /// # Errors
-/// Of types that cannot be made null, within a struct that is.
+/// Fails for a type without a null mask within a null struct.
 pub(crate) fn values(batch: &RecordBatch, steps: &[usize]) -> Result<ArrayRef, ArrowError> {
     let (mut values, mut nulls) = (batch.column(steps[0]), None);
     for &step in &steps[1..] {

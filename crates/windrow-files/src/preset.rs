@@ -1,4 +1,5 @@
-//! The formats of change logs by name, the columns that each of them adds, and what callers say of operations.
+//! The formats of change logs: their names, the columns that each format adds, and meanings of
+//! operations given by the caller.
 
 use std::str::FromStr;
 
@@ -20,14 +21,14 @@ macro_rules! presets {
             /// Every preset.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
-            /// Its name, as it is parsed.
+            /// Returns the name, as accepted by the parser.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }
             }
 
-            /// What it reads, in a few words.
+            /// Describes the format in a few words.
             pub fn about(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($($about),+).trim_ascii_start(),)+
@@ -75,11 +76,12 @@ presets! {
     Qlik = "qlik",
 }
 
-/// The columns of an Iceberg changelog beside the operation: which snapshot of the log a change is of, and its id.
+/// The columns of an Iceberg changelog beside the operation: the position of a change's snapshot in
+/// the log, and the snapshot's id.
 pub(crate) const ICEBERG: [&str; 2] = ["_change_ordinal", "_commit_snapshot_id"];
 
 impl Preset {
-    /// The columns that hold the operation when `op_column` does not say, best first.
+    /// Returns the default columns of the operation, best first; `op_column` overrides them.
     pub(crate) fn op_columns(self) -> &'static [&'static str] {
         match self {
             Self::Generic | Self::Auto => &[],
@@ -98,20 +100,20 @@ impl Preset {
         }
     }
 
-    /// Those of events that Debezium's ExtractNewRecordState has made rows of.
+    /// The operation columns of events flattened by Debezium's ExtractNewRecordState.
     pub(crate) const FLATTENED: [&str; 2] = ["__op", "__deleted"];
 
-    /// Whether the format itself adds this column to the table's.
+    /// Returns true if the format adds this column to the table's columns.
     pub(crate) fn adds(self, name: &str, schema: &Schema) -> bool {
         match self {
             Self::DeltaCdf => matches!(name, "_commit_version" | "_commit_timestamp"),
             Self::Iceberg => ICEBERG.contains(&name),
-            // Data files of a Paimon table repeat the key's columns under this prefix.
+            // Data files of a Paimon table repeat the key columns under this prefix.
             Self::Paimon => match name.strip_prefix("_KEY_") {
                 Some(of) => schema.column_with_name(of).is_some(),
                 None => matches!(name, "_SEQUENCE_NUMBER" | "_LEVEL"),
             },
-            // Of an event that was flattened; a column of its own is never put in front.
+            // Flattening adds fields with this prefix; columns of the table never get the prefix.
             Self::Debezium => name.starts_with("__"),
             Self::Snowflake => name.starts_with("METADATA$"),
             Self::SqlServer => name.starts_with("__$"),
@@ -131,7 +133,7 @@ impl Preset {
         }
     }
 
-    /// Whether what a column of this name holds says what a change does, or the format adds it.
+    /// Returns true if a column of this name holds the operation, or is added by the format.
     pub(crate) fn reads(self, name: &str) -> bool {
         let reads = |preset: Self| {
             preset.op_columns().contains(&name) || preset.adds(name, &Schema::empty())
@@ -142,7 +144,7 @@ impl Preset {
         }
     }
 
-    /// Whether its producer writes JSON in which the rows must be looked for.
+    /// Returns true if the producer writes JSON whose rows must be extracted.
     pub(crate) fn is_raw(self) -> bool {
         matches!(
             self,
@@ -156,7 +158,7 @@ impl Preset {
         )
     }
 
-    /// The preset of plain rows with these columns, and what it was told by.
+    /// Returns the preset of plain rows with these columns, and the evidence.
     pub(crate) fn told_by(schema: &Schema) -> Result<(Self, String)> {
         Self::of_columns(schema).ok_or_else(|| {
             let names = schema.fields().iter().map(|field| field.name().as_str());
@@ -181,7 +183,7 @@ impl Preset {
         if let Some(name) = Self::FLATTENED.into_iter().find(|name| has(name)) {
             return Some((Self::Debezium, format!("flattened, `{name}`")));
         }
-        // Delta's column of operations has the same name.
+        // Delta's operation column has the same name.
         if let Some(name) = ICEBERG.into_iter().find(|name| has(name) && has("_change_type")) {
             return Some((Self::Iceberg, format!("`_change_type` and `{name}`")));
         }
@@ -223,32 +225,32 @@ impl FromStr for Preset {
     }
 }
 
-/// What a word in the operation column means, as callers say it.
+/// The meaning of a word in the operation column, given by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Meaning {
-    /// The row as of now: an insert, or the new side of an update
+    /// The row after the change: an insert, or the new side of an update
     Insert,
-    /// The same
+    /// The same as `Insert`
     Update,
     /// The row is gone
     Delete,
-    /// The row as of before the stream began: it loses to every other change
+    /// A row from before the stream began: every other change takes precedence
     Snapshot,
     /// No change: the old side of an update, a marker
     Ignore,
 }
 
-/// Words of an operation column and what they mean: `I=insert,REFRESH=snapshot,=insert`. The empty word
-/// stands for null, `*` for any other value.
+/// Meanings of the words in an operation column: `I=insert,REFRESH=snapshot,=insert`. The empty
+/// word stands for null, `*` for any other value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpMap(pub Vec<(String, Meaning)>);
 
-/// The word that stands for any value without a meaning of its own.
+/// The word for every value without a meaning of its own.
 const ANY: &str = "*";
 
 impl OpMap {
-    /// What `word` means, if that is said; the empty word stands for null.
+    /// Returns the given meaning of `word`; the empty word stands for null.
     pub(crate) fn meaning(&self, word: &str) -> Option<Meaning> {
         let of = |other: &str| {
             let found = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(other));
@@ -257,12 +259,12 @@ impl OpMap {
         of(word).or_else(|| of(ANY).filter(|_| !word.is_empty()))
     }
 
-    /// What any value means that has no meaning of its own.
+    /// Returns the meaning of values without a meaning of their own.
     pub(crate) fn any(&self) -> Option<Meaning> {
         self.meaning(ANY)
     }
 
-    /// Whether it tells null from values, and nothing else: they are no words.
+    /// Returns true if the map only separates null from other values; the values are then no words.
     pub(crate) fn is_of_presence(&self) -> bool {
         self.any().is_some() && self.0.iter().all(|(word, _)| word.is_empty() || word == ANY)
     }
@@ -299,16 +301,16 @@ impl FromStr for OpMap {
     }
 }
 
-/// What becomes of an update that does not have all columns of its row.
+/// Treatment of an update without all columns of its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unchanged {
-    /// What it leaves out is what was known of it last; if that is nothing, it is an error
+    /// A missing column keeps its last known value; without one, the update is an error
     #[default]
     Last,
-    /// It is refused: what its row holds is not known
+    /// The update is an error, because the values of missing columns are unknown
     Error,
-    /// It is taken as it is: columns that are not there are null, placeholders are values
+    /// The update is taken unchanged: missing columns are null, placeholders are values
     Keep,
 }
 

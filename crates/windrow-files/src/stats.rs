@@ -2,70 +2,70 @@
 
 use serde::Serialize;
 
-/// What a job did.
+/// The figures of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Rows that were read.
+    /// Rows read.
     pub rows_in: u64,
-    /// Rows that were written.
+    /// Rows written.
     pub rows_out: u64,
-    /// Rows that were read and not written.
+    /// Rows read but not written.
     pub rows_dropped: u64,
     /// Keys whose last change was a delete.
     pub keys_deleted: u64,
-    /// Keys whose last row is of a snapshot that was taken after changes of theirs.
+    /// Keys whose last row comes from a snapshot taken after changes of the key.
     pub keys_renewed: u64,
-    /// Bytes of the inputs, if all are files.
+    /// Bytes of the inputs, if all inputs are files.
     pub bytes_in: Option<u64>,
     /// Bytes of the output.
     pub bytes_out: u64,
-    /// Of the files of partitions.
+    /// Figures of the files of a partitioned output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<Spread>,
-    /// Whether Parquet inputs have Bloom filters, which Parquet that is written has not.
+    /// Whether the inputs' Bloom filters are missing from a Parquet output, which never has any.
     pub bloom_filters_dropped: bool,
-    /// Row groups that were in order already, and were written as they are.
+    /// Row groups already in order, and copied without encoding.
     pub row_groups_passed: u64,
-    /// Sorted runs that met in the last merge.
+    /// Sorted runs in the last merge.
     pub runs: u64,
-    /// Bytes of rows that went to temporary files.
+    /// Bytes of rows written to temporary files, before compression.
     pub spilled_bytes: u64,
-    /// The same, as stored: compressed.
+    /// Bytes of rows written to temporary files, after compression.
     pub stored_bytes: u64,
-    /// Pages of rows that were written to temporary files.
+    /// Chunks of rows written to temporary files.
     pub spills: u64,
-    /// Pages of rows that were read back.
+    /// Chunks of rows, or parts of chunks, read back.
     pub loads: u64,
-    /// Bytes of rows that were read back.
+    /// Bytes of rows read back.
     pub loaded_bytes: u64,
-    /// Pages that were read ahead of the merge.
+    /// Chunks prefetched for the merge.
     pub read_ahead: u64,
-    /// Of them, those that the merge came to.
+    /// Prefetched chunks in memory when needed.
     pub read_ahead_hits: u64,
-    /// Chunks that stayed in memory.
+    /// Chunks kept in memory when complete.
     pub chunks_kept: u64,
-    /// Writes that were not needed, since the page is on disk already.
+    /// Chunks queued for writing, but needed or dropped before the write began.
     pub writes_elided: u64,
-    /// Writes that were cancelled, since the chunk was needed again.
+    /// Chunks needed or dropped during their write.
     pub writes_cancelled: u64,
-    /// Chunks that left memory for others.
+    /// Chunks evicted from memory.
     pub evicted: Evicted,
-    /// Chunks that left memory without a write.
+    /// Chunks evicted without a write, because they were on disk already.
     pub released_clean: u64,
-    /// Buffers that were mapped anew.
+    /// Buffers newly mapped.
     pub buffers_mapped: u64,
-    /// Buffers that were used again.
+    /// Buffers reused.
     pub buffers_recycled: u64,
-    /// Bytes of buffers that went back to the system.
+    /// Bytes of recycled buffers returned to the system.
     pub released_bytes: u64,
-    /// Bytes of temporary files at their largest.
+    /// Peak bytes of temporary files.
     pub temp_bytes: u64,
-    /// Bytes that rows may take in memory, at the end.
+    /// Memory budget of rows at the end, in bytes.
     pub budget_bytes: u64,
-    /// Bytes that they took at the most.
+    /// Peak memory of rows, in bytes.
     pub peak_leased_bytes: u64,
-    /// What went over the network, if anything did.
+    /// Network traffic, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Traffic>,
     /// Peak resident memory of the process so far.
@@ -74,41 +74,42 @@ pub struct Stats {
     pub memory_limit_bytes: Option<u64>,
     /// Wall-clock time.
     pub seconds: f64,
-    /// The same, of each phase.
+    /// Wall-clock time of each phase.
     pub phase_seconds: PerPhase<f64>,
-    /// Seconds in which one thread at a time could work, however many there are.
+    /// Seconds in which only one thread could work, whatever the number of threads.
     pub serial_seconds: Serial,
-    /// Bytes of rows that went to temporary files, in each phase.
+    /// Bytes of rows written to temporary files, in each phase.
     pub phase_spilled_bytes: PerPhase<u64>,
-    /// Bytes of rows that were read back, in each phase.
+    /// Bytes of rows read back, in each phase.
     pub phase_loaded_bytes: PerPhase<u64>,
 }
 
-/// Seconds in which one thread at a time could work, by what it did. Where there is but one, the same.
+/// Seconds in which only one thread could work, by kind of work. The figures of a job with a single
+/// thread have the same meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Serial {
-    /// It merged rows, while others encoded what was merged before.
+    /// Merging rows, while other threads encoded rows already merged.
     pub merge: f64,
-    /// It appended what was encoded to the output.
+    /// Appending encoded rows to the output.
     pub append: f64,
-    /// It did what comes before reading and behind it, and before writing and behind that.
+    /// Everything before, between and after reading and writing.
     pub other: f64,
 }
 
-/// What went over the network.
+/// Network traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
-    /// Requests, those that were sent again included.
+    /// Requests, including repeated ones.
     pub requests: u64,
-    /// Of them, those that failed or broke off in a way that has the client send them again.
+    /// Requests that failed or broke off and were repeated.
     pub retries: u64,
-    /// Bytes of answers, without their heads.
+    /// Bytes of response bodies.
     pub received_bytes: u64,
-    /// Bytes of what was sent, without heads.
+    /// Bytes of request bodies.
     pub sent_bytes: u64,
 }
 
-/// One figure of each phase.
+/// One figure for each phase.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PerPhase<T> {
     /// While reading.
@@ -119,7 +120,7 @@ pub struct PerPhase<T> {
     pub write: T,
 }
 
-/// Chunks that left memory for others, by the number of merges behind them.
+/// Chunks evicted from memory, by the number of merges they went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Evicted {
     /// Sorted, never merged.
@@ -130,13 +131,13 @@ pub struct Evicted {
     pub older: u64,
 }
 
-/// Figures of many files.
+/// Figures of an output of many files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spread {
-    /// Files, those without rows included.
+    /// Files, including files without rows.
     pub files: u64,
-    /// Files that have rows.
+    /// Files with rows.
     pub occupied: u64,
-    /// Rows of the file that has most.
+    /// Rows of the file with the most rows.
     pub most_rows: u64,
 }

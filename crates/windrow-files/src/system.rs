@@ -1,11 +1,12 @@
-//! What the machine and the operating system say about memory and processors.
+//! Memory and open-file limits, as reported by the operating system.
 
 use std::fs;
 use std::path::Path;
 
 use rustix::process::Resource;
 
-/// Bytes of memory that this process may use: the tightest cgroup's limit, or the machine's memory.
+/// Returns the memory available to this process in bytes: the lowest limit of its cgroups, or the
+/// machine's memory.
 pub(crate) fn available_memory() -> Option<u64> {
     let machine = meminfo(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let cgroup = fs::read_to_string("/proc/self/cgroup").ok();
@@ -13,26 +14,28 @@ pub(crate) fn available_memory() -> Option<u64> {
     Some(limit.map_or(machine, |limit| limit.min(machine)))
 }
 
-/// The most memory that this process had resident so far, in bytes (VmHWM).
+/// Returns the peak resident memory of this process in bytes (VmHWM).
 pub(crate) fn peak_resident() -> u64 {
     status("VmHWM:").unwrap_or(0)
 }
 
-/// The memory that this process has resident now, in bytes: its own, and of files - code, mostly.
+/// Returns the current resident memory of this process in bytes: anonymous memory, and pages of
+/// files - mostly code.
 pub(crate) fn resident() -> (u64, u64) {
     let of_files = status("RssFile:").unwrap_or(0);
     (status("VmRSS:").unwrap_or(0).saturating_sub(of_files), of_files)
 }
 
-/// Both together, to about 256 KiB a thread and in a few microseconds: the kernel does not ask the threads.
+/// Returns the resident memory in bytes, exact to about 256 KiB a thread, within a few
+/// microseconds: the kernel does not query the threads.
 pub(crate) fn resident_now() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|pages| pages.split(' ').nth(1)?.parse::<u64>().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
-/// The room that is left in the address space of this process, if that (`ulimit -v`) or its data
-/// (`ulimit -d`) is limited, and the limit.
+/// Returns the remaining address space of this process and its limit, if the address space
+/// (`ulimit -v`) or its data (`ulimit -d`) is limited.
 pub(crate) fn address_space() -> Option<(u64, u64)> {
     let of = |resource, name| {
         let limit = rustix::process::getrlimit(resource).current?;
@@ -42,7 +45,7 @@ pub(crate) fn address_space() -> Option<(u64, u64)> {
     all.into_iter().chain(data).min()
 }
 
-/// Files that this process may have open at one time.
+/// Returns the number of files that this process may have open at one time.
 pub(crate) fn open_files() -> usize {
     let limit = rustix::process::getrlimit(Resource::Nofile).current;
     limit.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
@@ -62,7 +65,7 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     Some(number * 1024)
 }
 
-/// The least limit on the way from the process's group to the root, in version 2 or 1.
+/// Returns the lowest limit from the process's group to the root, in version 2 or 1.
 fn cgroup_limit(groups: &str, root: &Path) -> Option<u64> {
     let mut least = None;
     for line in groups.lines() {

@@ -1,5 +1,5 @@
-//! What the loops of a job look at once a record batch or column: is the job to go on, and is resident
-//! memory near its limit?
+//! Checks made by the loops of a job once per record batch or column: cancellation, and resident
+//! memory near the limit.
 //!
 //! ```text
 //! caller --> Cancel --\
@@ -8,11 +8,12 @@
 //!                            --> kept()         before what was done counts
 //! ```
 //!
-//! **Free blocks.** What is planned is what is in use. The allocator has more: blocks that are free, between
-//! others, and fit none of those asked for. A merge of nested columns held 25 MiB, and 100 were resident. To
-//! give them back takes milliseconds, so it is done where it matters: from [`MARGIN`] below the limit on,
-//! each time that resident memory has grown by [`STEP`] since, and where what is about to be taken would
-//! pass the limit if none of it came from free blocks.
+//! **Free blocks.** The plan counts memory in use. The allocator holds more: free blocks between
+//! blocks in use, too small for new requests. A merge of nested columns used 25 MiB while 100 MiB
+//! were resident. Returning free blocks to the system takes milliseconds, so the guard does so only
+//! near the limit: from [`MARGIN`] below the limit on, each time resident memory has grown by
+//! [`STEP`] since, and where a large allocation would exceed the limit if no part came from free
+//! blocks.
 
 use std::fs;
 use std::io;
@@ -25,28 +26,30 @@ use crate::longest::Longest;
 use crate::size::Size;
 use crate::system;
 
-/// An eighth of the limit, and so much at the least: what is taken between two looks.
+/// Minimum of the margin below the limit, which is otherwise 1/8 of the limit: memory taken between
+/// two checks.
 const MARGIN: u64 = 8 << 20;
-/// Less is not worth the way through all free blocks.
+/// Minimum growth that is worth a scan of all free blocks.
 const STEP: u64 = 2 << 20;
 
 /// A request to end a job, made from any thread.
 ///
-/// Clones are of one request. A job ends with [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) at
-/// the next record batch, and leaves nothing behind; a thread that waits for a pipe does not look.
+/// Clones share one request. A job ends with
+/// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) at the next record batch, and leaves
+/// nothing behind. A thread blocked by a pipe does not notice the request.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<Requested>);
 
 #[derive(Debug, Default)]
 struct Requested {
     flag: AtomicBool,
-    /// Temporary outputs that are being written.
+    /// Temporary outputs being written.
     outputs: Mutex<Vec<Arc<dyn Discard>>>,
 }
 
-/// What is left of an output that is being written when nobody finishes it.
+/// An unfinished output, to be removed if its job does not finish.
 pub(crate) trait Discard: std::fmt::Debug + Send + Sync {
-    /// Removes it. What cannot be removed is left.
+    /// Removes the output. Errors are ignored.
     fn discard(&self);
 }
 
@@ -57,32 +60,34 @@ impl Discard for PathBuf {
 }
 
 impl Cancel {
-    /// No request yet.
+    /// Returns a new, unset request.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes the request.
+    /// Sets the request.
     pub fn cancel(&self) {
         self.0.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was made.
+    /// Returns true if the request is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.flag.load(Ordering::Relaxed)
     }
 
-    /// Removes the temporary outputs of the jobs that look at this request, which then fail: for a process
-    /// that is about to end without waiting for them. Nothing else of a job has a name on disk, or in a store.
+    /// Removes the temporary outputs of the jobs with this request; the jobs then fail. For a
+    /// process that is about to exit without waiting for its jobs. A job has nothing else with a
+    /// name on disk or in a store.
     pub fn discard_outputs(&self) {
-        // Not under the lock: to abort an upload takes its time, and its writer may be about to do so.
+        // Not under the lock: aborting an upload takes time, and the upload's writer may be about
+        // to abort it.
         let outputs = std::mem::take(&mut *self.outputs());
         for output in outputs {
             output.discard();
         }
     }
 
-    /// Fails if the request was made.
+    /// Returns an error if the request is set.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Error::interrupted()) } else { Ok(()) }
     }
@@ -92,14 +97,14 @@ impl Cancel {
     }
 }
 
-/// A temporary output, known to who cancels while it lives.
+/// A temporary output, registered with `cancel` for the lifetime of the value.
 pub(crate) struct Live {
     cancel: Cancel,
     output: Arc<dyn Discard>,
 }
 
 impl Live {
-    /// A temporary file or directory.
+    /// Registers a temporary file or directory.
     pub(crate) fn new(cancel: &Cancel, path: &Path) -> Self {
         Self::of(cancel, Arc::new(path.to_owned()))
     }
@@ -116,35 +121,36 @@ impl Drop for Live {
     }
 }
 
-/// What the loops of one job look at. Clones are of one job.
+/// The checks of one job. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) cancel: Cancel,
-    /// The longest row that is planned for.
+    /// The longest row covered by the plan.
     pub(crate) longest: Longest,
     resident: Option<Arc<Resident>>,
 }
 
-/// When free blocks are given back next.
+/// The guard of resident memory: schedules the return of free blocks.
 #[derive(Debug)]
 struct Resident {
-    /// What resident memory is to stay below.
+    /// The memory limit.
     limit: u64,
-    /// The most that was resident before the job, if that is all that the process does.
+    /// Peak resident memory before the job; `None` unless the process runs nothing else.
     before: Option<u64>,
-    /// Resident memory at which free blocks are given back first.
+    /// Resident memory from which free blocks are returned for the first time.
     first: u64,
-    /// The same, of the next time.
+    /// Resident memory from which free blocks are returned the next time.
     next: AtomicU64,
 }
 
 impl Watch {
-    /// True if memory has a limit.
+    /// Returns true if memory is limited.
     pub(crate) fn is_limited(&self) -> bool {
         self.resident.is_some()
     }
 
-    /// Looks at `cancel`, and, if there is a limit, at resident memory; at its peak too if the job is `alone`.
+    /// Returns the checks of `cancel` and, if there is a limit, of resident memory. A job that is
+    /// `alone` also has its peak checked.
     pub(crate) fn new(cancel: &Cancel, limit: Option<u64>, alone: bool) -> Self {
         let resident = limit.map(|limit| {
             let first = limit.saturating_sub(MARGIN.max(limit / 8));
@@ -154,14 +160,14 @@ impl Watch {
         Self { cancel: cancel.clone(), longest: Longest::default(), resident }
     }
 
-    /// Gives free blocks back if it is time to; fails if the job is to end.
+    /// Returns free blocks to the system if due; fails if the job is cancelled.
     pub(crate) fn pause(&self) -> Result<()> {
         self.room_for(0);
         self.cancel.check()
     }
 
-    /// Fails if a job that is alone has had more memory resident than its limit: what was planned was too little,
-    /// and nobody noticed. The last thing to look at before an output appears.
+    /// Fails if a job that is alone has exceeded its limit: the plan was too low and no check
+    /// noticed. To be called last, before an output appears.
     pub(crate) fn kept(&self) -> Result<()> {
         let Some(Resident { limit, before: Some(before), .. }) = self.resident.as_deref() else {
             return Ok(());
@@ -180,12 +186,12 @@ impl Watch {
         Err(Error::memory_floor(message, enough.0, *limit))
     }
 
-    /// Gives free blocks back if it is time to, or if there would not be room for `bytes` more that are
-    /// taken before the next look.
+    /// Returns free blocks to the system if due, or if `bytes` more, allocated before the next
+    /// check, would exceed the limit.
     pub(crate) fn room_for(&self, bytes: usize) {
         let Some(Resident { limit, first, next, .. }) = self.resident.as_deref() else { return };
         let resident = system::resident_now();
-        // What is resident is known to some pages a thread, and other threads take memory meanwhile.
+        // The figure is exact to some pages a thread, and other threads allocate meanwhile.
         let wanted = resident.saturating_add(bytes as u64).saturating_add(STEP);
         let due = next.load(Ordering::Relaxed);
         if resident >= due || wanted > *limit {
@@ -197,9 +203,9 @@ impl Watch {
     }
 }
 
-/// Removes a temporary, file or directory. What cannot be removed is left.
+/// Removes a temporary file or directory. Errors are ignored.
 pub(crate) fn remove(path: &Path) {
-    /// Files that a thread makes in a directory while it is being removed.
+    /// Attempts: a thread may create files in a directory during its removal.
     const LATE: usize = 8;
     if !path.is_dir() {
         let _ = fs::remove_file(path);
@@ -212,8 +218,8 @@ pub(crate) fn remove(path: &Path) {
     }
 }
 
-/// Removes a directory with one descriptor at a time; `remove_dir_all` takes one a level, and a job may end
-/// because there are no more.
+/// Removes a directory with a single open descriptor; `remove_dir_all` needs one per level, and a
+/// job may have ended for lack of descriptors.
 fn remove_by_path(directory: &Path) -> io::Result<()> {
     // Entries keep their directory open.
     let named = |entry: io::Result<fs::DirEntry>| {

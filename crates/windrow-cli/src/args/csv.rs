@@ -1,4 +1,4 @@
-//! How CSV is written down.
+//! Options for the dialect of CSV.
 
 use clap::{Args, ValueEnum};
 
@@ -37,7 +37,7 @@ pub(crate) struct Csv {
     pub(crate) skip_lines: usize,
 }
 
-/// What stands in front of fractions.
+/// The decimal separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Decimal {
     /// 1.5
@@ -46,7 +46,7 @@ pub(crate) enum Decimal {
     Comma,
 }
 
-/// What stands around fields.
+/// The quote character of fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quote(pub(crate) Option<char>);
 

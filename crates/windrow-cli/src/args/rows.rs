@@ -1,4 +1,4 @@
-//! Which rows count, and the verbs that choose among them.
+//! The option `--where`, and the verbs that select rows.
 
 use clap::{Args, ValueEnum};
 use windrow_files::{Columns, Filter};
@@ -14,7 +14,7 @@ pub(crate) struct Rows {
     pub(crate) filter: Option<Filter>,
 }
 
-/// Which floats are equal, and where they stand.
+/// The order of floats in `--by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FloatOrder {
     /// IEEE totalOrder: all differ; -NaN first, -0.0 before 0.0, NaN last.
@@ -43,7 +43,7 @@ pub(crate) struct Dedupe {
     pub(crate) report: Report,
 }
 
-/// Which row of a key stays.
+/// The row to keep of several rows with equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kept {
     /// The one that comes first.
@@ -86,7 +86,7 @@ pub(crate) struct Diff {
     pub(crate) report: Report,
 }
 
-/// How differences are written.
+/// The form in which differences are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shown {
     /// The changes, as a log.

@@ -1,8 +1,9 @@
-//! Shapes that a plan made from footers and samples gets wrong, at many limits: the peak of the resident memory is
-//! below the limit, or the job ends with exit code 4; and what is written is the same wherever it ends well.
+//! Runs jobs at many limits on inputs whose memory a plan based on footers and samples estimates
+//! wrongly. The peak of the resident memory is below the limit, or the job ends with exit code 4.
+//! All successful runs write the same output.
 //!
-//! `WINDROW_SWEEP=all` runs every combination, some ten minutes, `WINDROW_SWEEP=NAME` all of one shape; else it is a
-//! part of them.
+//! `WINDROW_SWEEP=all` runs every combination, some ten minutes; `WINDROW_SWEEP=NAME` runs all
+//! combinations of one shape. The default is a subset.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,12 +19,12 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 
-/// What a job says that was stopped by the last look at the peak: planning should have known.
+/// Part of the message of a job stopped by the final check of the peak: the plan was wrong.
 const LAST_RESORT: &str = "more uneven than the plan knew";
 
 const LIMITS: [u64; 7] = [48, 64, 96, 128, 192, 256, 512];
 
-/// Jobs, and what they write. `seq` ascends, `id` is mixed; CSV holds no lists.
+/// Jobs and their outputs. `seq` ascends, `id` is mixed; CSV holds no lists.
 const JOBS: [(&str, &str); 8] = [
     ("sort {} --by id -o out/o.parquet", "out/o.parquet"),
     ("sort {} --by id -o out/o.ndjson", "out/o.ndjson"),
@@ -41,7 +42,7 @@ struct Shape {
     write: fn(&Path),
 }
 
-/// Letters that do not compress to nothing.
+/// A source of letters that compress badly.
 struct Letters(u64);
 
 impl Letters {
@@ -60,7 +61,7 @@ fn ids(rows: usize) -> (ArrayRef, ArrayRef) {
     (Arc::new(Int64Array::from_iter_values(mixed)), Arc::new(Int64Array::from_iter_values(0..rows)))
 }
 
-/// `id`, `seq` and a column.
+/// Returns rows of `id`, `seq` and a column.
 fn batch(column: ArrayRef) -> RecordBatch {
     let (id, seq) = ids(column.len());
     RecordBatch::try_from_iter([("id", id), ("seq", seq), ("v", column)]).expect("of one length")
@@ -88,7 +89,7 @@ fn burst(path: &Path) {
     write(path, &texts(lengths), properties());
 }
 
-/// Lengths that are log-normal with a median of 200, ascending.
+/// Writes values of log-normal lengths with a median of 200, ascending.
 fn sorted_lengths(path: &Path) {
     let mut state = 7_u64;
     let mut uniform = || {
@@ -105,7 +106,7 @@ fn sorted_lengths(path: &Path) {
     write(path, &texts(lengths.into_iter()), properties());
 }
 
-/// A dictionary of so many values of `length` bytes, which compress to a fraction.
+/// Writes a dictionary of values of `length` bytes, which compress to a fraction.
 fn dictionary(path: &Path, values: usize, length: usize, compression: Compression) {
     let value = |row: usize| format!("{:0length$}", row * 7919 % values);
     let column = StringArray::from_iter_values((0..3 * values).map(value));
@@ -115,7 +116,7 @@ fn dictionary(path: &Path, values: usize, length: usize, compression: Compressio
     write(path, &batch(Arc::new(column)), properties);
 }
 
-/// Rows of which one has a value of 20 MB.
+/// Returns the lengths of values, one of them 20 MB.
 fn fat(rows: usize, at: usize) -> impl Iterator<Item = usize> {
     (0..rows).map(move |row| if row == at { 20_000_000 } else { 40 + row % 60 })
 }
@@ -159,7 +160,7 @@ fn wide(path: &Path) {
     write(path, &RecordBatch::try_from_iter(all).expect("of one length"), properties());
 }
 
-/// Lists of a few numbers, and one of two million.
+/// Writes lists of a few numbers, and one of two million.
 fn list(path: &Path) {
     let mut lists = ListBuilder::new(Int64Builder::new());
     for row in 0..50_000_i64 {
@@ -170,7 +171,7 @@ fn list(path: &Path) {
     write(path, &batch(Arc::new(lists.finish())), properties());
 }
 
-/// A row group of short rows, one of rows of 50 KB, and one of short ones again.
+/// Writes a row group of short rows, one of rows of 50 KB, and another one of short rows.
 fn groups(path: &Path) {
     let short = || std::iter::repeat_n(60, 40_000);
     let all = texts(short().chain(std::iter::repeat_n(50_000, 400)).chain(short()));
@@ -220,7 +221,7 @@ fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// What is written at `path`, a file or a directory, in short; it is removed.
+/// Returns a hash of the output at `path`, a file or a directory, and removes the output.
 fn taken(work: &Work, path: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     if work.path(path).is_dir() {
@@ -235,7 +236,7 @@ fn taken(work: &Work, path: &str) -> u64 {
     hasher.finish()
 }
 
-/// How runs ended.
+/// Counts the outcomes of runs.
 #[derive(Debug, Default)]
 struct Ends {
     done: usize,
@@ -244,7 +245,7 @@ struct Ends {
     wrong: Vec<String>,
 }
 
-/// Runs a job; returns what it wrote, or the limit that it asks for, in MiB.
+/// Runs a job; returns the hash of its output, or the limit named by its refusal, in MiB.
 fn end(work: &Work, line: &str, output: &str, mebibytes: u64, ends: &mut Ends) -> Result<u64, u64> {
     let limited =
         format!("{line} --temp-dir temp --memory-limit {mebibytes}MiB --stats out/stats.json -q");
@@ -281,7 +282,8 @@ fn end(work: &Work, line: &str, output: &str, mebibytes: u64, ends: &mut Ends) -
     }
 }
 
-/// Runs jobs on a shape: all combinations of them, or a part that has every shape, job, limit and number of threads in it.
+/// Runs jobs on a shape: all combinations, or a subset that covers every shape, job, limit and
+/// number of threads.
 fn sweep(ordinal: usize, shape: &Shape, whole: bool, ends: &mut Ends) {
     let Shape { name, file, write } = shape;
     println!("{name}:");
@@ -312,7 +314,7 @@ fn sweep(ordinal: usize, shape: &Shape, whole: bool, ends: &mut Ends) {
             }
         }
     }
-    // What a message asks for is enough, if the row that was met behind the sample is known.
+    // The limit named by a message is sufficient, once a long row after the sample is known.
     if let Some((line, output, mut enough)) = asked {
         let mut ask = || match end(&work, &line, output, enough, ends) {
             Ok(_) => true,

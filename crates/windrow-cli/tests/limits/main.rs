@@ -1,6 +1,6 @@
-//! The limit is the peak resident memory: the tool that users have, `WINDROW`, at many limits and on inputs whose memory is hard
-//! to foresee. `./scripts/test memory` runs these tests with the released binary; without `WINDROW` they run the one that was
-//! built with them, which takes minutes longer.
+//! The limit is the peak resident memory of the released tool, `WINDROW`: tested at many limits,
+//! and on inputs with memory hard to predict. `./scripts/test memory` runs these tests with the
+//! released binary. Without `WINDROW` the tests run their own build, minutes slower.
 
 #[path = "../tool/common/mod.rs"]
 mod common;

@@ -1,4 +1,5 @@
-//! The limit is the peak of the resident memory, and nothing of the answer depends on it, or on threads.
+//! The limit is the peak of the resident memory. The output depends on neither the limit nor the
+//! threads.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ fn holds_in(work: &Work, verb: &str, limits: [u64; 2], threads: [u64; 2]) {
     }
 }
 
-/// The same of a log.
+/// Runs `holds_in` on a log; returns the directory and the output.
 fn holds(verb: &str) -> (Work, RecordBatch) {
     let work = Work::released();
     write_log(&work.path("in/a.parquet"), ROWS);

@@ -1,5 +1,5 @@
-//! The limit is the peak of the resident memory for every kind of input, output and verb: what comes out at a small limit
-//! is what comes out without one.
+//! The limit is the peak of the resident memory for every kind of input, output and verb. The
+//! output at a small limit equals the output without a limit.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::common::{Work, log_rows, peak_of, write_log, write_parquet};
 
 const ROWS: u64 = 400_000;
 
-/// All bytes of a file, or of the files of a directory in the order of their names.
+/// Returns all bytes of a file, or of the files of a directory in the order of their names.
 fn bytes_of(path: &Path) -> Vec<u8> {
     if path.is_file() {
         return fs::read(path).expect("read");
@@ -28,7 +28,8 @@ fn remove(path: &Path) {
     removed.expect("removed");
 }
 
-/// `job` writes the same to `out/o` at each limit, with one thread and with two, as without a limit.
+/// Checks that `job` writes the same bytes to `out/o` at each limit, with one thread and with two,
+/// as without a limit.
 #[track_caller]
 fn holds(work: &Work, job: &str, limits: &[u64]) -> Vec<u8> {
     let out = work.path("out/o");
@@ -50,7 +51,7 @@ fn holds(work: &Work, job: &str, limits: &[u64]) -> Vec<u8> {
     expected
 }
 
-/// A place for each row, in no order.
+/// Returns a position for each row, in no order.
 fn place(row: u64) -> u64 {
     row * 0x9E37_79B1 % ROWS
 }
@@ -118,14 +119,14 @@ fn dedupe_and_diff() {
     );
 }
 
-/// A header is there, if nothing else.
+/// Like `holds`, for an output that may have a header alone.
 #[track_caller]
 fn holds_or_is_empty(work: &Work, job: &str) {
     let rows = holds(work, job, &[64]);
     assert!(rows.starts_with(b"id,lsn,"), "{job}");
 }
 
-/// A transaction that is a line: no reader may hold it.
+/// A transaction on a single line: no reader may hold it.
 #[test]
 fn one_transaction_of_wal2json() {
     let work = Work::released();
@@ -178,7 +179,7 @@ fn compressed_text_and_arrays() {
             .current_dir(work.path("."))
             .output()
             .expect("a shell");
-        // Not every machine has all of them.
+        // Some machines lack some of the compressors.
         let Some(name) = String::from_utf8_lossy(&packed.stdout).lines().next().map(str::to_owned)
         else {
             continue;

@@ -1,4 +1,4 @@
-//! At its floor, as its message names it, a job keeps the limit: VmHWM of the process is below it.
+//! At the floor named by its message, a job keeps the limit: VmHWM of the process is below.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, Int16Array, Int64Array, ListArray, RecordBatch, Stri
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 
-/// Runs `line` on one thread, with `input` for its standard input.
+/// Runs `line` on one thread, with `input` as its standard input.
 fn run(work: &Work, line: &str, input: Option<&str>, mebibytes: u64) -> common::Ran {
     let line = format!(
         "{line} --threads 1 --temp-dir temp --memory-limit {mebibytes}MiB --stats out/stats.json -q"
@@ -22,7 +22,7 @@ fn run(work: &Work, line: &str, input: Option<&str>, mebibytes: u64) -> common::
     ran(command.spawn().expect("started"))
 }
 
-/// Fails unless `line` is done in the memory that it says it needs at the least; returns that in MiB.
+/// Fails unless `line` succeeds at the floor named by its refusal; returns the floor in MiB.
 #[track_caller]
 fn holds_at_the_floor(work: &Work, line: &str, input: Option<&str>) -> u64 {
     let refused = run(work, line, input, 1);
@@ -38,12 +38,12 @@ fn holds_at_the_floor(work: &Work, line: &str, input: Option<&str>) -> u64 {
     floor
 }
 
-/// Numbers in an order that is none.
+/// Returns numbers in mixed order.
 fn mixed(rows: i64) -> impl Iterator<Item = i64> {
     (0..rows).map(move |row| row * 0x9E37_79B1 % rows)
 }
 
-/// `columns` of numbers beside a key.
+/// Returns rows of `columns` numbers and a key.
 fn wide(rows: i64, columns: i64) -> RecordBatch {
     let column = |number: i64| {
         let values = mixed(rows).map(move |value| (value * (number + 7) % 100) as i16);
@@ -54,7 +54,7 @@ fn wide(rows: i64, columns: i64) -> RecordBatch {
     RecordBatch::try_from_iter(all).expect("columns of one length")
 }
 
-/// A key and a text of `length` bytes on average.
+/// Returns rows of a key and a text of `length` bytes on average.
 fn texts(rows: i64, length: i64) -> RecordBatch {
     let text = |key: i64| format!("{key:06}{}", "v".repeat((key % (2 * length)) as usize));
     let columns: [(&str, ArrayRef); 2] = [
@@ -136,12 +136,12 @@ fn thousands_of_texts() {
     }
     file.into_inner().expect("written");
     holds_at_the_floor(&work, "sort in/a.csv --by c0 -o out/o.arrow", None);
-    // As bytes that need no order, and all of them ordered.
+    // First as bytes that need no order, then all ordered.
     let line = format!("sort in/a.csv --by {} -o out/all.arrow", names.join(","));
     holds_at_the_floor(&work, &line, None);
 }
 
-/// Text of a megabyte.
+/// Returns a text of a megabyte.
 fn long_text(key: i64) -> String {
     let words = (0..60_000).map(|word| format!("{:016x}", (key + 1) * (word + 1) * 0x9E37_79B9));
     words.collect()

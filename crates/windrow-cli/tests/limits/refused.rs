@@ -1,5 +1,5 @@
-//! A process that refuses a job stays within the limit of the job, and names a limit that is enough.
-//! The process counts large parts of its inputs before it reads them.
+//! A process that refuses a job stays within the limit of the job, and names a sufficient limit.
+//! The process estimates large parts of its inputs before it reads them.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -22,7 +22,7 @@ fn numbers(columns: usize, rows: i64) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), values).expect("a table")
 }
 
-/// Numbers, of which the last ones have `long` texts of so many bytes.
+/// Returns rows of numbers; the last `long` rows have texts of `bytes` bytes.
 fn texts(rows: i64, long: usize, bytes: usize) -> RecordBatch {
     let of = |row: i64| match usize::try_from(rows - row) {
         Ok(left) if left <= long => ["a", "b", "c", "d"][left % 4].repeat(bytes),
@@ -48,12 +48,12 @@ fn write(
     writer.close().expect("closed");
 }
 
-/// Checks that the tool refuses `job` at `mebibytes` and does it with the limit that the refusal
-/// names. Both runs stay within their limits.
+/// Checks that the tool refuses `job` at `mebibytes` and succeeds with the limit named by the
+/// refusal. Both runs stay within their limits.
 #[track_caller]
 fn refused(work: &Work, job: &str, mebibytes: u64) {
     let mut limit = mebibytes;
-    // A job that is refused before there is a plan may be told of another limit by its plan.
+    // After a refusal before planning, the plan may name a higher limit.
     for run in 0..3 {
         let line = format!("{job} --memory-limit {limit}MiB --threads 1 --temp-dir temp -q");
         let (seen, ran) = watched(work, &line);
@@ -119,8 +119,8 @@ fn pages_of_long_texts() {
     refused(&work, "sort in/a.parquet --by c0 -o out/o.csv", 64);
 }
 
-/// A limit of the address space is a limit of memory: a job that needs more is refused, and nothing
-/// aborts.
+/// A limit of the address space is a limit of memory: the tool refuses a job with a larger need,
+/// and nothing aborts.
 #[test]
 fn address_space_that_is_limited() {
     let work = Work::released();

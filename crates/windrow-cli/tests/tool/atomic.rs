@@ -1,4 +1,4 @@
-//! The output appears whole or not at all, whatever else is at its place, the inputs included.
+//! The output appears complete or not at all, whatever exists at its path, even an input.
 
 use crate::common::{
     Work, log_rows, ran, read_parquet, wait_until, while_running, write_log, write_parquet,
@@ -18,7 +18,7 @@ fn an_output_may_take_the_place_of_its_input() {
         assert!(same || !limits.is_empty(), "{limits}");
         assert_eq!(read_parquet(&work.path("in/b.parquet")).num_rows(), 150_000);
     }
-    // Of several inputs, too, and through a link.
+    // The output may also replace one of several inputs, and through a link.
     work.put("in/a.csv", "id\n3\n");
     work.put("in/b.csv", "id\n1\n2\n");
     std::os::unix::fs::symlink("b.csv", work.path("in/link.csv")).expect("linked");
@@ -36,7 +36,7 @@ fn an_output_may_take_the_place_of_its_input() {
 #[test]
 fn the_output_of_a_failed_job_never_appears() {
     let work = Work::new();
-    // The order breaks in the last row, when all others are written already.
+    // The order breaks in the last row, after all others are written.
     let batch = log_rows(0, 400_000, 400_000, 1000);
     let order = arrow_ord::sort::sort_to_indices(batch.column(1), None, None).expect("sorted");
     let sorted = arrow_select::take::take_record_batch(&batch, &order).expect("taken");

@@ -1,5 +1,5 @@
-//! Input that cannot be used: an exit code, a message that says which file, row and column, and nothing
-//! left behind. What was at the output's place stays there.
+//! Unusable input: an exit code, a message that names the file, row and column, and no files left
+//! behind. An existing output stays unchanged.
 
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
 use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
 
-/// Runs `verb` (with its inputs and options) into a new and into an existing Parquet file; it must end
-/// with `code` and a message that holds `parts`, and change nothing.
+/// Runs `verb` (with its inputs and options) into a new and into an existing Parquet file. Both
+/// runs must end with `code` and a message that contains `parts`, and change nothing.
 #[track_caller]
 fn refuses(work: &Work, verb: &str, code: i32, parts: &[&str]) {
     for threads in [1, 2] {
@@ -38,7 +38,7 @@ fn truncated_parquet() {
         work.run("check in/cut.parquet --by id").says(3, &["in/cut.parquet"]);
         work.run("inspect in/cut.parquet").says(3, &["in/cut.parquet"]);
     }
-    // The footer is whole, the pages are not.
+    // The footer is complete, the pages are not.
     let mut holed = whole.clone();
     holed.drain(1000..2000);
     work.put("in/cut.parquet", &holed);
@@ -55,7 +55,8 @@ fn row_groups_that_a_footer_lists_twice() {
     let file = std::fs::File::open(work.path("in/whole.parquet")).expect("there");
     let footer = ParquetMetaDataReader::new().parse_and_finish(&file).expect("a footer");
     let group = footer.row_group(0).clone();
-    // Twice as it is; and with the bytes of its first column for those of the second.
+    // The same row group again; and a row group in which the second column has the bytes of the
+    // first.
     let shared = group.columns().iter().cloned().enumerate().map(|(place, chunk)| match place {
         1 => {
             let first = group.column(0);
@@ -199,7 +200,7 @@ fn files_that_cannot_be_opened() {
     refuses(&work, "sort in/a.csv in/none.csv --by id", 3, &["in/none.csv", "no such file"]);
     refuses(&work, "sort in/*.parquet --by id", 2, &["in/*.parquet"]);
     refuses(&work, "sort temp --by id", 2, &["temp"]);
-    // Root reads what others may not.
+    // Root can read the file in spite of its mode.
     use std::os::unix::fs::PermissionsExt;
     let hidden = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(work.path("in/a.csv"), hidden).expect("changed");
@@ -347,7 +348,7 @@ fn arrow_one_behind_the_other() {
             work.shell(&format!("cat in/all.{extension} | {{}} {sort}")).says(3, &parts);
         }
     }
-    // Not all writers put the length before a schema without rows.
+    // Some writers put no length before a schema without rows.
     let mut none = work.read("in/none.arrow");
     let frame = none.windows(4).position(|word| word == [0xFF; 4]).expect("a frame");
     none.drain(frame..frame + 8);
@@ -367,8 +368,8 @@ fn text_that_becomes_shorter() {
         work.put(&format!("in/{name}"), format!("{head}{rows}"));
         let sort = format!("sort in/{name} in/fifo --input-format {format} --by id -o out/o.csv");
         let child = work.command(&sort).spawn().expect("started");
-        // Opens when the job opens it, and by then it has looked at the file.
-        // Without waiting for the job, which may never come to it.
+        // The pipe opens when the job opens it, after the job's look at the file. Non-blocking,
+        // because the job may never open it.
         let (mut fifo, at_once) = (None, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
         common::wait_until("a reader of the pipe", || {
             let mut options = std::fs::File::options();

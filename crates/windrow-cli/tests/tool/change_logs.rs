@@ -1,12 +1,12 @@
-//! Change logs as their producers write them, and the rows that are to come out: tables of [cases](crate::common::cases) in
-//! `change_logs`.
+//! Change logs in their producers' formats, and the expected rows: tables of
+//! [cases](crate::common::cases) in `change_logs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::common::{Work, cases};
 
-/// Checks all cases of a table of `compact`, of which there are at least `count`.
+/// Checks all cases of a table of `compact`; the table must have at least `count` cases.
 #[track_caller]
 fn check(table: &str, count: usize) {
     cases::check("compact", table, count);
@@ -49,7 +49,7 @@ fn updates_without_all_columns_are_filled_in() {
     check(include_str!("change_logs/known.txt"), 40);
 }
 
-/// A log in which half of the updates leave a column out, through all that a small limit makes of it.
+/// A log in which half of the updates lack a column, spilled and merged under a small limit.
 #[test]
 fn what_is_known_last_survives_spilling() {
     let work = Work::new();
@@ -83,7 +83,7 @@ fn what_is_known_last_survives_spilling() {
             "{{\"before\":{before},\"after\":{after},\"source\":{{\"lsn\":{lsn}}},\"op\":\"{op}\"}}\n"
         );
     }
-    // The order is that of the log, whatever that of the input.
+    // The order is the log's, whatever the order of the input.
     let mut lines: Vec<&str> = log.lines().collect();
     lines.sort_by_key(|line| line.len() % 7);
     work.put("in/a.ndjson", &(lines.join("\n") + "\n"));
@@ -159,7 +159,7 @@ fn what_auto_found_is_not_said_to_those_who_want_quiet() {
 #[test]
 fn keys_that_change_keep_their_place_in_a_long_log() {
     let work = Work::new();
-    // So long that it is read in many record batches, in which there are more rows than were read.
+    // A log of many record batches, to which deletes of old keys are added.
     let (mut state, mut table, mut log) = (7_u64, BTreeMap::new(), String::new());
     let mut random = |below: u64| {
         state =

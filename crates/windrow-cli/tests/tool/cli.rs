@@ -130,7 +130,7 @@ fn piped(work: &Work, line: &str, input: &[u8]) -> Ran {
     let mut stdin = child.stdin.take().expect("piped");
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            // A run that fails early does not read all of it.
+            // A run that fails early does not read all input.
             let _fed = stdin.write_all(input);
         });
         ran(child)
@@ -197,7 +197,7 @@ fn messages_that_nobody_reads_do_not_fail_a_job() {
     let work = Work::new();
     work.put("in/a.csv", "id\n2\n1\n");
     let sort = "sort in/a.csv --by id -o out/o.csv";
-    // Figures that were asked for are no message.
+    // Requested figures are more than a message.
     let figures = format!("{sort} --stats json");
     for (line, code) in [(sort, 0), ("check out/o.csv --by id", 0), (&figures, 5)] {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");

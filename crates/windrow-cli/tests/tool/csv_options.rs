@@ -1,5 +1,5 @@
-//! CSV as people have it: separators, quotes, nulls, commas, preambles, encodings. Each input comes out as it is
-//! expected, or is refused with a reason.
+//! Dialects of CSV: separators, quotes, nulls, commas, preambles, encodings. Each input gives the
+//! expected rows, or is refused with a reason.
 
 use std::fs::File;
 
@@ -12,11 +12,11 @@ fn piped(work: &Work, line: &str, name: &str) -> Ran {
     ran(command.spawn().expect("started"))
 }
 
-/// What `sort` makes of text with these options, as NDJSON.
+/// The output of `sort` for a text with these options, as NDJSON.
 struct Case {
     text: &'static str,
     options: &'static str,
-    /// The lines, in short: columns are `id` first.
+    /// The lines, shortened; `id` is the first column.
     expected: &'static str,
 }
 
@@ -25,7 +25,7 @@ const fn case(text: &'static str, options: &'static str, expected: &'static str)
 }
 
 const READ: &[Case] = &[
-    // Separators that are told by looking.
+    // Detected separators.
     case("id,v\n2,a\n1,b\n", "", r#"{"id":1,"v":"b"}{"id":2,"v":"a"}"#),
     case("id;v\n2;a,x\n1;b\n", "", r#"{"id":1,"v":"b"}{"id":2,"v":"a,x"}"#),
     case("id\tv\n2\ta;x\n1\tb\n", "", r#"{"id":1,"v":"b"}{"id":2,"v":"a;x"}"#),
@@ -122,7 +122,7 @@ const READ: &[Case] = &[
     ),
     case("id,v\n1,\"a\"\"b\\\"\n\"\n", r"--csv-escape \", r#"{"id":1,"v":"a\"b\"\n"}"#),
     case("id,v\n1,a\\b\n", r"--csv-escape \", r#"{"id":1,"v":"a\\b"}"#),
-    // Comments and what stands in front.
+    // Comments and preambles.
     case(
         "# x, \"y\nid,v\n#z\n1,a\n\n#\n2,#b\n",
         "--csv-comment #",
@@ -151,7 +151,7 @@ fn options_of_inputs() {
     }
 }
 
-/// What is sorted as CSV and comes out as CSV, with the same options.
+/// CSV sorted to CSV, with the same options for both.
 const WRITTEN: &[Case] = &[
     case("id;v\n2;a\n1;b\n", "", "id;v\n1;b\n2;a\n"),
     case("id|v\n2|a\n1|b\n", "", "id|v\n1|b\n2|a\n"),
@@ -178,7 +178,7 @@ fn options_of_outputs() {
         work.run(&format!("sort in/a.csv --by id -o out/o.csv {options}")).succeeds();
         assert_eq!(&work.text("out/o.csv"), expected, "{text:?} {options}");
     }
-    // A name that says what separates is heard.
+    // The extension of a name sets the separator.
     let work = Work::new();
     work.put("in/a.tsv", "id\tv\n1\ta\n");
     work.put("in/b.csv", "id;v\n1;a\n");
@@ -294,7 +294,7 @@ fn text_of_other_encodings() {
     work.put("in/a.ndjson", utf16("{\"id\":2}\n{\"id\":1}\n", true, true));
     work.run("sort in/a.ndjson --by id -o out/o.csv").succeeds();
     assert_eq!(work.text("out/o.csv"), "id\n1\n2\n");
-    // Behind the sample, a fault is told with its line.
+    // After the sample, a fault is reported with its line.
     let rows: String = (0..300_000).map(|row| format!("{row},é\n")).collect();
     let mut bytes = utf16(&format!("id,v\n{rows}"), true, true);
     work.put("in/a.csv", &bytes);
@@ -337,7 +337,7 @@ fn null_and_empty_differ_from_csv_to_parquet_and_back() {
     let work = Work::new();
     let mut text = String::from("id,v,w\n");
     for id in 0..60_000 {
-        // Quotes that are none, and quotes within quotes, around them.
+        // Quotes inside of fields, quoted and unquoted.
         let v = ["", "\"\"", "\"a,\"\",b\"", "5'10\"", "\"\"\"\""][id % 5];
         text += &format!("{id},{v},{}\n", ["", "\"\"", "x"][id % 3]);
     }
@@ -354,7 +354,7 @@ fn null_and_empty_differ_from_csv_to_parquet_and_back() {
 #[test]
 fn empty_strings_stand_anywhere_in_long_rows() {
     let work = Work::new();
-    // Rows longer than a block, so that blocks end at any byte of them.
+    // Rows longer than a block, so that blocks end at any byte of a row.
     let fields = 90_001;
     let names: Vec<String> = (0..fields).map(|n| format!("c{n}")).collect();
     for lead in 0..5 {

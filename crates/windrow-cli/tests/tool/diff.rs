@@ -1,4 +1,4 @@
-//! `windrow diff`: the changes between two sides, as a log that `compact` takes, and in figures.
+//! `windrow diff`: the changes between two sides, as a log for `compact`, and as figures.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use arrow_select::take::take_record_batch;
 
 use crate::common::{Work, read_parquet, write_log, write_parquet};
 
-/// The changes from `old` to `new`, without their header.
+/// Returns the changes from `old` to `new`, without the header.
 #[track_caller]
 fn changes(work: &Work, (old, new): (&str, &str), options: &str) -> String {
     work.put("in/old.csv", old);
@@ -49,7 +49,7 @@ fn keys_that_differ_are_changes() {
         let sides = (&*format!("{head}{old}"), &*format!("{head}{new}"));
         let found = changes(&work, sides, "--key id --schema id:int64,v:utf8");
         assert_eq!(found, expected, "{old:?} {new:?}");
-        // The other way round what was inserted is deleted.
+        // With the sides exchanged, inserts become deletes.
         let back = changes(&work, (sides.1, sides.0), "--key id --schema id:int64,v:utf8");
         assert_eq!(back.lines().count(), expected.lines().count(), "{old:?} {new:?}");
         let words = |text: &str, word: &str| text.matches(word).count();
@@ -165,7 +165,8 @@ fn members_of_structs_are_keys() {
     assert!(work.text("out/d.csv").ends_with("update,l,1\n"));
 }
 
-/// A log whose keys are its numbers, some of them changed, dropped and new, in another order.
+/// Returns a log with its row numbers as keys, and a copy with changed, dropped and new rows, in
+/// another order.
 fn sides(work: &Work, rows: u64) -> (RecordBatch, RecordBatch) {
     write_log(&work.path("in/old.parquet"), rows);
     let old = read_parquet(&work.path("in/old.parquet"));
@@ -214,7 +215,7 @@ fn sides_that_spill_differ_as_maps_do() {
         })
         .collect();
     assert!(keys.is_sorted());
-    // Whatever the limit and the threads, it is the same file.
+    // The file does not depend on the limit or the threads.
     work.run(
         "diff in/old.parquet in/new.parquet --key id,lsn --op-column change -o out/e.parquet --threads 1",
     )

@@ -1,4 +1,4 @@
-//! Values of text are kept whole, or refused with their line and column.
+//! Values of text are preserved exactly, or refused with their line and column.
 
 use crate::common::Work;
 
@@ -28,14 +28,14 @@ fn offsets_of_timestamps() {
     work.run(sort).succeeds();
     let expected = "id,t\n2,2026-01-31T09:59:59.500Z\n1,2026-01-31T10:00:00Z\n3,\n";
     assert_eq!(String::from_utf8_lossy(&work.read("out/o.csv")), expected);
-    // Some have an offset, others do not: they are no points in time.
+    // Timestamps of which only some have an offset are no points in time.
     work.put("in/a.csv", "id,t\n1,2026-01-31T12:00:00+02:00\n2,2026-01-31T12:00:00\n");
     work.run(sort).succeeds();
     let expected = "id,t\n2,2026-01-31T12:00:00\n1,2026-01-31T12:00:00+02:00\n";
     assert_eq!(String::from_utf8_lossy(&work.read("out/o.csv")), expected);
     let schema = format!("{sort} --schema t:timestamp_us");
     work.run(&schema).says(3, &["a.csv", "line 2", "'t'", "offset", "timestamp_us(UTC)"]);
-    // Behind the sample.
+    // After the sample.
     let rows = "1,2026-01-31T12:00:00\n".repeat(60_000);
     assert!(rows.len() > 1 << 20, "longer than the sample");
     work.put("in/a.csv", format!("id,t\n{rows}2,2026-01-31T12:00:00Z\n"));
@@ -50,7 +50,7 @@ fn times_out_of_range_and_times_of_day() {
     work.put("in/a.csv", "id,t\n1,2026-01-31T12:00:00.123456789\n2,1600-01-31T12:00:00\n");
     let sort = "sort in/a.csv --by id -o out/o.arrow";
     work.run(sort).says(3, &["a.csv", "line 3", "'t'", "1600-01-31", "range of nanoseconds"]);
-    // As a key, too; text that is carried is not looked at.
+    // As a key, too; text in other columns is not parsed.
     let keyed = work.run("sort in/a.csv --by t -o out/o.csv");
     keyed.says(3, &["a.csv", "line 3", "'t'", "1600-01-31", "range of nanoseconds"]);
     let rows = "1,2026-01-31\n".repeat(20_000);
@@ -101,7 +101,7 @@ fn integers_beyond_64_bits_are_ordered_as_numbers() {
     }
 }
 
-/// Rows, of which the sample holds a part.
+/// More rows than the sample holds.
 const MANY: usize = 150_000;
 
 #[test]
@@ -124,12 +124,12 @@ fn values_behind_the_sample_that_would_have_made_their_column_another() {
         work.put("in/a.csv", format!("id,v\n{rows}{last}"));
         let line = format!("line {}", MANY + 2);
         work.run(&format!("sort in/a.csv {sort}")).says(3, &["a.csv", &line, "'v'", strange, why]);
-        // The sample is that of the first file.
+        // The sample comes from the first file.
         work.put("in/a.csv", format!("id,v\n1,{usual}\n"));
         work.put("in/b.csv", format!("id,v\n{last}"));
         let two = format!("sort in/a.csv in/b.csv {sort}");
         work.run(&two).says(3, &["b.csv", "line 2", "'v'", strange, why, "--schema"]);
-        // All of it is text where somebody says so, and where text is all that comes of it.
+        // The column stays text if declared so, and if the output is text anyway.
         for text in ["--schema v:utf8", ""] {
             work.run(&format!("sort in/b.csv in/a.csv --by id -o out/o.csv {text}")).succeeds();
             assert_eq!(work.text("out/o.csv"), format!("id,v\n1,{usual}\n{last}"));
@@ -184,7 +184,7 @@ fn json_that_is_too_deep() {
     let work = Work::new();
     let rows: String = (0..MANY).map(|i| format!("{{\"id\":{i},\"a\":1}}\n")).collect();
     let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
-    // On a line, and on many.
+    // On one line, and on many.
     for deep in [deep.clone(), deep.replace('[', "[\n")] {
         work.put("in/a.ndjson", format!("{rows}{{\"id\":1,\"a\":{deep}}}\n"));
         let line = format!("line {}", MANY + 1);

@@ -1,5 +1,5 @@
-//! No room: a full disk, a limit on files, a limit on temporary space, a memory limit under the floor.
-//! Each has its exit code and a message that says what to do, and leaves nothing behind.
+//! No space: a full disk, a limit on files, a limit on temporary space, a memory limit below the
+//! floor. Each has its exit code and a message with a remedy, and leaves no files behind.
 
 use crate::common::{self, Work, write_log};
 
@@ -13,7 +13,7 @@ fn work() -> Work {
     work
 }
 
-/// A directory with rows that do not fit [`TIGHT`], and a sort of them.
+/// Returns a directory with rows that exceed [`TIGHT`], and a sort of the rows.
 fn spilling() -> (Work, String) {
     let work = Work::new();
     write_log(&work.path("in/a.parquet"), 4 * ROWS);
@@ -28,7 +28,7 @@ fn a_device_without_room() {
         work.run(&format!("{sort} -o /dev/full")).says(5, &["/dev/full", "No space left"]);
         work.holds_only(&[]);
     }
-    // A handful of rows are written by the last flush alone.
+    // The last flush alone writes a handful of rows.
     work.put("in/few.csv", "id\n2\n1\n");
     for format in ["parquet", "arrow", "arrow-stream", "csv", "ndjson"] {
         let sort = format!("sort in/few.csv --by id --output-format {format}");
@@ -53,7 +53,7 @@ fn an_output_larger_than_files_may_be() {
     work.put("out/old.csv", "old");
     for (blocks, name) in [(8, "o.parquet"), (1000, "o.parquet"), (8, "o.arrow"), (4000, "old.csv")]
     {
-        // Without a limit on memory nothing but the output is written.
+        // Without a memory limit, the output is the only file written.
         let sort = format!("sort in/a.parquet --by lsn -o out/{name} --memory-limit unlimited");
         work.run_limited(&format!("-f {blocks}"), &sort).says(5, &[name, "too large"]);
         work.holds_only(&["old.csv"]);
@@ -68,7 +68,7 @@ fn a_temporary_file_larger_than_files_may_be() {
     work.holds_only(&[]);
 }
 
-/// To look into a directory takes a descriptor, and there are none.
+/// Listing a directory takes a descriptor, and none is left.
 #[test]
 fn fewer_files_than_a_job_opens() {
     let work = Work::new();
@@ -123,7 +123,7 @@ fn a_memory_limit_under_the_floor() {
         ran.says(4, &["8192 KiB", "floor", "MiB", "--memory-limit"]);
         work.holds_only(&[]);
     }
-    // The floor that the message names is enough, however far below it the limit was.
+    // The floor named by the message is sufficient, however far below the limit was.
     for (limit, told) in [("1MiB", "1024 KiB"), ("20MiB", "20 MiB"), ("12345678", "12345678 B")] {
         let sort = "sort in/a.parquet --by lsn -o out/o.parquet --memory-limit";
         let ran = work.run(&format!("{sort} {limit}"));
@@ -133,7 +133,7 @@ fn a_memory_limit_under_the_floor() {
         work.run(&format!("{sort} {floor}")).succeeds();
         std::fs::remove_file(work.path("out/o.parquet")).expect("written");
     }
-    // At once: nothing of a stream is read that has rows without end.
+    // At once: the tool reads nothing of an endless stream.
     let mut command =
         work.command("sort - --by a --input-format csv -o out/o.csv --memory-limit 8MiB");
     command.stdin(std::process::Stdio::piped());

@@ -1,4 +1,4 @@
-//! The first words of the tool: the overview, the help of the verbs, recipes, and that all examples work.
+//! The help: the overview, the help of verbs, recipes, and a run of all examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Stdio;
 use crate::cli::VERBS;
 use crate::common::{Ran, Work, ran};
 
-/// Columns and lines of a terminal that nobody has made larger.
+/// Columns and lines of a terminal at its usual size.
 const SCREEN: (usize, usize) = (80, 24);
 
-/// What `windrow LINE` prints where there is no terminal: 100 columns, without colours.
+/// Returns the output of `windrow LINE` without a terminal: 100 columns, without colours.
 #[track_caller]
 pub(crate) fn help(line: &str) -> String {
     let ran = printed(line, None);
@@ -27,14 +27,14 @@ fn printed(line: &str, columns: Option<usize>) -> Ran {
     ran(command.spawn().expect("started"))
 }
 
-/// The commands of a text, continued lines as one.
+/// Returns the commands of a text, with continued lines joined.
 fn commands(text: &str) -> Vec<String> {
     let text = text.replace("\\\n", "\\\0");
     let lines = text.lines().filter_map(|line| line.strip_prefix("  windrow "));
     lines.map(|line| format!("windrow {}", line.replace('\0', "\n"))).collect()
 }
 
-/// The verbs that the overview lists.
+/// Returns the verbs listed by the overview.
 pub(crate) fn verbs() -> Vec<String> {
     let overview = help("--help");
     let lines = overview.lines().skip_while(|line| *line != "Verbs:").skip(1);
@@ -42,13 +42,13 @@ pub(crate) fn verbs() -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The examples that the help of a verb begins with.
+/// Returns the examples at the beginning of a verb's help.
 fn examples(verb: &str) -> Vec<String> {
     let help = help(&format!("help {verb}"));
     commands(help.split("\nUsage: ").next().expect("a text"))
 }
 
-/// Runs commands, one after the other, where the repository has its example data.
+/// Runs commands, one after the other, in a directory with the repository's example data.
 #[track_caller]
 fn run_all(commands: &[String]) {
     let work = Work::new();
@@ -88,7 +88,7 @@ fn the_overview_fits_one_screen() {
         assert!(overview.contains(&format!("\n  {verb} ")), "{verb}");
     }
     assert_eq!(commands(&overview).len(), 3, "{overview}");
-    // Nothing to do is a mistake, and says what there is to do.
+    // An empty command line is a mistake, and the message is the overview.
     let ran = printed("", None);
     ran.says(2, &[overview.as_str()]);
     assert!(ran.out.is_empty());

@@ -1,4 +1,4 @@
-//! Directories whose names are values, read as they were written.
+//! Hive directories: values in names, read back unchanged.
 
 use std::fs;
 
@@ -100,7 +100,7 @@ fn types_and_names_of_directories() {
     ] {
         work.run(&format!("{line} -o out/p.csv")).says(code, &[part]);
     }
-    // An output among them is refused, as in a directory without others.
+    // An output among the inputs is refused, as elsewhere.
     work.run("sort in/n --by k -o in/n/k=2/a.csv").says(2, &["in/n/k=2/a.csv", "stands for it"]);
 }
 
@@ -119,6 +119,6 @@ fn a_log_in_directories_is_the_log() {
     let line = "sort out/lake --by lsn --where op=D -o out/d.parquet --stats out/s.json";
     work.run(line).succeeds();
     let rows = read_parquet(&work.path("out/d.parquet")).num_rows();
-    // Of other operations nothing is read.
+    // Files of other operations are not read.
     assert!(work.text("out/s.json").contains(&format!("\"rows_in\":{rows},")));
 }

@@ -1,4 +1,4 @@
-//! Inputs as people have them, a table of [cases](crate::common::cases) in `inputs` for each kind.
+//! Various kinds of inputs: a table of [cases](crate::common::cases) in `inputs` for each kind.
 
 use crate::common::cases::check;
 

@@ -1,10 +1,11 @@
-//! JSON as people have it beside a line an object: arrays, objects over several lines, objects without lines.
+//! JSON other than one object a line: arrays, objects over several lines, objects without line
+//! breaks.
 
 use std::fmt::Write;
 
 use crate::common::Work;
 
-/// All of these are the rows (2, b), (1, null).
+/// Texts with the rows (2, b), (1, null).
 const ALIKE: &[&str] = &[
     "{\"id\":2,\"v\":\"b\"}\n{\"id\":1,\"v\":null}\n",
     "{\"id\":2,\"v\":\"b\"}{\"id\":1,\"v\":null}",
@@ -76,7 +77,7 @@ fn arrays_that_are_none() {
         work.run("sort in/a.json --by id -o out/o.csv").says(3, parts);
         work.holds_only(&[]);
     }
-    // Behind the sample.
+    // After the sample.
     let rows = "{\"id\":1},\n".repeat(200_000);
     work.put("in/a.json", format!("[\n{rows}{{\"id\":\"x\"}}\n]"));
     work.run("sort in/a.json --by id -o out/o.csv").says(3, &["line 200002", "'id'"]);
@@ -108,7 +109,7 @@ fn change_logs_in_arrays() {
 #[test]
 fn types_of_lists_and_objects_are_named() {
     let work = Work::new();
-    // The second file has what the first does not, and none of it says of which type.
+    // The second file has members missing from the first, whose values have no types.
     work.put("in/a.json", "{\"id\":1,\"o\":{\"k\":null},\"l\":[]}\n");
     work.put("in/b.json", "{\"id\":2,\"o\":{\"k\":1.50,\"m\":{\"t\":[\"x\"]}},\"l\":[1,null]}\n");
     let schema = "o:struct(k:decimal128(9,2),m:struct(t:list(utf8))),l:list(int32)";

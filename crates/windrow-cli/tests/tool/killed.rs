@@ -1,5 +1,5 @@
-//! A process that is killed leaves its inputs as they were and, at the most, one temporary output, which
-//! the next run removes. One that is asked to stop leaves nothing.
+//! A killed process leaves its inputs unchanged and at most one temporary output, which the next
+//! run removes. A process asked to stop leaves nothing.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
@@ -29,7 +29,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.expect("kill").success());
 }
 
-/// When to strike: after this many milliseconds, or once there is a temporary output with bytes in it.
+/// When to send the signal: after some milliseconds, or once a temporary output has bytes.
 #[derive(Clone, Copy, Debug)]
 enum When {
     After(u64),
@@ -45,7 +45,7 @@ const TIMES: [When; 6] = [
     When::Writing,
 ];
 
-/// Waits until then. What the run writes to is none of the temporaries that were there `before`.
+/// Waits for the moment. `before` holds the temporaries of earlier runs.
 fn wait(work: &Work, child: &mut Child, when: When, before: &[String]) {
     match when {
         When::After(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
@@ -94,11 +94,11 @@ fn a_kill_leaves_one_temporary_at_most_and_the_next_run_removes_it() {
     work.run("check out/o.parquet --by payload,lsn").succeeds();
 }
 
-/// Asks a sort to stop; `None` if it was over before.
+/// Asks a sort to stop; returns `None` if the sort ended before.
 fn stopped(work: &Work, name: &str, when: When) -> Option<Ran> {
     let before = temporaries(work);
     let mut child = work.command_that_signals_reach(SORT).spawn().expect("started");
-    // Before its first line a process has no handlers, and nothing to clean up.
+    // A process that has just started has no handlers yet, and nothing to clean up.
     wait_until("handlers", || handles_signals(child.id()));
     wait(work, &mut child, when, &before);
     signal(&child, name);
@@ -109,7 +109,7 @@ fn stopped(work: &Work, name: &str, when: When) -> Option<Ran> {
 
 #[test]
 fn a_request_to_stop_leaves_nothing() {
-    /// A machine that is busy elsewhere wakes the test up too late: then it strikes sooner.
+    /// A busy machine wakes the test up too late: the next attempt is earlier.
     const ATTEMPTS: u64 = 8;
     let work = work();
     work.put("out/o.parquet", "old");
@@ -133,12 +133,12 @@ fn a_request_to_stop_leaves_nothing() {
 
 const TERM: u32 = 15;
 
-/// Whether the process catches SIGTERM.
+/// Returns true if the process catches SIGTERM.
 fn handles_signals(pid: u32) -> bool {
     signals(pid, "SigCgt:", TERM)
 }
 
-/// Whether a signal is among those that a process has in a line of its status.
+/// Returns true if a line of the process status has this signal in its mask.
 fn signals(pid: u32, line: &str, number: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|own| own.strip_prefix(line));
@@ -156,7 +156,7 @@ fn a_job_that_waits_for_input_can_be_stopped() {
         wait_until("handlers", || handles_signals(child.id()));
         std::thread::sleep(Duration::from_millis(50));
         signal(&child, "INT");
-        // Held open, as a terminal is.
+        // Held open, like a terminal.
         let _input = child.stdin.take();
         ran(child).says(130, &["interrupted"]);
         work.holds_only(&[]);

@@ -1,4 +1,4 @@
-//! What Parquet says of columns and rows beside their values: it is right in the output, or it is not there.
+//! Metadata of Parquet about columns and rows: correct in the output, or absent.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use parquet::schema::types::SchemaDescriptor;
 
 use crate::common::{Work, read_parquet};
 
-/// Writes `columns` as Parquet of the schema `message`.
+/// Writes `columns` as Parquet with the schema `message`.
 fn write(
     work: &Work,
     name: &str,
@@ -48,7 +48,7 @@ fn footer(work: &Work, name: &str) -> ParquetMetaData {
     ParquetMetaDataReader::new().parse_and_finish(&file).expect("a footer")
 }
 
-/// The schema of a file, without the name of its root.
+/// Returns the schema of a file, without the name of its root.
 fn schema_of(work: &Work, name: &str) -> String {
     let mut text = Vec::new();
     print_schema(&mut text, footer(work, name).file_metadata().schema());
@@ -56,7 +56,7 @@ fn schema_of(work: &Work, name: &str) -> String {
     text.split_once('\n').expect("lines").1.to_owned()
 }
 
-/// The value of `key` in the footer of a file.
+/// Returns the value of `key` in the footer of a file.
 fn said(work: &Work, name: &str, key: &str) -> Option<serde_json::Value> {
     let footer = footer(work, name);
     let mut pairs = footer.file_metadata().key_value_metadata().into_iter().flatten();
@@ -72,7 +72,7 @@ fn binary(values: &[&str]) -> ArrayRef {
     Arc::new(BinaryArray::from_iter_values(values.iter().map(|value| value.as_bytes())))
 }
 
-/// A VARIANT, shredded, as Arrow has it.
+/// Returns a shredded VARIANT in Arrow's form.
 fn variant() -> ArrayRef {
     let member = |name: &str, kind, nullable| Arc::new(Field::new(name, kind, nullable));
     let fields: Fields = vec![
@@ -134,7 +134,7 @@ fn annotations_that_arrow_has_no_type_for_stay() {
         assert!(expected.contains(kind), "{expected}");
     }
     assert_eq!(schema_of(&work, "out/o.parquet"), expected);
-    // Row groups that are passed on, and Arrow files, keep them as well.
+    // Copied row groups, and Arrow files, keep the annotations as well.
     work.run("sort out/o.parquet --by id -o out/passed.parquet").succeeds();
     assert_eq!(schema_of(&work, "out/passed.parquet"), expected);
     work.run("sort out/o.parquet --by id -o out/o.arrow").succeeds();
@@ -209,7 +209,7 @@ fn metadata_of_one_input_is_not_said_of_all() {
         assert_eq!(said(&work, "out/all.parquet", "who"), None);
         assert_eq!(said(&work, "out/all.parquet", "of"), Some(1.into()));
     }
-    // Files of the tool itself, whose row groups are passed on.
+    // Files of the tool itself, whose row groups are copied.
     work.run("sort in/b.parquet --by id -o out/b.parquet").succeeds();
     work.run("sort out/b.parquet out/one.parquet --by id -o out/passed.parquet").succeeds();
     let all = said(&work, "out/passed.parquet", "geo").expect("geo");

@@ -1,4 +1,4 @@
-//! Messages say what was found and what helps.
+//! Messages name the problem and the remedy.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn text_that_is_no_ndjson() {
         ran.says(3, parts);
         assert!(!ran.err.contains("expected value"), "{}", ran.err);
     }
-    // Behind the sample, too, and in a later file.
+    // After the sample, too, and in a later file.
     let late = format!("{}{{\"a\":NaN}}\n", good.repeat(200_000));
     work.put("in/b.ndjson", good);
     work.put("in/a.ndjson", late);
@@ -33,7 +33,7 @@ fn text_that_is_no_ndjson() {
         let line = format!("{line} --by a -o out/o.csv");
         work.run(&line).says(3, &["line 200001", "NaN is no JSON value"]);
     }
-    // A byte order mark of UTF-16, and half of a character behind it.
+    // A byte order mark of UTF-16, and half of a character at the end.
     let mut utf16: Vec<u8> =
         format!("\u{feff}{good}").encode_utf16().flat_map(u16::to_le_bytes).collect();
     utf16.push(b'x');
@@ -109,7 +109,7 @@ fn encrypted_columns() {
         &work.path("in/a.parquet"),
         &RecordBatch::try_from_iter([("id", id)]).expect("rows"),
     );
-    // The footer of a file whose columns are encrypted and whose footer is not tells of the cipher.
+    // The footer is plain, the columns are encrypted: only the footer mentions the cipher.
     let mut bytes = work.read("in/a.parquet");
     let tail = bytes.split_off(bytes.len() - 8);
     let length = u32::from_le_bytes(tail[..4].try_into().expect("four"));
@@ -163,7 +163,7 @@ fn names_of_a_schema_that_no_input_has() {
     }
     sort("in/a.ndjson", "s.n:int64").says(2, &["--schema", "'s.n'", "within 's'"]);
     work.holds_only(&[]);
-    // Which file has a column is all the same, and how late it comes.
+    // Any file may have the column, however late.
     work.put("in/a.ndjson", "{\"a\":1}\n");
     sort("in/a.ndjson in/b.ndjson", "b:int32").succeeds();
     let rows = read_parquet(&work.path("out/o.parquet"));

@@ -1,4 +1,5 @@
-//! The command line is thin: a module uses only what stands before it, and all of them together are short.
+//! The command line is thin: a module uses only modules before it in `ORDER`, and all modules
+//! together are short.
 
 #[path = "../../../windrow-files/tests/files/sources/mod.rs"]
 mod sources;

@@ -1,4 +1,4 @@
-//! Names of columns and of files, as odd as they come.
+//! Odd names of columns and files.
 
 use crate::common::{self, Work};
 
@@ -49,7 +49,7 @@ fn names_in_quotes_and_marks_in_front() {
     assert_eq!(work.read("out/o.csv"), b"id,v\n1,b\n2,a\n");
 }
 
-/// A Parquet writer's properties go by name, and not all encodings suit all types.
+/// Properties of a Parquet writer are set by name, and few encodings suit all types.
 #[test]
 fn columns_of_one_name_and_several_types() {
     let work = Work::new();
@@ -74,7 +74,7 @@ fn outputs_through_links_leave_the_links() {
     work.put("in/a.csv", "id\n2\n1\n");
     std::os::unix::fs::symlink("far.csv", work.path("out/link.csv")).expect("linked");
     for _ in 0..2 {
-        // At first there is no such file, then there is.
+        // The link's target is missing at first, and exists in the second run.
         work.run("sort in/a.csv --by id -o out/link.csv").succeeds();
         assert!(work.path("out/link.csv").is_symlink());
         assert_eq!(work.read("out/far.csv"), b"id\n1\n2\n");
@@ -94,7 +94,7 @@ fn one_page_is_the_manual() {
         assert!(page.contains(&format!(".SH \"WINDROW {verb}\"")), "{verb}");
     }
     assert!(page.contains("memory\\-limit") && page.contains("Exit codes"), "{page}");
-    // There is no other page to refer to.
+    // The page refers to no other page.
     assert!(!page.contains("windrow\\-sort(1)"), "{page}");
 }
 
@@ -127,7 +127,7 @@ fn names_without_end_and_columns_without_number() {
     work.put("in/a.csv", format!("{}\n{}\n", names.join(","), rows.join("\n")));
     let ran = work.run("sort in/a.csv --by nope -o out/o.csv");
     ran.says(2, &["no column named \"nope\"", "c0, c1", "and 1950 more"]);
-    // Text has no cost of its own for each column.
+    // Text has no costs per column.
     let tight = "--memory-limit 96MiB -q";
     for output in ["o.csv", "o.ndjson"] {
         work.run(&format!("sort in/a.csv --by c5 -o out/{output} {tight}")).succeeds();

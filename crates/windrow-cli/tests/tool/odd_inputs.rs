@@ -1,4 +1,4 @@
-//! Inputs that are in use and off the common path: each comes out whole, or is refused with a reason.
+//! Uncommon inputs: each is read completely, or refused with a reason.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn intervals_that_would_lose_their_months_are_refused() {
 #[test]
 fn categories_are_pages_that_all_readers_take() {
     let work = Work::new();
-    // More of them than a sample takes for few.
+    // More values than the sample accepts for a dictionary.
     let values = StringArray::from_iter_values((0..3000).map(|i| format!("category {i:05}")));
     let keys = Int32Array::from_iter_values((0..20_000).map(|i| i * 7 % 3000));
     let column = DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values)).expect("a column");
@@ -121,7 +121,7 @@ fn a_quote_that_is_never_closed_is_not_a_field() {
     let ran = work.run("sort in/a.csv --by id -o out/o.csv");
     ran.says(3, &["a.csv", "the quote that opens on line 3 is never closed"]);
     work.holds_only(&[]);
-    // Quotes inside of a field, closed ones at the end.
+    // Quotes inside of a field, and closed quotes at the end.
     work.put("in/a.csv", "id,v\n1,5\" pipe\n2,\"a\"\"\"\"\"\n3,\"end\"");
     work.run("sort in/a.csv --by id -o out/o.csv").succeeds();
 }
@@ -247,7 +247,7 @@ fn a_stream_that_is_copied_counts_as_temporary_space() {
     ran.says(5, &["stdin", "temp", "--max-temp-size", "name a file"]);
     work.holds_only(&[]);
     work.shell(&format!("{sort} --max-temp-size 100MiB")).succeeds();
-    // What the copy takes is not there for rows.
+    // The copy reduces the temporary space for rows.
     let bytes = std::fs::metadata(work.path("in/a.parquet")).expect("there").len();
     let limit = "--memory-limit 64MiB --row-group-size 1MiB --threads 1";
     let tight = format!("{sort} {limit} --max-temp-size {}", bytes + 1000);
@@ -296,7 +296,7 @@ fn sequence_numbers_of_wal2json_are_numbers() {
         "{\"action\":\"I\",\"lsn\":\"0/1\",\"id\":1}\n{\"action\":\"I\",\"lsn\":\"7\",\"id\":1}\n",
     );
     work.run(compact).says(3, &["a.ndjson", "row 1", "\"lsn\"", "\"7\""]);
-    // A column that holds numbers is left alone.
+    // A column of numbers stays unchanged.
     work.put(
         "in/a.ndjson",
         "{\"action\":\"I\",\"lsn\":9,\"id\":1}\n{\"action\":\"I\",\"lsn\":10,\"id\":1}\n",

@@ -1,4 +1,4 @@
-//! Where an output goes, and what it must not be: an input that nobody named, or nowhere.
+//! Destinations of outputs, and refused ones: an unnamed input, or a closed standard output.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -22,7 +22,7 @@ fn an_output_that_a_pattern_or_a_directory_finds() {
         work.run(line).says(2, &["in/sorted.csv", "stands for it, too", "name the inputs"]);
     }
     assert_eq!(work.text("in/sorted.csv"), "id\n1\n2\n");
-    // Who names both means it.
+    // An explicitly named input may be the output.
     work.run("sort in/a.csv in/sorted.csv --by id -o in/sorted.csv").succeeds();
     assert_eq!(work.text("in/sorted.csv"), "id\n1\n1\n2\n2\n");
     std::os::unix::fs::symlink("../in/sorted.csv", work.path("out/link.csv")).expect("linked");
@@ -85,7 +85,7 @@ fn in_place_keeps_owner_and_mode() {
     work.put("in/a.csv", "id\n2\n1\n");
     let path = work.path("in/a.csv");
     fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("changed");
-    // Who is not root has no file of another.
+    // Only root can create a file of another owner.
     let other = chown(&path, Some(1000), Some(1001)).is_ok();
     let before = fs::metadata(&path).expect("there");
     work.run("sort in/a.csv --by id -o in/a.csv").succeeds();

@@ -84,7 +84,7 @@ fn small_files_of_each_kind() {
         work.run(&format!("head in/a.csv.gz -n 0 -o out/n.ndjson.{name}")).succeeds();
         assert!(!work.read(&format!("out/n.ndjson.{name}")).is_empty());
     }
-    // The format of the data within, and of files that are partitions.
+    // Compressed Parquet is read; compressed partitions are written and read.
     work.run("sort in/a.csv.gz --by id -o out/a.parquet").succeeds();
     assert_eq!(read_parquet(&work.path("out/a.parquet")).num_rows(), 1);
     work.put("in/p.parquet.gz", {

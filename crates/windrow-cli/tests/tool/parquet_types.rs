@@ -1,4 +1,4 @@
-//! Arrow columns that Parquet has no form of its own for: what is written is read back, by all.
+//! Arrow types without a counterpart in Parquet: written columns are read back by all readers.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use arrow_select::take::take;
 use parquet::basic::Encoding;
 use parquet::file::metadata::ParquetMetaDataReader;
 
-/// Rows in the wrong order.
+/// Returns rows in descending order.
 fn rows(column: ArrayRef) -> RecordBatch {
     let ids = Int64Array::from_iter_values((0..column.len() as i64).rev());
     let columns = [("id", Arc::new(ids) as ArrayRef, false), ("v", column, true)];
     RecordBatch::try_from_iter_with_nullable(columns).expect("equal lengths")
 }
 
-/// Four rows of a dictionary of two values.
+/// Returns four rows of a dictionary of two values.
 fn dictionary(values: &ArrayRef) -> ArrayRef {
     let keys = Int8Array::from(vec![Some(0), Some(1), None, Some(1)]);
     Arc::new(DictionaryArray::try_new(keys, Arc::clone(values)).expect("a dictionary"))
 }
 
-/// Four rows of two runs.
+/// Returns four rows of two runs.
 fn runs(values: &ArrayRef) -> ArrayRef {
     let ends = Int32Array::from(vec![1, 4]);
     Arc::new(RunArray::<Int32Type>::try_new(&ends, values).expect("runs"))
@@ -47,7 +47,7 @@ fn reversed(column: &ArrayRef) -> ArrayRef {
     take(column, &rows, None).expect("taken")
 }
 
-/// Two values of each type, and the type that they are stored as.
+/// Returns two values of each type, and the type stored in Parquet.
 fn values() -> Vec<(ArrayRef, DataType)> {
     use DataType as D;
     let utc = Some(Arc::from("UTC"));
@@ -97,7 +97,7 @@ fn structs() -> ArrayRef {
     Arc::new(StructArray::from(vec![(of("a"), column([1, 2])), (of("b"), column([3, 4]))]))
 }
 
-/// Sorts `column` into Parquet, and that into Arrow; returns it as each of them has it.
+/// Sorts `column` into Parquet, and the Parquet file into Arrow; returns the column of both files.
 fn through_parquet(work: &Work, column: &ArrayRef) -> [ArrayRef; 2] {
     write_arrow(work, "in/a.arrow", &rows(Arc::clone(column)));
     work.run("sort in/a.arrow --by id -o out/o.parquet").succeeds();
@@ -108,7 +108,7 @@ fn through_parquet(work: &Work, column: &ArrayRef) -> [ArrayRef; 2] {
     [Arc::clone(written.column(1)), Arc::clone(back.column(1))]
 }
 
-/// As plain values, to be compared.
+/// Returns plain values, for a comparison.
 fn plain(column: &ArrayRef, of: &DataType) -> ArrayRef {
     match column.data_type() {
         DataType::Dictionary(..) => {
@@ -141,7 +141,7 @@ fn dictionaries_and_runs_of_any_values_are_read_back() {
     }
 }
 
-/// Runs, one by one.
+/// Expands runs to single values.
 fn column_of(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::RunEndEncoded(_, values) => cast(column, values.data_type()).expect("cast"),
@@ -217,7 +217,7 @@ fn values_that_are_in_no_row_need_not_fit() {
 fn dictionaries_that_others_declare_are_read_as_plain_values() {
     let work = Work::new();
     for (values, stored) in values() {
-        // The writer underneath fails at some of them.
+        // The parquet crate cannot write dictionaries of some of these types.
         let is_written = matches!(
             stored,
             DataType::Boolean

@@ -1,5 +1,5 @@
-//! Partitions: every row in one file, equal keys in the same, in the order they had, the same bytes
-//! whatever the threads and the limit, and a directory that is whole or not there.
+//! Partitions: every row is in one file, and rows with equal keys are in the same file, in input
+//! order. The bytes do not depend on the threads or the limit. The directory is complete or absent.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn work(rows: u64) -> Work {
     work
 }
 
-/// The files under `directory` and their bytes, by their path within it.
+/// Returns the files under `directory` and their bytes, by their relative paths.
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fn walk(root: &Path, directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
         for entry in std::fs::read_dir(directory).expect("a directory") {
@@ -44,7 +44,7 @@ fn ids(batch: &RecordBatch, column: &str) -> Vec<i64> {
     column.as_primitive::<Int64Type>().values().to_vec()
 }
 
-/// The rows of every file of a partition of the log by `id`, as (id, lsn).
+/// Returns the rows of every file of a log partitioned by `id`, as (id, lsn).
 fn rows(work: &Work, directory: &str) -> Vec<Vec<(i64, i64)>> {
     let names = files(&work.path(directory)).into_keys();
     let rows = names.map(|name| {
@@ -261,7 +261,7 @@ fn a_directory_that_holds_anything_is_left_alone() {
 #[test]
 fn a_file_that_cannot_be_opened_ends_all_who_wait_for_it() {
     let work = Work::new();
-    // A path of more than 4,096 bytes, of names that may be; behind a directory that may be, too.
+    // A path of more than 4,096 bytes with valid names, after a valid directory.
     let keys: Vec<String> = (0..20).map(|key| format!("k{key}")).collect();
     let mut text = keys.join(",") + ",n\n";
     let (short, long) = (["a"; 20].join(","), ["b".repeat(240).as_str(); 20].join(","));
@@ -443,7 +443,7 @@ fn instants_whose_offset_has_seconds() {
     let names = work.names("out/p");
     assert_eq!(names.len(), 24);
     assert!(names.iter().all(|name| name.ends_with('Z')), "{names:?}");
-    // Text would tell another instant.
+    // Text would show another instant.
     for output in ["o.csv", "o.ndjson"] {
         work.run(&format!("sort in/a.arrow --by n -o out/{output}")).says(3, &["\"t\"", "offset"]);
     }

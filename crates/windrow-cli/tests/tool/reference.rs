@@ -11,7 +11,7 @@ fn start(verb: &str) -> String {
     format!("<!-- generated: {verb} -->\n")
 }
 
-/// The page with `text` in place of the block of `verb`; `None` without such a block.
+/// Returns the page with `text` in place of the block of `verb`; `None` without such a block.
 fn replaced(page: &str, verb: &str, text: &str) -> Option<String> {
     let (before, rest) = page.split_once(&start(verb))?;
     let (_, after) = rest.split_once(END)?;

@@ -1,4 +1,4 @@
-//! Temporary files under every kind of trouble: shared, killed over, taken away.
+//! Temporary files in trouble: shared by two processes, left by killed ones, removed by others.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +14,7 @@ fn work() -> Work {
     work
 }
 
-/// A sort that spills, from `in/a.parquet` into `out/{name}`.
+/// Returns a sort with spilling, from `in/a.parquet` into `out/{name}`.
 fn sort(name: &str) -> String {
     format!(
         "sort in/a.parquet --by payload,lsn -o out/{name} --temp-dir temp --memory-limit 64MiB \
@@ -69,7 +69,7 @@ fn twenty_kills_leave_nothing_that_the_next_run_minds() {
         assert!(work.names("temp").is_empty(), "{:?}", work.names("temp"));
         let names = work.names("out");
         assert!(names.len() <= 1, "{names:?}");
-        // The output may be in its place already when the process is killed.
+        // The process may be killed after the output is complete.
         if work.path("out/o.parquet").exists() {
             assert!(work.read("out/o.parquet") == expected);
             fs::remove_file(work.path("out/o.parquet")).expect("a whole output");
@@ -98,7 +98,7 @@ fn a_directory_that_is_taken_away_is_an_error_or_does_not_matter() {
             assert!(work.read("out/o.parquet") == work.read("out/expected.parquet"));
             fs::remove_file(work.path("out/o.parquet")).expect("a whole output");
         } else {
-            // Gone before the job began, or in its middle.
+            // Removed before the job began, or during the job.
             ran.says(if ran.code == Some(2) { 2 } else { 5 }, &["temp"]);
             work.holds_only(&["expected.parquet"]);
         }

@@ -1,4 +1,5 @@
-//! Inputs whose columns differ: `--union-by-name` unites them, and without it the first says what all have.
+//! Inputs with different columns: `--union-by-name` unites the columns; without the option, all
+//! inputs must have the columns of the first.
 
 use std::sync::Arc;
 
@@ -116,7 +117,7 @@ fn types_that_hold_both_are_found() {
     }
 }
 
-/// Rows with a dictionary of 100 values, and with lists of them.
+/// Returns rows with a dictionary of 100 values, and with lists of the values.
 fn dictionary(prefix: &str) -> RecordBatch {
     let values = StringArray::from_iter_values((0..100).map(|i| format!("{prefix}{i}")));
     let keys = Int8Array::from_iter_values(0..100);

@@ -1,5 +1,5 @@
-//! Rows that are chosen: without duplicates, the first of them, and those that meet a condition; columns by
-//! their paths in structs.
+//! Selection of rows: without duplicates, the first ones, and by condition; and columns named by
+//! paths into structs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 
 use crate::common::{self, Work, read_parquet, write_log, write_parquet};
 
-/// Runs `line` with `-o out/o.csv` on `in/a.csv`, and compares what is written.
+/// Runs `line` with `-o out/o.csv` and compares the output.
 #[track_caller]
 fn gives(work: &Work, line: &str, expected: &str) {
     work.run(&format!("{line} -o out/o.csv")).succeeds();
@@ -75,7 +75,7 @@ fn values_that_are_there_last() {
     let line = "dedupe in/a.ndjson --key k.id --keep last-known -o out/o.ndjson";
     work.run(line).succeeds();
     assert_eq!(work.text("out/o.ndjson"), "{\"k\":{\"id\":1},\"v\":[1]}\n");
-    // A log of which each row has one of the columns, through all that a small limit makes of it.
+    // A log whose rows each have one of two columns, spilled and merged under a small limit.
     let (keys, mut log) = (5000_u64, String::from("id,a,b\n"));
     let mut rows: BTreeMap<u64, [Option<u64>; 2]> = BTreeMap::new();
     for n in 0..300_000_u64 {
@@ -143,7 +143,7 @@ fn duplicates_of_a_log_that_spills_are_those_of_a_map() {
         let found: Vec<(i64, i64)> = ids.iter().copied().zip(lsns.iter().copied()).collect();
         assert!(found == expected.into_iter().collect::<Vec<_>>(), "{keep}");
     }
-    // Rows in the order of the key, of which a limit leaves the first.
+    // A sort in the order of the key, with a limit on rows.
     work.run("sort in/log.parquet --by lsn:desc --limit 1000 -o out/o.parquet --stats out/s.json")
         .succeeds();
     let found = read_parquet(&work.path("out/o.parquet"));
@@ -186,7 +186,7 @@ fn the_first_rows_as_they_come() {
     gives(&work, "head in/b.csv in/a.csv -n 3", "id,v,w\n9,y,9\n8,z,9\n3,a,1\n");
     gives(&work, "head in/a.csv in/b.csv -n 2 --where v>=y", "id,v,w\n9,y,9\n8,z,9\n");
     gives(&work, "head in/a.csv -n 2 --select w,id", "w,id\n1,3\n2,1\n");
-    // What is behind them is not looked at.
+    // Rows after the limit are not parsed.
     let mut long = "id\n".to_owned() + &"1\n".repeat(1_000_000);
     long.push_str("x\n");
     work.put("in/long.csv", long);
@@ -256,7 +256,7 @@ fn members_of_structs_are_columns() {
     ] {
         gives(&work, line, expected);
     }
-    // A struct is written as it was, without the columns that were made of it.
+    // A struct is written unchanged, without the columns derived from it.
     work.run("sort in/a.ndjson --by user.id -o out/o.ndjson").succeeds();
     let lines: Vec<&str> = rows.split_inclusive('\n').collect();
     assert_eq!(work.text("out/o.ndjson"), [lines[1], lines[0], lines[2], lines[3]].concat());
@@ -304,7 +304,7 @@ fn row_groups_that_a_condition_rules_out_are_not_read() {
     assert!(read < 100_000, "{read}");
 }
 
-/// Rows numbered from 0, with these keys.
+/// Returns rows with these keys, numbered from 0.
 fn floats(keys: &[f64]) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..keys.len() as i64));
     let keys: ArrayRef = Arc::new(Float64Array::from(keys.to_vec()));
@@ -320,7 +320,7 @@ fn floats_that_are_equal_in_sql_are_one_key() {
     gives(&work, "dedupe in/a.parquet --key f", "f,n\n0.0,0\n1.0,4\nNaN,2\n");
     gives(&work, "compact in/a.parquet --key f", "f,n\n0.0,6\n1.0,4\nNaN,5\n");
     gives(&work, "compact in/a.parquet --key f --order-by n:desc", "f,n\n0.0,0\n1.0,4\nNaN,2\n");
-    // A sort leaves the values as they are, whichever are equal.
+    // A sort leaves the values unchanged, even if they are equal.
     work.run("sort in/a.parquet --by f --float-order sql -o in/sql.parquet").succeeds();
     gives(&work, "sort in/sql.parquet --by n --select n", "n\n0\n1\n2\n3\n4\n5\n6\n");
     gives(&work, "head in/sql.parquet --select n", "n\n0\n1\n6\n4\n2\n3\n5\n");
@@ -348,7 +348,7 @@ fn floats_that_are_equal_in_sql_are_one_key() {
     work.run("sort in/a.parquet --by f -o in/total.parquet").succeeds();
     work.run("merge in/total.parquet --by f --unique -o out/x.csv")
         .says(3, &["total.parquet", "--float-order sql"]);
-    // They go to one file of those that a hash tells, as they are.
+    // Equal floats go to one of the hash partitions, unchanged.
     work.run("partition in/a.parquet --by f --into 97 -o out/p").succeeds();
     let mut homes: BTreeMap<u8, BTreeSet<String>> = BTreeMap::new();
     let (mut rows, mut minus) = (0, 0);

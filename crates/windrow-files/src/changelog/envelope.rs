@@ -1,5 +1,5 @@
-//! Events as Debezium has them: the row is in a struct, and what the event says about it is around it. What other
-//! producers write is turned into such events before ([`raw`](crate::raw)).
+//! Events in Debezium's form: the row is a struct, surrounded by data about the event. Records of
+//! other producers are converted to this form first ([`raw`](crate::raw)).
 //!
 //! ```text
 //!  { before: {id, name}, after: {id, name}, source: {lsn, ..}, op, ts_ms, .. }
@@ -9,16 +9,16 @@
 //!          the row's columns              the rest of the envelope
 //! ```
 //!
-//! The row of a delete is `before`, of all else `after`. Its columns are those of `after`, then
-//! those that only `before` has; all may be null. The rest of the envelope keeps its order; its
-//! structs are opened one level, so that `source.lsn` is a column. A name that a column of the
-//! row has already gets `_envelope` put behind it: the row's own name wins.
+//! The row of a delete is `before`, otherwise `after`. The row has the columns of `after`, then the
+//! columns found only in `before`; all may be null. The rest of the envelope keeps its order.
+//! Structs in the envelope are flattened by one level, so that `source.lsn` is a column. An
+//! envelope column whose name occurs in the row gets the suffix `_envelope`.
 //!
-//! An update may change the key, where that is not the one by which Debezium tells rows apart: the key that
-//! `before` has is deleted then, just before `after` is there.
+//! An update may change the key if the key differs from Debezium's own. The update then becomes a
+//! delete of the key in `before`, followed by the row in `after`.
 //!
-//! Kafka Connect's JSON converter wraps the whole once more, as `{schema, payload}`; `payload`
-//! is then opened and `schema` left out.
+//! Kafka Connect's JSON converter wraps an event once more, as `{schema, payload}`; `payload` is
+//! then unwrapped and `schema` dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ use crate::input::widened;
 use crate::names::Places;
 use crate::preset::Preset;
 
-/// Ordinals from the record batch's columns down through structs.
+/// Indices from the record batch's columns down through structs.
 type Path = Vec<usize>;
 
-/// Where everything is in the envelope.
+/// The positions of an envelope's parts.
 pub(super) struct Envelope {
     op: Path,
     after: Option<Path>,
@@ -54,7 +54,7 @@ pub(super) struct Envelope {
     rest: Vec<Path>,
 }
 
-/// One column of the row, and its place in either image.
+/// A column of the row, and its position in either image.
 struct RowColumn {
     name: String,
     data_type: DataType,
@@ -64,8 +64,7 @@ struct RowColumn {
 }
 
 impl Envelope {
-    /// Finds the envelope's parts; also returns the fields of what [`unwrap`](Self::unwrap)
-    /// makes of them.
+    /// Finds the envelope's parts. Returns also the fields that [`unwrap`](Self::unwrap) produces.
     pub(super) fn bind(
         schema: &Schema,
         preset: Preset,
@@ -106,7 +105,7 @@ impl Envelope {
             rest.push(path);
         };
         let outside = schema.fields().iter().enumerate().filter(|(_, field)| {
-            // Nothing is outside of an envelope that is not wrapped.
+            // An unwrapped event has no columns outside the envelope.
             !prefix.is_empty() && !["payload", "schema"].contains(&field.name().as_str())
         });
         for (i, field) in outside {
@@ -134,12 +133,12 @@ impl Envelope {
         }
     }
 
-    /// How many of the fields are the row's.
+    /// Returns the number of fields that belong to the row.
     pub(super) fn row_width(&self) -> usize {
         self.row.len()
     }
 
-    /// The field at the end of the operation's path.
+    /// Returns the field at the end of the operation's path.
     pub(super) fn op_field<'a>(&self, schema: &'a Schema) -> &'a Field {
         let top = schema.field(self.op[0]);
         self.op[1..].iter().fold(top, |field, &i| match field.data_type() {
@@ -152,9 +151,9 @@ impl Envelope {
         column(batch, &self.op)
     }
 
-    /// The row's columns, then the rest of the envelope's. A record without an operation and
-    /// without a row (Kafka's tombstone, which repeats the delete before it) becomes one to
-    /// ignore; a change without its row is an error.
+    /// Returns the row's columns, then the rest of the envelope. Turns a record without an
+    /// operation and without a row (Kafka's tombstone, which repeats the preceding delete) into an
+    /// ignored one. Fails for a change without a row.
     pub(super) fn unwrap(
         &self,
         batch: &RecordBatch,
@@ -216,16 +215,16 @@ impl Envelope {
     }
 }
 
-/// The old rows of updates that changed the key, which the key that they had has no more.
+/// The old rows of updates that changed the key. The rows are to be deleted.
 pub(super) struct Moved {
-    /// The ordinals of these updates.
+    /// The indices of the updates.
     pub(super) rows: Vec<usize>,
     /// The row's columns of all events, from `before`.
     pub(super) columns: Vec<ArrayRef>,
 }
 
 impl Envelope {
-    /// Finds the updates that changed the key. Nothing is known of one that has no old key.
+    /// Finds the updates that changed the key. An update without an old key is not recognized.
     pub(super) fn moved(&self, batch: &RecordBatch, changes: &[Change]) -> Result<Option<Moved>> {
         let (Some(after), Some(before)) = (&self.after, &self.before) else { return Ok(None) };
         let after = column(batch, after).map_err(misfit)?;
@@ -256,7 +255,8 @@ impl Envelope {
 }
 
 impl RowColumn {
-    /// This column in an image, as its common type; nulls where the image does not have it.
+    /// Returns this column of an image, cast to the common type; nulls if the image lacks the
+    /// column.
     fn of(&self, image: Option<&ArrayRef>, at: Option<usize>, rows: usize) -> Result<ArrayRef> {
         match (image, at) {
             (Some(image), Some(i)) => {
@@ -275,7 +275,7 @@ impl RowColumn {
     }
 }
 
-/// The fields of the event, and the path to them.
+/// Returns the path to the event, and the event's fields.
 fn event<'a>(schema: &'a Schema, op_column: &str) -> (Path, &'a Fields) {
     if schema.fields().find(op_column).is_none()
         && let Some((i, payload)) = schema.fields().find("payload")
@@ -287,7 +287,7 @@ fn event<'a>(schema: &'a Schema, op_column: &str) -> (Path, &'a Fields) {
     (Path::new(), schema.fields())
 }
 
-/// The fields of `after` or `before`; none if there is no such column or all of it is null.
+/// Returns the fields of `after` or `before`; `None` if the column is missing or entirely null.
 fn image<'a>(event: &'a Fields, name: &str) -> Result<Option<&'a Fields>> {
     match event.find(name).map(|(_, field)| field.data_type()) {
         None | Some(DataType::Null) => Ok(None),
@@ -334,14 +334,14 @@ fn row_columns<'a>(
     Ok(row)
 }
 
-/// The type that holds both. They differ where JSON was inferred: an image may show no value of
-/// a column, or only whole numbers.
+/// Returns the type that holds the values of both. The types differ if they were inferred from
+/// JSON: an image may have no value of a column, or only whole numbers.
 fn common(a: &DataType, b: &DataType) -> Option<DataType> {
     match (a, b) {
         (a, b) if a == b => Some(a.clone()),
         (DataType::Null, other) | (other, DataType::Null) => Some(other.clone()),
-        // Where JSON shows no value of a column in one image, its type there is text; what is text
-        // after all and no such value is refused when it is cast.
+        // A column without a value in JSON is inferred as text. The cast fails for text with other
+        // content.
         (DataType::Utf8, other) | (other, DataType::Utf8)
             if can_cast_types(&DataType::Utf8, other) =>
         {
@@ -355,7 +355,7 @@ fn common(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-/// Adds a column of the envelope, or of a struct its members as `name.member`.
+/// Adds a column of the envelope; a struct adds its members as `name.member`.
 fn flatten(path: Path, field: &Field, add: &mut impl FnMut(Path, String, &Field)) {
     match field.data_type() {
         DataType::Struct(members) => {
@@ -368,13 +368,14 @@ fn flatten(path: Path, field: &Field, add: &mut impl FnMut(Path, String, &Field)
     }
 }
 
-/// The column at a path; null wherever a struct on the way is.
+/// Returns the column at a path; null wherever a struct on the path is null.
 fn column(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef, ArrowError> {
     let top = batch.column(path[0]).clone();
     path[1..].iter().try_fold(top, |array, &i| child(&array, i))
 }
 
-/// A struct's member, null where the struct is: below a null, a member may hold anything.
+/// Returns a struct's member, null wherever the struct is null: the member's own value is arbitrary
+/// there.
 fn child(array: &ArrayRef, i: usize) -> Result<ArrayRef, ArrowError> {
     let Some(parent) = array.as_struct_opt().filter(|of| i < of.num_columns()) else {
         return Err(ArrowError::SchemaError(format!(

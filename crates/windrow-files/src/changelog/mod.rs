@@ -1,8 +1,8 @@
-//! Change-log formats: what a preset takes for the row, its operation and its deletion.
+//! Change-log formats: the place of the row, its operation, and its deletion in each preset.
 //!
 //! The engine compacts rows by key and order; a row may be a tombstone. A [`Preset`] names a
-//! format of change logs. Bound to an input's schema it is a [`ChangeLog`], which turns every
-//! record batch of that input into one that the engine can take:
+//! change-log format. Bound to an input's schema, a preset becomes a [`ChangeLog`], which converts
+//! the input's record batches for the engine:
 //!
 //! ```text
 //!  input batch ---- op.rs: what each row does ----> upsert | snapshot | delete | ignore
@@ -32,22 +32,24 @@
 //! | airbyte | `_ab_cdc_deleted_at` | plain columns | null | a value | |
 //! | qlik | `header__change_oper` | plain columns | I U, snapshot: REFRESH | D | B |
 //!
-//! A row of a snapshot loses to every change of its key, whatever the order of the rows; but not of Debezium if the order is by
-//! the position in the database's log (`position`).
+//! A change of a key takes precedence over a snapshot row, whatever the order of the rows; except
+//! with Debezium, if the order is by the position in the database's log (`position`).
 //!
-//! A commit of a Delta table is a set: what it deletes was there before it, what it inserts is there after it,
-//! and the two images of an update may have different keys. So with `_commit_version` in `order_by` the old
-//! side of a commit comes before the new one, whatever the order of the rows, and an `update_preimage` is a
-//! delete: one that shows where no new row has its key. What is read of a Snowflake stream is such a set too:
-//! of rows that are equal in `order_by`, one that is inserted wins over one that is deleted. So is a snapshot of an Iceberg
-//! table, behind `_change_ordinal`, by which its changes are ordered first if nobody says so.
+//! A commit of a Delta table is an unordered set: its deletes apply to the table before the commit,
+//! its inserts to the table after it, and the two images of an update may have different keys. With
+//! `_commit_version` in `order_by`, the old side of a commit therefore sorts before the new side,
+//! whatever the order of the rows. An `update_preimage` counts as a delete, effective if no new row
+//! has the key. A batch of a Snowflake stream is such a set as well: among rows equal in
+//! `order_by`, an insert takes precedence over a delete. So is a snapshot of an Iceberg table: its
+//! rows sort by side after `_change_ordinal`, which becomes the first column of the order unless
+//! the caller gives it.
 //!
-//! A truncate is an error in every format: it deletes rows that the log does not list. An update without all
-//! columns of its row has marks of those, is refused, or taken as it is ([`Unchanged`]).
+//! A truncate is an error in every format: it deletes rows without listing them. A partial update
+//! has its missing columns marked, is an error, or is taken unchanged ([`Unchanged`]).
 //!
-//! Bookkeeping columns are those that a snapshot does not show: the operation, what the format
-//! adds (`_commit_version`, `_SEQUENCE_NUMBER`, Debezium's `source.lsn`), and those of ours.
-//! They can all be named in `order_by`.
+//! A snapshot omits the bookkeeping columns: the operation, columns added by the format
+//! (`_commit_version`, `_SEQUENCE_NUMBER`, Debezium's `source.lsn`), and windrow's own. `order_by`
+//! may name them.
 
 mod envelope;
 mod one_table;
@@ -81,18 +83,19 @@ use crate::error::{Error, Result};
 use crate::preset::{ICEBERG, Preset};
 use crate::raw::CARRIED;
 
-/// True where the row deletes its key.
+/// True if the row deletes its key.
 const DELETED: &str = "__windrow_deleted";
-/// 0 for rows of an initial snapshot, 1 for events of the stream that followed it.
+/// 0 for snapshot rows without a position, 1 for all other rows.
 const CLASS: &str = "__windrow_class";
-/// 0 for the old side of a commit, deletes and old images; 1 for the new one.
+/// 0 for the old side of a commit (deletes and old images), 1 for the new side. In a log ordered by
+/// position: 0 for snapshot rows, 1 for events.
 const SIDE: &str = "__windrow_side";
-/// A bit for each column that a row does not carry; null where it carries all.
+/// A bit for each missing column of a row; null for a row with all columns.
 const UNKNOWN: &str = "__windrow_unknown";
-/// The column of Delta's change data feed that tells the commits apart.
+/// The commit number in Delta's change data feed.
 const COMMIT: &str = "_commit_version";
 
-/// Whether a column is of our own, which the user does not see.
+/// Returns true for windrow's own columns, which are hidden from the user.
 pub(crate) fn is_own(name: &str) -> bool {
     [DELETED, CLASS, SIDE, UNKNOWN, CARRIED].contains(&name) || name.starts_with(OWN)
 }
@@ -104,21 +107,22 @@ pub(crate) struct ChangeLog {
     bookkeeping: Vec<String>,
     operations: Operations,
     rows: RowsIn,
-    /// Updates that do not carry all columns.
+    /// Handles partial updates.
     partial: Partial,
     /// Whether rows have a [`CLASS`].
     classed: bool,
     /// Whether rows have a [`SIDE`].
     sided: bool,
-    /// Where the position in the producer's log is, if rows of a snapshot have their place by it.
+    /// The first position column, if the order is by position in the producer's log.
     position: Option<usize>,
-    /// The table of Debezium's events, unless the caller names it.
+    /// Checks that Debezium's events concern one table, unless the caller names the tables.
     one_table: Option<OneTable>,
 }
 
-/// Where the columns of the output come from.
+/// The source of the output columns.
 enum RowsIn {
-    /// The input's own columns; the operation is the one of this ordinal. Without one all rows are of a snapshot.
+    /// The input's own columns; `op` is the index of the operation. Without an operation, all rows
+    /// come from a snapshot.
     Plain {
         op: Option<usize>,
     },
@@ -196,7 +200,7 @@ impl ChangeLog {
         Ok(log.with_own())
     }
 
-    /// Adds the columns that every log has of ours.
+    /// Adds windrow's own columns.
     fn with_own(mut self) -> Self {
         self.add(DELETED, DataType::Boolean, false);
         if self.partial.marks() {
@@ -222,8 +226,8 @@ impl ChangeLog {
         self.bookkeeping.push(name.to_owned());
     }
 
-    /// Says which columns are the key, so that a delete whose old row lacks one of them is
-    /// reported. Only an envelope can lack them: a plain row has its columns.
+    /// Sets the key columns, so that a delete without a key column in its old row is an error. Only
+    /// an envelope can lack key columns; a plain row has all of them.
     pub(crate) fn keyed_by(mut self, keys: &[String]) -> Self {
         if let RowsIn::Envelope(envelope) = &mut self.rows {
             envelope.keyed_by(keys);
@@ -231,8 +235,9 @@ impl ChangeLog {
         self
     }
 
-    /// Puts the side of a set of changes into the order: behind the number of a Delta commit or of an Iceberg snapshot, and behind
-    /// all columns for a Snowflake stream.
+    /// Adds the side of a set of changes to the order: after the number of a Delta commit or an
+    /// Iceberg snapshot, or after all columns for a Snowflake stream. For Debezium's partial
+    /// updates ordered by position, adds the distinction of snapshot rows after the position.
     pub(crate) fn ordered_by(mut self, order_by: &mut Vec<Column>) -> Self {
         let is_commit = |column: &Column| column.name == COMMIT && !column.descending;
         let behind = match self.operations.preset() {
@@ -249,7 +254,7 @@ impl ChangeLog {
                 Some(place.map_or(order_by.len(), |ordinal| ordinal + 1))
             }
             Preset::Snowflake => Some(order_by.len()),
-            // Only with all rows of a key at hand it shows which of them a snapshot has.
+            // Snapshot rows are recognized only when all rows of a key are at hand.
             Preset::Debezium if self.classed && self.partial.marks() => {
                 let behind = position::leading(order_by);
                 let first = order_by.first().filter(|_| behind > 0);
@@ -266,35 +271,37 @@ impl ChangeLog {
         self
     }
 
-    /// The schema of what [`apply`](Self::apply) returns. Plain presets keep the input's
-    /// columns where they are; of an envelope the row's columns come first.
+    /// Returns the schema of the record batches returned by [`apply`](Self::apply). Plain presets
+    /// keep the input's columns in place; an envelope has the row's columns first.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The columns of [`schema`](Self::schema) that are not part of the row, in order.
+    /// Returns the columns of [`schema`](Self::schema) outside the row, in order.
     pub(crate) fn bookkeeping(&self) -> &[String] {
         &self.bookkeeping
     }
 
-    /// The Boolean column, never null, that is true where a row deletes its key.
+    /// Returns the name of the Boolean column, never null, that is true where a row deletes its
+    /// key.
     pub(crate) fn tombstone(&self) -> &str {
         DELETED
     }
 
-    /// The Binary column that marks which of the columns of [`schema`](Self::schema) a row does not carry: a bit each,
-    /// from the lowest on. None if all rows carry all.
+    /// Returns the name of the Binary column that marks missing columns: a bit for each column of
+    /// [`schema`](Self::schema), beginning with the lowest. `None` if all rows have all columns.
     pub(crate) fn unknown(&self) -> Option<&str> {
         self.partial.marks().then_some(UNKNOWN)
     }
 
-    /// The Int8 column, never null, that is 0 for a row of a snapshot and 1 for an event of the stream. None if a row of a
-    /// snapshot never comes after an event of its key.
+    /// Returns the name of the Int8 column, never null, that is 0 for a snapshot row and 1 for an
+    /// event of the stream. `None` if a snapshot row never follows an event of its key.
     pub(crate) fn late(&self) -> Option<&str> {
         self.position.map(|_| SIDE)
     }
 
-    /// The column of integers that says when a record was written, if rows of a snapshot have their place by their position.
+    /// Returns the name of the integer column with the time at which a record was written, for a
+    /// log ordered by position.
     pub(crate) fn written(&self) -> Option<&str> {
         self.position?;
         let is_time = |name: &&&str| {
@@ -305,16 +312,16 @@ impl ChangeLog {
         ["ts_ms_envelope", "ts_ms", "__ts_ms"].iter().find(is_time).copied()
     }
 
-    /// The Int8 column, never null, by which rows of one key are ordered before all else:
-    /// 0 for a row of the initial snapshot, 1 for an event of the stream. None if the format
-    /// does not tell them apart.
+    /// Returns the name of the Int8 column, never null, that orders the rows of a key before any
+    /// other column: 0 for a snapshot row without a position, 1 for any other row. `None` if the
+    /// format does not distinguish them.
     pub(crate) fn class(&self) -> Option<&str> {
         self.classed.then_some(CLASS)
     }
 
-    /// Turns a record batch of the input into one of [`schema`](Self::schema), without the rows
-    /// to ignore, and with a delete of each key that an update changed. If there were any, the
-    /// second value has the ordinal in `batch` of each row. `first_row` is the ordinal of the
+    /// Converts a record batch of the input to [`schema`](Self::schema): drops ignored rows, and
+    /// inserts a delete of each key changed by an update. If rows were dropped or inserted, the
+    /// second value holds for each row its index in `batch`. `first_row` is the number of the
     /// batch's first row in its input, for messages.
     pub(crate) fn apply(
         &self,
@@ -384,7 +391,8 @@ impl ChangeLog {
 }
 
 impl ChangeLog {
-    /// The rows of `whole` that are not to ignore, and before each that moved a delete of its old key.
+    /// Returns the rows of `whole` without ignored ones, and a delete of the old key before each
+    /// row that changed its key.
     fn with_moved(
         whole: &RecordBatch,
         moved: Moved,
@@ -412,7 +420,7 @@ impl ChangeLog {
     }
 }
 
-/// Whether the rows are in events: as Debezium has them, or as raw records are turned into.
+/// Returns true if the rows are in events: Debezium's, or events converted from raw records.
 fn has_events(schema: &Schema, said: &Said<'_>, turned: bool) -> bool {
     let has = |name: &str| schema.index_of(name).is_ok();
     let has_images = has("after") && has("before");
@@ -430,7 +438,8 @@ fn has_events(schema: &Schema, said: &Said<'_>, turned: bool) -> bool {
     }
 }
 
-/// Refuses what wal2json writes where it is no text that can be turned into events.
+/// Returns an error for nested columns in wal2json's raw format: only NDJSON text can be converted
+/// to events.
 fn refuse_raw_wal2json(schema: &Schema) -> Result<()> {
     let is_nested =
         |name: &str| schema.field_with_name(name).is_ok_and(|field| field.data_type().is_nested());
@@ -443,7 +452,7 @@ fn refuse_raw_wal2json(schema: &Schema) -> Result<()> {
     }
 }
 
-/// The ordinal of the operation; nothing in a full load of AWS DMS.
+/// Returns the index of the operation column; `None` for a full load of AWS DMS.
 fn find_op(schema: &Schema, said: &Said<'_>) -> Result<Option<usize>> {
     let flattened = &Preset::FLATTENED;
     let names = match &said.op_column {
@@ -464,7 +473,7 @@ fn find_op(schema: &Schema, said: &Said<'_>) -> Result<Option<usize>> {
     }
 }
 
-/// A plain row must say what it does.
+/// Returns an error if a plain row has no operation.
 fn reject_unsaid(changes: &[Change], column: &str, first_row: u64) -> Result<()> {
     match changes.iter().position(|change| *change == Change::Unsaid) {
         None => Ok(()),

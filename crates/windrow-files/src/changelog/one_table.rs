@@ -1,7 +1,7 @@
-//! Events of several tables in one log: an error, unless the caller names the tables.
+//! Rejects events of several tables in one log, unless the caller names the tables.
 //!
-//! Rows of two tables with one key would replace each other. Raw logs are checked where their text
-//! is read, by the same [`Tables`]; here are the events of Debezium that are read unchanged.
+//! Rows of two tables with equal keys would replace each other. The same [`Tables`] check raw logs
+//! during conversion; this module checks Debezium events that are read unchanged.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -19,7 +19,7 @@ const WITHIN: [&str; 5] = ["source.schema", "source.db", "__source_schema", "__s
 pub(super) struct OneTable {
     table: usize,
     within: Option<usize>,
-    /// The table of the first event that was read.
+    /// The table of the first event.
     tables: Tables,
 }
 
@@ -39,7 +39,7 @@ impl OneTable {
     /// Checks the events in `columns`; `first_row` is the ordinal of the first.
     ///
     /// # Errors
-    /// `Usage` that names both tables.
+    /// `Usage`, with the names of both tables.
     pub(super) fn check(&self, columns: &[ArrayRef], first_row: u64) -> Result<()> {
         let text = |place: usize| {
             let text = cast(&columns[place], &DataType::Utf8);

@@ -1,4 +1,4 @@
-//! What a row of a change log does, by the text, number or flag in its operation column.
+//! Decodes the operation of a change-log row from the text, number or flag in its operation column.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -10,21 +10,21 @@ use crate::error::{Error, Result};
 use crate::preset::{Meaning, OpMap, Preset};
 use crate::setting::Setting;
 
-/// What one row does to its key.
+/// The effect of a row on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The row as of now: an insert or the new side of an update.
+    /// The current row: an insert or the new side of an update.
     Upsert,
-    /// The row as of before the stream began.
+    /// The row from before the stream began.
     Snapshot,
     Delete,
     /// The old side of an update, a marker, a message.
     Ignore,
-    /// The operation is null. What that means depends on the format.
+    /// The operation is null. The meaning depends on the format.
     Unsaid,
 }
 
-/// A word of a format. `None` is a truncate, which no compaction can follow.
+/// An operation word of a format. `None` is a truncate, which compaction does not support.
 type Word = (&'static str, Option<Change>);
 
 const GENERIC: &[Word] = &[
@@ -40,7 +40,7 @@ const GENERIC: &[Word] = &[
     ("delete", Some(Change::Delete)),
     ("update_preimage", Some(Change::Ignore)),
     ("update_postimage", Some(Change::Upsert)),
-    // Flink's, which writes them out.
+    // Flink's words in full.
     ("update_before", Some(Change::Ignore)),
     ("update_after", Some(Change::Upsert)),
     ("+i", Some(Change::Upsert)),
@@ -76,7 +76,7 @@ const DELTA_CDF: &[Word] = &[
     ("delete", Some(Change::Delete)),
 ];
 
-/// Format version 2 says `action` and a letter; version 1 said `kind` and a word.
+/// Format 2 has a letter in `action`; format 1 has a word in `kind`.
 const WAL2JSON: &[Word] = &[
     ("i", Some(Change::Upsert)),
     ("u", Some(Change::Upsert)),
@@ -92,7 +92,7 @@ const WAL2JSON: &[Word] = &[
     ("truncate", None),
 ];
 
-/// Rows that are gone without being listed go with the table, or its database.
+/// Dropping a table or its database deletes rows without listing them.
 const MAXWELL: &[Word] = &[
     ("insert", Some(Change::Upsert)),
     ("update", Some(Change::Upsert)),
@@ -118,11 +118,12 @@ const DMS: &[Word] = &[
     ("update", Some(Change::Upsert)),
     ("delete", Some(Change::Delete)),
     ("load", Some(Change::Snapshot)),
-    // CSV has it where it has a null.
+    // CSV writes null as empty text.
     ("", Some(Change::Snapshot)),
 ];
 
-/// What a snapshot deletes and what it inserts are a set, in which the old side of an update is a delete.
+/// The deletes and inserts of an Iceberg snapshot form a set; the old side of an update is a
+/// delete.
 const ICEBERG: &[Word] = &[
     ("insert", Some(Change::Upsert)),
     ("delete", Some(Change::Delete)),
@@ -165,7 +166,7 @@ const GOLDENGATE: &[Word] = &[
     ("truncate", None),
 ];
 
-/// The last is of net changes, which do not tell an insert from an update.
+/// 5 is used in net changes, which do not distinguish inserts from updates.
 const SQL_SERVER: &[Word] = &[
     ("1", Some(Change::Delete)),
     ("2", Some(Change::Upsert)),
@@ -174,7 +175,7 @@ const SQL_SERVER: &[Word] = &[
     ("5", Some(Change::Upsert)),
 ];
 
-/// In the order of the numbers by which Paimon and Flink store them.
+/// In the order of the numbers by which Paimon and Flink store the row kinds.
 const PAIMON: &[Word] = &[
     ("+i", Some(Change::Upsert)),
     ("-u", Some(Change::Ignore)),
@@ -182,29 +183,29 @@ const PAIMON: &[Word] = &[
     ("-d", Some(Change::Delete)),
 ];
 
-/// How the column is read once it is in its plain form.
+/// The encoding of the operation column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
     Number,
     Flag,
-    /// A value says that the row is deleted, whatever it is.
+    /// Any value marks a deleted row.
     Presence,
 }
 
-/// The operation column of an input: its name, its form and the words it may hold.
+/// The operation column of an input: its name, its encoding and its vocabulary.
 pub(super) struct Operations {
     column: String,
     form: Form,
     preset: Preset,
     words: &'static [Word],
-    /// What the caller says of words, which wins.
+    /// Meanings given by the caller, which take precedence.
     mapped: OpMap,
-    /// What any value says, where its text is not looked at.
+    /// The effect of any value, if the text is not examined.
     present: Change,
-    /// The words of one letter by that letter, since nearly all logs use them.
+    /// The one-letter words by their letter; nearly all logs use these.
     letters: [Option<Word>; 256],
-    /// What a null says.
+    /// The effect of a null.
     null: Change,
 }
 
@@ -224,7 +225,7 @@ impl Operations {
             Preset::Dms => DMS,
             Preset::Snowflake => SNOWFLAKE,
             Preset::Hudi => HUDI,
-            // Any value says one thing there.
+            // Every value has the same meaning.
             Preset::Airbyte => &[],
             Preset::Qlik => QLIK,
         };
@@ -238,7 +239,7 @@ impl Operations {
         let mapped = map.cloned().unwrap_or_default();
         let form = match (preset, form(field.data_type())) {
             (Preset::Airbyte, _) => Some(Form::Presence),
-            // Of what has no words it counts whether it is there.
+            // For a type without words, only the presence of a value counts.
             (_, None) if mapped.any().is_some() => Some(Form::Presence),
             (_, form) => form,
         };
@@ -268,7 +269,7 @@ impl Operations {
         }
     }
 
-    /// Whether any row may be of a snapshot.
+    /// Returns true if any row may come from a snapshot.
     pub(super) fn tell_snapshots(&self) -> bool {
         let mut known = self.words.iter().filter_map(|(_, change)| *change);
         let mut mapped = self.mapped.0.iter().map(|(_, meaning)| Change::from(*meaning));
@@ -284,8 +285,8 @@ impl Operations {
         &self.column
     }
 
-    /// What each row does. An unknown operation or a truncate is an error that names the row,
-    /// counted from `first_row`.
+    /// Returns the effect of each row. Fails on an unknown operation or a truncate; the error names
+    /// the row, counted from `first_row`.
     pub(super) fn read(&self, column: &ArrayRef, first_row: u64) -> Result<Vec<Change>> {
         let is_mapped = !self.mapped.0.is_empty();
         let numbers = self.form == Form::Number && self.preset == Preset::Paimon && !is_mapped;
@@ -331,7 +332,7 @@ impl Operations {
         }
     }
 
-    /// Whether the values of the column are no words, but tell by being there: they are of the row.
+    /// Returns true if only the presence of a value counts; the column then belongs to the row.
     pub(super) fn tell_by_presence(&self) -> bool {
         self.mapped.is_of_presence()
     }
@@ -401,7 +402,7 @@ fn form(data_type: &DataType) -> Option<Form> {
     match data_type {
         DataType::Dictionary(_, value) => form(value),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(Form::Text),
-        // A text format with no value in the column; every row of it is null.
+        // A text format without a value in the column: every row is null.
         DataType::Null => Some(Form::Text),
         DataType::Boolean => Some(Form::Flag),
         other if other.is_integer() => Some(Form::Number),

@@ -1,4 +1,4 @@
-//! Where in the log of its database an event of Debezium is.
+//! The position of a Debezium event in the log of its database.
 //!
 //! ```text
 //!  op  source.lsn
@@ -8,13 +8,16 @@
 //!  r      900        a second snapshot, after a slot was lost: newer than what came before it
 //!  r    (null)       of no known place: older than all events
 //! ```
-//! An event of a transaction that was open when a snapshot was taken may have a position before that of the snapshot. It was
-//! written behind it, which is where it belongs: see [`Known`](crate::verbs). Of rows with one position an event wins: an incremental snapshot reads a row that the event before it may have changed. A
-//! time is no position: that of a row of a snapshot is when it was read, which is after events that it does not have.
+//! An event of a transaction still open during a snapshot may have a position before the
+//! snapshot's. The event was written after the snapshot and must sort after it: see
+//! [`Known`](crate::verbs). At equal positions an event wins over a snapshot row, because an
+//! incremental snapshot reads rows that the preceding event may have changed. A time is no
+//! position: the time of a snapshot row is the time of reading, later than events missing from the
+//! row.
 
 use windrow::SortColumn as Column;
 
-/// How many of the columns in front of `order_by` are a position.
+/// Returns the number of leading columns of `order_by` that form a position.
 pub(super) fn leading(order_by: &[Column]) -> usize {
     let mut has_file = false;
     let is_position = |column: &&Column| {
@@ -25,7 +28,7 @@ pub(super) fn leading(order_by: &[Column]) -> usize {
         !column.descending
             && match name {
                 "lsn" | "scn" | "commit_scn" | "commit_lsn" | "change_lsn" | "file" => true,
-                // Each file counts its positions from the start.
+                // Positions start anew in each file.
                 "pos" | "row" => has_file,
                 _ => false,
             }

@@ -7,15 +7,15 @@ use arrow_schema::{ArrowError, Field};
 use crate::error::Error;
 use crate::preset::{OpMap, Preset, Unchanged};
 
-/// What the caller says of a change log.
+/// The caller's description of a change log.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Said<'a> {
     pub(crate) preset: Preset,
-    /// Where the operation is, if not where the preset has it.
+    /// The operation column, if it differs from the preset's.
     pub(crate) op_column: Option<&'a str>,
     pub(crate) op_map: Option<&'a OpMap>,
     pub(crate) unchanged: Unchanged,
-    /// Whether the caller names the tables that the log is of.
+    /// Whether the caller names the tables of the log.
     pub(crate) tables_are_named: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn missing_op<'a>(
     ))
 }
 
-/// An error of a kernel on columns that `bind` has seen: the data does not have its schema.
+/// Returns the error of a kernel on bound columns: the data does not match its schema.
 pub(super) fn misfit(error: ArrowError) -> Error {
     Error::data(format!("the rows do not fit the input's schema: {error}"))
 }

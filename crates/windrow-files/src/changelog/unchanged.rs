@@ -1,10 +1,11 @@
-//! Updates that do not carry all columns of their row: what they leave out is as it was, and unknown here.
+//! Partial updates: updates without all columns of their row. A missing column did not change, and
+//! its value is unknown here.
 //!
-//! | format | what an update leaves out |
+//! | format | missing columns |
 //! |---|---|
-//! | Debezium | large values that did not change are `__debezium_unavailable_value`, in columns of bytes its base64 |
-//! | wal2json | they are not among its columns |
-//! | Maxwell, Canal | with binlog images that are not full, columns that did not change |
+//! | Debezium | unchanged large values: `__debezium_unavailable_value`, base64 in binary columns |
+//! | wal2json | unchanged large values are absent |
+//! | Maxwell, Canal | unchanged columns are absent unless binlog images are full |
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -21,19 +22,19 @@ use crate::preset::{Preset, Unchanged};
 use crate::raw::CARRIED;
 use crate::setting::Setting;
 
-/// Which updates do not carry all columns, and what becomes of them.
+/// Detects partial updates and applies the caller's setting to them.
 pub(super) struct Partial {
     what: Unchanged,
-    /// The row's columns: their places, and their names.
+    /// The row's columns: positions and names.
     columns: Vec<(usize, String)>,
     /// Whether values may be placeholders.
     placeholders: bool,
-    /// Where it stands which columns an update has.
+    /// Position of the column that lists the columns of an update.
     carried: Option<usize>,
 }
 
 impl Partial {
-    /// Of `fields` the first `width` are the row's, apart from the column of what an update has.
+    /// Binds to `fields`; the first `width` belong to the row, not counting the `CARRIED` column.
     pub(super) fn bind(said: &Said<'_>, fields: &[Arc<Field>], width: usize) -> Self {
         let of_row = fields.iter().enumerate().filter(|(_, field)| field.name() != CARRIED);
         Self {
@@ -44,13 +45,13 @@ impl Partial {
         }
     }
 
-    /// Whether rows have marks of the columns that they do not carry.
+    /// Returns true if rows have marks of their missing columns.
     pub(super) fn marks(&self) -> bool {
         self.what == Unchanged::Last && (self.placeholders || self.carried.is_some())
     }
 
-    /// The marks of all rows: a bit for each column that one does not carry, null where it carries all; nothing if
-    /// there are no marks. `columns` are those that it was bound to.
+    /// Returns the marks of all rows: a bit for each missing column, null for a row with all
+    /// columns; `None` without marks. `columns` must be the bound columns.
     pub(super) fn unknown(
         &self,
         columns: &[ArrayRef],
@@ -80,7 +81,7 @@ impl Partial {
         Ok(Some(Arc::new(marks.collect::<BinaryArray>())))
     }
 
-    /// Updates that have fewer columns than their row, and what they say of that.
+    /// Returns the updates with fewer columns than the row, and their lists of columns.
     fn partial_rows(
         &self,
         columns: &[ArrayRef],
@@ -97,7 +98,7 @@ impl Partial {
         Ok(rows.collect())
     }
 
-    /// Rows, and the columns, places and names, in which they have a placeholder.
+    /// Returns the placeholders: row, position of the column, and name of the column.
     fn placeholder_rows<'a>(
         &'a self,
         columns: &'a [ArrayRef],
@@ -110,7 +111,8 @@ impl Partial {
         })
     }
 
-    /// Refuses updates without all columns of their row, if they are to be. `columns` are those that it was bound to.
+    /// Returns an error for a partial update if the caller forbids partial updates. `columns` must
+    /// be the bound columns.
     pub(super) fn refuse(
         &self,
         columns: &[ArrayRef],
@@ -150,18 +152,18 @@ fn is_row(change: Change) -> bool {
     matches!(change, Change::Upsert | Change::Snapshot)
 }
 
-/// How many columns an update has; nothing if all.
+/// Returns the number of columns of an update; `None` for all columns.
 fn count(said: &str) -> Option<usize> {
     said.split('\0').next()?.parse().ok()
 }
 
-/// What Debezium writes in place of a value.
+/// Debezium's placeholder for a missing value.
 const UNAVAILABLE: &str = "__debezium_unavailable_value";
 
-/// The same in a column of bytes, as JSON has them.
+/// The placeholder in a binary column, as written in JSON.
 const UNAVAILABLE_BYTES: &str = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==";
 
-/// The rows of `column` that have it.
+/// Returns the rows of `column` with a placeholder.
 fn unavailable(column: &ArrayRef) -> Vec<usize> {
     match column.data_type() {
         DataType::Utf8 => texts(column.as_string::<i32>().iter()),
@@ -182,7 +184,7 @@ fn unavailable(column: &ArrayRef) -> Vec<usize> {
             let has = |row: &usize| column.is_valid(*row) && values.contains(&keys[*row]);
             (0..column.len()).filter(has).collect()
         }
-        // Columns of other types have no such value.
+        // Columns of other types have no placeholder.
         _ => Vec::new(),
     }
 }
@@ -198,7 +200,7 @@ fn bytes<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> Vec<usize> {
     found.map(|(row, _)| row).collect()
 }
 
-/// Lists of it alone.
+/// Returns the rows whose list consists of one placeholder.
 fn lists<O: OffsetSizeTrait>(column: &ArrayRef) -> Vec<usize> {
     let list = column.as_list::<O>();
     let values = unavailable(list.values());

@@ -1,4 +1,4 @@
-//! Change logs among the inputs: which format they are in, and how their text is turned into rows.
+//! Change logs among the inputs: detection of the format, and conversion of text to rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,41 +16,43 @@ use crate::raw;
 use crate::raw::{Asked, Raw, Told};
 use crate::setting::Setting;
 
-/// The format of change logs that inputs are in.
+/// The format of the change logs among the inputs.
 #[derive(Clone)]
 pub(crate) struct Log {
     pub(crate) preset: Preset,
-    /// What it was told by, for people.
+    /// Evidence for the format, in words.
     pub(crate) by: String,
-    /// The column of operations, where the format does not give it a name.
+    /// The column of operations, if the format does not name the column.
     pub(crate) op_column: Option<String>,
-    /// How its text was turned into rows.
+    /// The conversion of the text to rows.
     raw: Option<Arc<Raw>>,
 }
 
 impl Log {
-    /// Refuses what the caller said of a log in which it is not, once all of it was read.
+    /// Refuses a table that the caller selected and no record names. All of the log must have been
+    /// read.
     pub(crate) fn check(&self) -> Result<()> {
         self.raw.as_ref().map_or(Ok(()), |raw| raw.check())
     }
 
-    /// Whether anything is refused as late as that.
+    /// Returns whether `check` can refuse anything.
     pub(crate) fn is_unsure(&self) -> bool {
         self.raw.is_some()
     }
 }
 
-/// What is known of it while inputs are opened.
+/// Facts about change logs, collected while inputs are opened.
 pub(super) struct Logs {
     preset: Option<Preset>,
     asked: Asked,
     told: Option<Told>,
-    /// Of AWS DMS without header lines: the fields of a row of changes, if any input has such rows.
+    /// For AWS DMS without header lines: fields of a row of changes, if an input has such rows.
     changes: Option<usize>,
 }
 
 impl Logs {
-    /// Looks at those inputs of which only all together tell the format.
+    /// Inspects the inputs of AWS DMS without header lines. Only all of them together tell changes
+    /// from full loads.
     pub(super) fn of(sources: &[Source], options: &ReadOptions) -> Result<Self> {
         let (preset, asked) = (options.op_preset, options.asked.clone());
         if !asked.tables.is_empty() && !preset.is_some_and(Preset::is_raw) {
@@ -65,7 +67,7 @@ impl Logs {
         if preset == Some(Preset::Dms) && !options.csv.has_header {
             let paths = sources.iter().filter_map(Source::path);
             for path in paths.filter(|path| is_csv(path, options)) {
-                // Whatever is wrong with it is told when it is opened.
+                // Opening the file reports its faults later.
                 let Ok(origin) = Origin::of_path(path, options) else { continue };
                 if origin.passes_once() {
                     continue;
@@ -82,7 +84,7 @@ impl Logs {
         Ok(logs)
     }
 
-    /// The rows of `origin`, whose format is known.
+    /// Converts `origin`, of a known format, to rows.
     pub(super) fn turned(
         &mut self,
         origin: Origin,
@@ -118,17 +120,17 @@ impl Logs {
         }
     }
 
-    /// How text is turned into events, if it is.
+    /// Returns the conversion of text to events, if needed.
     pub(super) fn raw(&self) -> Option<&Arc<Raw>> {
         self.told.as_ref()?.raw.as_ref()
     }
 
-    /// Refuses what the caller said of logs in which it is not, where there was nothing else in them.
+    /// Refuses a table that the caller selected and no record names, for inputs without events.
     pub(super) fn check(&self) -> Result<()> {
         self.raw().map_or(Ok(()), |raw| raw.check())
     }
 
-    /// The format, now that the columns of all inputs are known.
+    /// Returns the format, once the columns of all inputs are known.
     pub(super) fn found(self, schema: &Schema) -> Result<Option<Log>> {
         let Some(preset) = self.preset else { return Ok(None) };
         let op_column = self.changes.and_then(|_| Some(schema.fields().first()?.name().clone()));
@@ -157,7 +159,7 @@ fn is_csv(path: &Path, options: &ReadOptions) -> bool {
     options.format.or_else(|| Format::of_path(path)) == Some(Format::Csv)
 }
 
-/// The byte between the fields of a file of CSV with this head.
+/// Returns the delimiter of a CSV file that starts with `head`.
 fn delimiter_of(options: &ReadOptions, path: Option<&Path>, head: &[u8]) -> u8 {
     let csv = options.csv.clone().known_of(path);
     sniff::told(csv, head, head.len() < SAMPLE_BYTES).separator()

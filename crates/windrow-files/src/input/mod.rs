@@ -88,25 +88,26 @@ pub struct Inputs {
     csv: CsvOptions,
     log: Option<Log>,
     filter: Option<filter::Bound>,
-    /// The ordinal of the first file of the new side, of a pair.
+    /// For a pair, the ordinal of the first file of the new side.
     first_of_new: Option<usize>,
     stores: Stores,
 }
 
 impl Inputs {
-    /// Opens `sources` far enough to plan.
+    /// Opens `sources` as far as planning requires.
     ///
     /// # Errors
-    /// `Data` that names the file: missing, unreadable, damaged, or not of the schema of the first.
-    /// `Usage` when the format or the schema must be told on the command line.
+    /// `Data` with the name of the file: missing, unreadable, damaged, or of another schema than
+    /// the first. `Usage` if the command line must state the format or the schema.
     pub fn open(sources: &[Source], options: &ReadOptions) -> Result<Self> {
         Self::open_with(sources, options, Box::new(std::io::stdin()))
     }
 
-    /// Opens two sides that are to be compared: of one schema, as [`open`](Self::open) has it for inputs.
+    /// Opens two sides for a comparison, with one schema as for the inputs of [`open`](Self::open).
     ///
     /// # Errors
-    /// As [`open`](Self::open); `Usage` also for a side without inputs, and for standard input on both.
+    /// As [`open`](Self::open). Also `Usage` for a side without inputs, and for standard input on
+    /// both sides.
     pub fn open_pair(old: &[Source], new: &[Source], options: &ReadOptions) -> Result<Self> {
         if old.is_empty() || new.is_empty() {
             return Err(Error::usage("differences are of two sides: name inputs of both"));
@@ -118,7 +119,7 @@ impl Inputs {
         Ok(Self { first_of_new: Some(old.len()), ..inputs })
     }
 
-    /// [`Inputs::open`] with another stream for standard input.
+    /// Opens inputs as [`Inputs::open`], with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
         let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
         let options = &*hive.carried(sources, options);
@@ -140,7 +141,7 @@ impl Inputs {
             let mut opened =
                 opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
             let (order, appendix) = match opened.lacks() {
-                // The columns are those of the others.
+                // Other files determine the columns.
                 Some(lacks) => {
                     empty = empty.or(Some(lacks));
                     (None, None)
@@ -194,10 +195,10 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Leaves out files and row groups in which no row counts, by the names of directories and by statistics.
+    /// Removes files and row groups without rows for the filter, by directory names and statistics.
     fn prune(&mut self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
-        // The row groups of each file that can have rows; all of it unless told.
+        // For each file, the row groups that can have rows; `None` for all.
         let mut kept = Vec::with_capacity(self.contents.len());
         for file in 0..self.contents.len() {
             let appendix = self.contents[file].appendix.as_ref();
@@ -216,7 +217,7 @@ impl Inputs {
         self.prune_pages()
     }
 
-    /// Leaves out pages of what is left, of Parquet.
+    /// Removes pages from the remaining units, for Parquet.
     fn prune_pages(&mut self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
         let mut rows: Option<(usize, Vec<filter::KeptRows>)> = None;
@@ -234,43 +235,44 @@ impl Inputs {
         Ok(())
     }
 
-    /// The rows of `batch` that count, if not all of them do.
+    /// Returns a mask of the rows of `batch` that pass the filter; `None` if all rows pass.
     pub(crate) fn mask(&self, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
         self.filter.as_ref().map_or(Ok(None), |filter| filter.mask(batch))
     }
 
-    /// Whether rows are left out.
+    /// Returns whether a filter removes rows.
     pub(crate) fn are_filtered(&self) -> bool {
         self.filter.is_some()
     }
 
-    /// The schema of all inputs; the metadata is that of the first, as far as it is true of all.
+    /// Returns the schema of all inputs. Its metadata is the part of the first input's metadata
+    /// that is true of all inputs.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The inputs in order.
+    /// Returns the inputs in order.
     pub fn files(&self) -> &[FileInfo] {
         &self.files
     }
 
-    /// The rows of all inputs, if every format tells.
+    /// Returns the rows of all inputs, if every format stores the number.
     pub fn rows(&self) -> Option<u64> {
         self.files.iter().map(|file| file.rows).sum()
     }
 
-    /// How CSV among them is written down, as far as that was said.
+    /// Returns the dialect of CSV, as far as set by the caller.
     pub(crate) fn csv(&self) -> &CsvOptions {
         &self.csv
     }
 
-    /// The format of the change log that they are, if the caller said that they are one.
+    /// Returns the format of the change log, if the caller declared the inputs as a change log.
     pub(crate) fn log(&self) -> Option<&Log> {
         self.log.as_ref()
     }
 
-    /// About the bytes of all inputs where they are text, if none is a stream: compressed text is taken to be eight
-    /// times as long.
+    /// Returns the approximate text bytes of all inputs; `None` if an input is a stream. Compressed
+    /// text is assumed to expand eightfold.
     pub(crate) fn text_bytes(&self) -> Option<u64> {
         let bytes = |file: &FileInfo| {
             let packed = file.path().is_some_and(|path| Packing::of_path(path).is_some());
@@ -279,12 +281,13 @@ impl Inputs {
         self.files.iter().map(bytes).sum()
     }
 
-    /// The length of all inputs, if none is a stream.
+    /// Returns the length of all inputs; `None` if an input is a stream.
     pub fn bytes(&self) -> Option<u64> {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// The units of work, in input order: a row group, a range of record batches, or a whole file.
+    /// Returns the units of work, in input order: a row group, a range of record batches, or a
+    /// whole file.
     pub(crate) fn units(&self) -> &[Unit] {
         &self.units
     }
@@ -294,42 +297,43 @@ impl Inputs {
         &self.needs
     }
 
-    /// Bytes of temporary files that hold copies of streams.
+    /// Returns the bytes of temporary files with copies of streams.
     pub(crate) fn temp_bytes(&self) -> u64 {
         self.temp_bytes
     }
 
-    /// The ordinal of the first file of the new side, if they are a pair.
+    /// Returns the ordinal of the first file of the new side, for a pair.
     pub(crate) fn first_of_new(&self) -> Option<usize> {
         self.first_of_new
     }
 
-    /// The stores that addresses among them are in, and the output if it is an address.
+    /// Returns the stores for the addresses of inputs and of the output.
     pub(crate) fn stores(&self) -> &Stores {
         &self.stores
     }
 
-    /// Whether any of them has Bloom filters.
+    /// Returns whether any input has Bloom filters.
     pub(crate) fn have_bloom_filters(&self) -> bool {
         self.contents.iter().any(|file| file.about.has_bloom_filters)
     }
 
-    /// Whether the input `file` can be read again.
+    /// Returns whether the input `file` can be read again.
     pub(crate) fn is_there_again(&self, file: usize) -> bool {
         self.files[file].bytes.is_some()
     }
 
-    /// What users may want to know of inputs that are read all the same.
+    /// Iterates over the notes: facts about readable inputs that a user may want to know.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         self.contents.iter().flat_map(|file| &file.about.notes).map(String::as_str)
     }
 
-    /// `error`, which may be about a column that there is not, with what the inputs tell of it.
+    /// Adds advice from the inputs to `error`, if `error` is about a missing column.
     pub(crate) fn advised(&self, error: Error) -> Error {
         advised(error, &self.contents)
     }
 
-    /// What separates fields in the first of those of which neither the caller nor the name says it.
+    /// Returns the delimiter of the first CSV input whose delimiter was detected: neither the
+    /// caller nor the file name gives it.
     pub(crate) fn told_delimiter(&self) -> Option<u8> {
         let mut files = self.files.iter().zip(&self.contents[..]);
         files.find_map(|(file, content)| {
@@ -338,16 +342,16 @@ impl Inputs {
         })
     }
 
-    /// The format of the change log that they are, and what it was told by.
+    /// Returns the format of the change log in the inputs, and the evidence for the format.
     pub fn change_log(&self) -> Option<(Preset, &str)> {
         self.log.as_ref().map(|log| (log.preset, &*log.by))
     }
 
-    /// Refuses an output that was found among the inputs, so that each run would read what the one before it
-    /// wrote. One that is named among them is meant.
+    /// Refuses an output found among the inputs, because each run would read the output of the last
+    /// run. An output that the user names among the inputs is intended.
     ///
     /// # Errors
-    /// `Usage` if a pattern or a directory stands for `output` too, or for files of the directory that it is.
+    /// `Usage` if a pattern or a directory includes `output`, or a file in the directory `output`.
     pub(crate) fn refuse_output(&self, output: &Path, is_directory: bool) -> Result<()> {
         let whole = |path: &Path| match (path.canonicalize(), path.parent(), path.file_name()) {
             (Ok(whole), _, _) => Some(whole),
@@ -382,7 +386,8 @@ impl Inputs {
         Ok(())
     }
 
-    /// The same of an address: what is below a directory that is an input is found among them the next time.
+    /// Refuses an address as output in the same way. The next run would find files below an input
+    /// directory.
     fn refuse_object(&self, output: &Path, is_directory: bool) -> Result<()> {
         for file in &self.files {
             let Source::Found { path, by } = &file.source else { continue };
@@ -401,8 +406,9 @@ impl Inputs {
         Ok(())
     }
 
-    /// The row groups of a Parquet input as they are, read anew; `None` for other formats, for what is far, and for
-    /// files without a small index of their pages or whose footer is not `wanted`: it has no statistics then.
+    /// Returns the row groups of a Parquet input for an unchanged copy, from a new read of the
+    /// footer. Returns `None` for other formats, for objects, and for files without a small page
+    /// index or whose footer, here without statistics, is not `wanted`.
     pub(crate) fn row_groups(
         &self,
         file: usize,
@@ -412,7 +418,7 @@ impl Inputs {
         if appendix.is_some() { Ok(None) } else { content.row_groups(wanted) }
     }
 
-    /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.
+    /// Reads the footer of a Parquet input, with statistics; `None` for other formats.
     pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<Footer>> {
         self.contents[file].content.footer().transpose()
     }

@@ -1,4 +1,4 @@
-//! What the formats have in common: a file that is opened, its parts, and what reading it takes.
+//! The common interface of all formats: an opened file, its parts, and the memory for reading.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,25 +21,26 @@ pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 /// Pieces in the order of the file.
 pub(crate) type Pieces = Box<dyn Iterator<Item = Result<Piece>> + Send>;
 
-/// What is read of a file at a time.
+/// A piece of a file, in the form that a reader returns.
 pub(crate) enum Piece {
-    /// Rows; none where a row comes next that is longer than all before it, which there is memory for.
+    /// Rows. An empty batch announces a row longer than all earlier rows, for which memory
+    /// suffices.
     Rows(RecordBatch),
-    /// So many rows are left out.
+    /// A number of omitted rows.
     Left(u64),
     /// Text that any thread can decode.
     Text(Box<dyn Undecoded>),
 }
 
-/// A piece that is not decoded yet.
+/// A piece before decoding.
 pub(crate) trait Undecoded: Send {
-    /// Does what can be done whatever becomes of the pieces before it.
+    /// Does the part of decoding that is independent of earlier pieces.
     fn decode(&mut self);
 
-    /// Returns its rows, once the pieces before it were finished.
+    /// Returns the rows of the piece, after earlier pieces were finished.
     ///
     /// # Errors
-    /// The first that there is in it.
+    /// The first error in the piece.
     fn finish(self: Box<Self>) -> Result<Vec<RecordBatch>>;
 }
 
@@ -50,16 +51,17 @@ pub(crate) fn decoded(
     Box::new(batches.map(|batch| batch.map(Piece::Rows)))
 }
 
-/// What the formats have in common once a file is opened.
+/// An opened file of any format.
 pub(crate) trait Content: Send + Sync {
-    /// Reads one of the parts that opening told of, as pieces with rows of the file's own schema.
+    /// Reads one of the parts found by opening, as pieces with rows of the file's own schema.
     ///
     /// # Errors
-    /// Also of `watch`, for rows that are longer than the job can have: here, or in the place of a piece.
+    /// Includes errors of `watch`, for rows that are too long for the job: returned here, or in
+    /// place of a piece.
     fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces>;
 
-    /// The same without rows of the part that are known not to count: with those in `rows`, which ascend, and as many
-    /// others as it takes.
+    /// Reads a part like [`read`](Self::read), but may omit rows outside of the ascending ranges
+    /// `rows`.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -73,30 +75,30 @@ pub(crate) trait Content: Send + Sync {
         self.read(part, batch_rows, watch)
     }
 
-    /// The Parquet footer with the index of its pages, where that is small.
+    /// Returns the Parquet footer with the page index, if the index is small.
     fn page_index(&self) -> Option<Result<Footer>> {
         None
     }
 
-    /// The Parquet footer with its statistics, from Parquet.
+    /// Returns the footer of a Parquet file, with statistics.
     fn footer(&self) -> Option<Result<Footer>> {
         None
     }
 
-    /// Its row groups as they are, of a Parquet file that is at hand, has a small index of its pages and a footer that is
-    /// `wanted`, which comes without statistics.
+    /// Returns the row groups of a local Parquet file for an unchanged copy, if its page index is
+    /// small and its footer is `wanted`. `wanted` gets the footer without statistics.
     fn row_groups(&self, _wanted: &dyn Fn(&Footer) -> bool) -> Result<Option<RowGroups>> {
         Ok(None)
     }
 
-    /// Asks for one of the parts, so that it is there when it is read. Of a file nothing is asked for.
+    /// Prefetches a part. Local files are not prefetched.
     fn ask_for(&self, _part: Range<usize>) {}
 }
 
 /// Facts about a file beside its rows.
 #[derive(Default)]
 pub(crate) struct About {
-    /// The name for messages.
+    /// Returns the name for messages.
     pub(crate) name: Arc<str>,
     /// Errors of its bytes other than damage.
     pub(crate) faults: Faults,
@@ -111,7 +113,7 @@ pub(crate) struct About {
     pub(crate) has_bloom_filters: bool,
 }
 
-/// What opening a file tells.
+/// An opened file and the facts found by opening.
 pub(crate) struct Opened {
     pub(crate) format: Format,
     pub(crate) schema: SchemaRef,
@@ -119,25 +121,25 @@ pub(crate) struct Opened {
     pub(crate) rows: Option<u64>,
     pub(crate) spans: Vec<Span>,
     pub(crate) reader_bytes: usize,
-    /// Bytes of a row, on average, where rows are longest.
+    /// Average bytes of a row, in the region with the longest rows.
     pub(crate) row_bytes: usize,
-    /// Bytes of the longest row, as far as that is known: `reader_bytes` has it in it.
+    /// Bytes of the longest known row; included in `reader_bytes`.
     pub(crate) longest_row: usize,
-    /// Times that reading has a row in memory that is longer.
+    /// Copies of a longer row in memory while it is read.
     pub(crate) copies: usize,
     pub(crate) about: About,
     pub(crate) content: Box<dyn Content>,
 }
 
 impl Opened {
-    /// The error for a file that tells no columns, if it is one.
+    /// Returns an error if the file declares no columns.
     pub(crate) fn lacks(&self) -> Option<Error> {
         let name = &self.about.name;
         let what = self.about.lacks?;
         Some(Error::data(format!("{name}: {what}")).in_file(name.clone()))
     }
 
-    /// What callers are told of it.
+    /// Returns the public information about the file.
     pub(crate) fn info(&self, source: &Source) -> FileInfo {
         FileInfo {
             name: self.about.name.clone(),
@@ -156,7 +158,7 @@ pub(crate) struct Span {
     pub(crate) rows: Option<u64>,
 }
 
-/// What reading takes, of all files that were opened: the most of any.
+/// Memory for reading: the maxima over all opened files.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Needs {
     /// An estimate of the heap that reading one unit takes, with a record batch.
@@ -170,7 +172,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// Those of another file too.
+    /// Includes another file in the maxima.
     pub(crate) fn take_in(&mut self, opened: &Opened) {
         self.reader_bytes = self.reader_bytes.max(opened.reader_bytes);
         self.row_bytes = self.row_bytes.max(opened.row_bytes);

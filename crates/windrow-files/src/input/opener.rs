@@ -1,4 +1,4 @@
-//! From a source to what its format makes of it.
+//! Opening of sources: detection of compression, character set and format.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -25,7 +25,7 @@ use crate::setting::Setting;
 /// Bytes that tell the format of an input without a name.
 const SNIFFED: usize = 4096;
 
-/// Chooses the format of each source.
+/// Opens each source in its format.
 pub(super) struct Opener<'a> {
     pub(super) options: &'a ReadOptions,
     pub(super) footers: Arc<FooterCache>,
@@ -53,7 +53,8 @@ impl Opener<'_> {
 
     /// Returns `origin` without compression around it, and its text in UTF-8.
     fn plain(&self, path: Option<&Path>, origin: Origin) -> Result<Origin> {
-        // What is compressed within is not told from other names by a look at every file.
+        // The name of a binary format suffices: a search for compression would read the head of
+        // every file.
         let told = path.filter(|path| Packing::of_path(path).is_none()).and_then(Format::of_path);
         let is_text = told.map(|format| formats::of(format).is_text());
         match is_text {
@@ -122,7 +123,7 @@ impl Opener<'_> {
         };
         let open = || formats::of(format).open(origin, &mut opening);
         let opened = guard::no_panic(&name, open);
-        // What came first is not kept of all inputs until they are read.
+        // The first ranges of all inputs would take too much memory until the inputs are read.
         faults.forget();
         *look.lock().unwrap_or_else(PoisonError::into_inner) = Head::default();
         let mut opened = opened.map_err(|error| faults.behind(error))?;

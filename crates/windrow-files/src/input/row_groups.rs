@@ -8,7 +8,7 @@ use parquet::file::reader::ChunkReader;
 
 use crate::input::source::random::RandomFile;
 
-/// A footer and the Arrow schema in it.
+/// A footer and its Arrow schema.
 pub(crate) type Footer = ArrowReaderMetadata;
 
 /// An open file, its footer with all statistics, and its page index.

@@ -9,7 +9,8 @@ use crate::format::Format;
 use crate::input::source::info::FileInfo;
 use crate::input::units::unit::File;
 
-/// `error` with the lines that seem to stand in front of the names of columns, if it is about one that there is not.
+/// Adds the number of lines that seem to precede the column names, if `error` is about a missing
+/// column.
 pub(super) fn advised(error: Error, contents: &[File]) -> Error {
     match contents.iter().find_map(|file| file.about.preamble) {
         Some(lines) => error.behind_lines(lines),
@@ -17,7 +18,7 @@ pub(super) fn advised(error: Error, contents: &[File]) -> Error {
     }
 }
 
-/// The schema of CSV of which there is no row.
+/// Replaces the type `Null`, of columns in CSV files without rows, by text.
 fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
     if !schema.fields().iter().any(|field| field.data_type().is_null()) {
         return schema;
@@ -29,7 +30,7 @@ fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// What all files agree on.
+/// Returns the final schema of all files.
 pub(super) fn agreed(schema: SchemaRef, files: &[FileInfo]) -> SchemaRef {
     match files.iter().all(|file| file.format == Format::Csv) {
         true => nulls_as_text(schema),

@@ -1,4 +1,4 @@
-//! Record batches decoded ahead of whoever takes them, on threads of their own.
+//! Decodes record batches ahead of the consumer, on separate threads.
 //!
 //! ```text
 //! thread A  [merge ahead][take 0][decode 0......][take 2][decode 2......]
@@ -7,8 +7,8 @@
 //!           waiting   [0][1][2]  --in order--> caller
 //! ```
 //!
-//! Invariant: of `n` threads each has one batch in hand, and at most `n` wait for the caller. Batches come in the order
-//! of their rows, and an error behind all that came before it.
+//! Invariant: each of `n` threads works on one batch, and at most `n` batches wait for the caller.
+//! Batches arrive in the order of their rows; an error arrives after all batches before it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::watch::Watch;
 
-/// The threads, and what they share. They end with it.
+/// The decoding threads and their shared state. Dropping the value ends the threads.
 pub(super) struct Ahead {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -33,7 +33,7 @@ pub(super) struct Ahead {
 struct Shared {
     source: Mutex<Unmerged>,
     helper: Option<MergeHelper>,
-    /// Bytes of rows that are merged ahead.
+    /// Bytes of rows to merge ahead.
     ahead: usize,
     line: Mutex<Line>,
     changed: Condvar,
@@ -41,29 +41,29 @@ struct Shared {
     tally: Arc<Tally>,
 }
 
-/// Rows that are not merged yet; none at the end, or behind an error.
+/// The unmerged rows; `None` at the end and after an error.
 struct Unmerged {
     rows: Option<Rows>,
     /// The number of the next batch.
     next: usize,
 }
 
-/// Batches that wait for the caller.
+/// Batches ready for the caller.
 #[derive(Default)]
 struct Line {
     waiting: BTreeMap<usize, Result<RecordBatch>>,
     /// The number of the batch that the caller takes next.
     wanted: usize,
-    /// How many wait at the most: one for each thread.
+    /// Capacity of `waiting`: one batch for each thread.
     room: usize,
-    /// Threads that still work, and whether one ended with what it had in hand.
+    /// The number of running threads, and whether one panicked and lost its batch.
     at_work: usize,
     lost: bool,
     closed: bool,
 }
 
 impl Ahead {
-    /// Decodes `rows` by a thread for each of `decoders`.
+    /// Decodes `rows` on one thread for each of `decoders`.
     pub(super) fn start(
         rows: Rows,
         decoders: Vec<RowDecoder>,
@@ -85,7 +85,7 @@ impl Ahead {
             let leaves = Leaves(Arc::clone(&shared));
             let work = move || leaves.0.work(decoder);
             let thread = Builder::new().name("windrow-decode".into()).spawn(work);
-            // One is enough, and the others have left.
+            // One thread is enough. `leaves` was dropped for each thread not started.
             match thread {
                 Ok(thread) => ahead.threads.push(thread),
                 Err(cause) if ahead.threads.is_empty() => {
@@ -97,7 +97,7 @@ impl Ahead {
         Ok(ahead)
     }
 
-    /// The next batch; `None` at the end.
+    /// Returns the next batch; `None` at the end.
     pub(super) fn next(&self) -> Result<Option<RecordBatch>> {
         let mut line = lock(&self.shared.line);
         loop {
@@ -123,7 +123,7 @@ impl Drop for Ahead {
         lock(&self.shared.line).closed = true;
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic was told to whoever asked for rows.
+            // The caller of `next` has already received an error for the panic.
             let _panicked = thread.join();
         }
     }
@@ -139,7 +139,7 @@ impl Shared {
         }
     }
 
-    /// Merges rows ahead, unless enough of them wait, and takes the next.
+    /// Merges rows ahead, unless enough merged rows wait, then takes the next ones.
     fn merge_and_take(&self) -> Option<(usize, Result<Taken>)> {
         if let Some(helper) = &self.helper {
             helper.help(self.ahead);
@@ -147,10 +147,10 @@ impl Shared {
         self.take()
     }
 
-    /// The next rows, merged; none if there are no more to be had.
+    /// Takes the next merged rows; `None` at the end and after an error.
     fn take(&self) -> Option<(usize, Result<Taken>)> {
         let mut source = lock(&self.source);
-        // Put back when there may be more of them.
+        // Put back below if more rows may follow.
         let mut rows = source.rows.take()?;
         let taken = self.watch.pause().and_then(|()| rows.next(BATCH_ROWS, BATCH_BYTES));
         match &taken {
@@ -163,7 +163,8 @@ impl Shared {
         taken.transpose().map(|taken| (number, taken))
     }
 
-    /// Has a batch wait for the caller, once there is room; false if nobody takes it.
+    /// Queues a batch for the caller, after waiting for capacity. Returns false if the thread is to
+    /// end.
     fn hand_over(&self, number: usize, batch: Result<RecordBatch>) -> bool {
         let failed = batch.is_err();
         let mut line = lock(&self.line);
@@ -177,14 +178,15 @@ impl Shared {
         self.changed.notify_all();
         drop(line);
         if failed {
-            // What comes behind it is of no use.
+            // Rows after an error are of no use.
             lock(&self.source).rows = None;
         }
         !failed
     }
 }
 
-/// Notes that a thread ends, also when it panics: the caller is not to wait for it.
+/// Records the end of a thread, even after a panic, so that the caller does not wait for the
+/// thread.
 struct Leaves(Arc<Shared>);
 
 impl Drop for Leaves {

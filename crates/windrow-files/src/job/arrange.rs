@@ -11,7 +11,7 @@ use crate::progress::Phase;
 use crate::verbs::Way;
 
 impl Job {
-    /// Reads and sorts, up to the last merge; returns also the plan by which the rest is done.
+    /// Reads and sorts, up to the last merge. Returns also the plan for the rest of the job.
     pub(super) fn arrange(&self, plan: &Plan, running: &Running) -> Result<(Batch, Plan)> {
         let Self { inputs, arrangement, .. } = self;
         let tally = &running.tally;

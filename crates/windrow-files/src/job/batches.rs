@@ -1,5 +1,5 @@
-//! A job whose rows are read by the caller, at the caller's pace: decoded as they are asked for, or ahead by threads
-//! that the plan has room for.
+//! A job whose rows the caller reads at its own pace: decoded on demand, or ahead by as many
+//! threads as the plan allows.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::stats::Stats;
 
 /// The rows of a [`Job`], in order.
 ///
-/// After an error there are no more.
+/// The iterator ends after an error.
 pub struct Batches {
     job: Job,
     running: Running,
     schema: SchemaRef,
-    /// None at the end.
+    /// `None` at the end.
     rows: Option<Decoded>,
     written: Written,
 }
 
-/// Rows as columns.
+/// The decoder of rows.
 enum Decoded {
     Here(Box<(Rows, RowDecoder)>),
     Ahead(Ahead),
@@ -47,7 +47,7 @@ impl Batches {
         let output = Output::Taken { schema: &schema };
         let mut planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
         let (batch, plan, running) = loop {
-            // Rows that the caller has are not taken back.
+            // Rows already returned to the caller cannot be withdrawn.
             let repeats = !planned.plan.direct;
             let running = Running::start(&job, &planned, limits, repeats)?;
             match job.arrange(&planned.plan, &running) {
@@ -70,7 +70,7 @@ impl Batches {
         Ok(Self { job, running, schema, rows: Some(rows), written: Written { rows: 0, bytes: 0 } })
     }
 
-    /// The figures of the job so far; of bytes written there are none.
+    /// Returns the figures of the job so far. The bytes written are always 0.
     pub fn stats(&self) -> Stats {
         self.running.tally.written(self.written, None);
         self.running.tally.finish()

@@ -1,7 +1,9 @@
-//! From rows to the columns that are written, with a name for the column that cannot hold them.
+//! Decodes rows to the written columns. An error names the column whose type cannot hold the
+//! values.
 //!
-//! Rows hold the values of a dictionary, not its keys: a column is made anew of each slab. The values that
-//! meet there may come from many dictionaries, and be more than one can have.
+//! Rows store the values of a dictionary column, not the dictionary keys, so each slab gets a new
+//! dictionary. The values in a slab may come from many dictionaries, and can be too many for the
+//! key type.
 
 use std::sync::Arc;
 
@@ -12,12 +14,12 @@ use windrow::{Decoder, Error, Slab};
 use crate::error::{self, Result};
 use crate::verbs::Arrangement;
 
-/// The engine's decoder of an arrangement's columns.
+/// The engine's decoder for the columns of an arrangement.
 pub(super) struct RowDecoder {
     decoder: Decoder,
-    /// Of the columns that are written.
+    /// Schema of the written columns.
     schema: SchemaRef,
-    /// Whether a sift makes these of the decoded ones.
+    /// Whether a sift turns the decoded columns into the written ones.
     is_sifted: bool,
 }
 
@@ -28,15 +30,16 @@ impl RowDecoder {
         Ok(Self { decoder, schema, is_sifted })
     }
 
-    /// The schema of the columns that are written.
+    /// Returns the schema of the written columns.
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The rows of `slab` as columns; those that a sift looks at, if there is one.
+    /// Decodes `slab` to the written columns, or to the input columns of the sift if the
+    /// arrangement has one.
     ///
     /// # Errors
-    /// `Unfit` that names the column in which the rows do not fit.
+    /// `Unfit`, with the name of the column whose type cannot hold the values.
     pub(super) fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
         let batch = self.decoder.decode(slab).map_err(|error| match &error {
             Error::Value { column, message } => {
@@ -50,7 +53,7 @@ impl RowDecoder {
         if self.is_sifted { Ok(batch) } else { self.written(batch) }
     }
 
-    /// `batch`, whose columns are those that are written, with the metadata of these.
+    /// Replaces the metadata of `batch`, which has the written columns, by the output's.
     pub(super) fn written(&self, batch: RecordBatch) -> Result<RecordBatch> {
         if batch.schema_ref().metadata() == self.schema.metadata() {
             return Ok(batch);

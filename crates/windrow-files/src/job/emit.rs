@@ -5,11 +5,11 @@
 //! thread B   [merge ahead.....][take part 1][decode, encode 1......][append 1]...
 //! ```
 //!
-//! All threads merge, each a share of the rows, before they take a part; what is not merged by then is by who takes it.
-//! A part that is encoded before its turn waits, where memory has no limit; else its thread does.
-//! Where parts end depends on the rows and the settings alone: the file is the same bytes whatever the
-//! threads and the limit. With one thread a part is never held: its rows are encoded as they are
-//! merged.
+//! Every thread merges a share of the rows before it takes a part. The thread that takes the part
+//! merges the rest. Without a memory limit, a part encoded before its turn waits in a queue; with a
+//! limit, the thread waits instead. The boundaries of parts depend on the rows and the settings
+//! alone, so the bytes of the file do not depend on the threads or the limit. A single thread never
+//! holds a part, but encodes rows as they are merged.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,33 +27,34 @@ use crate::error::Result;
 use crate::output::{Part, Written};
 use crate::stats::Spread;
 
-/// Parts that are merged ahead of who takes them, and their bytes at the most.
+/// Limits for rows merged ahead: in parts, and in bytes.
 const PARTS_AHEAD: usize = 2;
 const MOST_AHEAD: usize = 64 << 20;
 
 struct Shared<'a> {
     cutter: Mutex<Cutter<'a>>,
     helper: Option<MergeHelper>,
-    /// Bytes of rows that are merged ahead.
+    /// Bytes of rows to merge ahead.
     ahead: usize,
     line: Mutex<Line<'a>>,
     appended: Condvar,
-    /// Parts that may wait for others before them, in place of their threads.
+    /// Maximum number of encoded parts that may wait in the queue.
     waiting: usize,
     failed: AtomicBool,
     job: &'a Job,
-    /// Columns that tell apart what goes to different files.
+    /// Columns that separate rows of different files.
     keys: Option<Vec<usize>>,
     running: &'a Running,
 }
 
-/// The output, and parts that are encoded before their turn.
+/// The output, and the parts encoded before their turn.
 struct Line<'a> {
     out: Out<'a>,
     waiting: BTreeMap<usize, Encoded>,
 }
 
-/// A part, the file that begins with it, and whether its first row is the first of its key.
+/// An encoded part, the file if the part is its first, and whether the part's first row is the
+/// first of its key.
 struct Encoded {
     part: Part,
     opened: Option<Opened>,
@@ -61,7 +62,7 @@ struct Encoded {
 }
 
 impl Line<'_> {
-    /// Appends the part whose turn it is, and those behind it that wait; returns their rows.
+    /// Appends the next part and the waiting parts after it; returns the number of rows.
     fn append(&mut self, encoded: Encoded) -> Result<u64> {
         let (mut next, mut rows) = (Some(encoded), 0);
         while let Some(Encoded { part, opened, starts_key }) = next {
@@ -74,8 +75,8 @@ impl Line<'_> {
     }
 }
 
-/// Writes all rows of `cutter` to `out`, encoding on so many threads. Where memory has no limit as many parts may wait for
-/// their turn, up to `most_waiting`.
+/// Encodes all rows of `cutter` on `writers` threads and writes them to `out`. Without a memory
+/// limit, up to `writers` parts may wait for their turn, and no more than `most_waiting`.
 pub(super) fn emit(
     cutter: Cutter<'_>,
     out: Out<'_>,
@@ -99,7 +100,7 @@ pub(super) fn emit(
         let done = if writers > 1 { shared.hold() } else { shared.stream() };
         if done.is_err() {
             shared.failed.store(true, Ordering::Relaxed);
-            // Under the lock, or a worker about to wait would miss it.
+            // Under the lock: otherwise a worker about to wait would miss the notification.
             let _line = lock(&shared.line);
             shared.appended.notify_all();
         }
@@ -116,7 +117,7 @@ pub(super) fn emit(
 }
 
 impl<'a> Shared<'a> {
-    /// Takes the rows of a whole part, then encodes them while others take theirs.
+    /// Takes the rows of a whole part, then encodes the part while other threads take theirs.
     fn hold(&self) -> Result<()> {
         let mut decoders = Decoders::new(&self.job.arrangement, self.keys.as_deref())?;
         loop {
@@ -132,7 +133,7 @@ impl<'a> Shared<'a> {
                 }
                 let taken = self.running.tally.merging(|| self.take(&mut cutter, &mut decoders));
                 if taken.is_err() {
-                    // Before anybody else has the rows: there are no more behind an error.
+                    // Set before another thread takes rows: no rows follow an error.
                     self.failed.store(true, Ordering::Relaxed);
                 }
                 taken?
@@ -143,7 +144,7 @@ impl<'a> Shared<'a> {
             let Some((encoder, opened)) = file.open(&mut pieces, &mut decoders)? else {
                 return Ok(());
             };
-            // Each slab's memory is free as soon as it is decoded.
+            // The memory of each slab is released after decoding.
             let mut batches = pieces.into_iter().map(|piece| {
                 self.pause()?;
                 decoders.decode(piece)
@@ -153,7 +154,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Appends a part in its turn, or has it wait for that.
+    /// Appends a part in its turn, or queues it.
     fn append(&self, ordinal: usize, encoded: Encoded) -> Result<()> {
         let mut line = lock(&self.line);
         loop {
@@ -171,7 +172,7 @@ impl<'a> Shared<'a> {
         }
         let appended = self.running.tally.appending(|| line.append(encoded));
         if appended.is_err() {
-            // Before anybody else has the turn: nothing follows half of a part.
+            // Set before another thread has the turn: nothing may follow a partly written part.
             self.failed.store(true, Ordering::Relaxed);
         }
         self.running.tally.wrote(appended?);
@@ -179,7 +180,7 @@ impl<'a> Shared<'a> {
         Ok(())
     }
 
-    /// The next part and all its rows, if there is one.
+    /// Takes the next part and all its rows; `None` at the end.
     fn take(
         &self,
         cutter: &mut Cutter<'a>,
@@ -194,7 +195,7 @@ impl<'a> Shared<'a> {
         Ok(Some((begun, pieces)))
     }
 
-    /// Encodes rows as they are merged.
+    /// Encodes rows during the merge.
     fn stream(&self) -> Result<()> {
         let mut decoders = Decoders::new(&self.job.arrangement, self.keys.as_deref())?;
         let mut cutter = lock(&self.cutter);

@@ -1,4 +1,4 @@
-//! The plan of a job in words.
+//! The plan of a job as text.
 
 use std::fmt;
 
@@ -14,7 +14,8 @@ use crate::output::{Target, WriteOptions};
 use crate::size::Size;
 use crate::verbs::Way;
 
-/// What a job would do: its order, threads, memory and limits. Shown as a line each.
+/// Describes the plan of a job: order, threads, memory and limits. `Display` writes a line for
+/// each.
 #[derive(Clone, Debug)]
 pub struct Explain {
     lines: Vec<(&'static str, String)>,
@@ -23,17 +24,17 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// The lines: what each is about, and what there is to say.
+    /// Returns the lines, each as a topic and a value.
     pub fn lines(&self) -> &[(&'static str, String)] {
         &self.lines
     }
 
-    /// The least memory limit that the job needs, in bytes.
+    /// Returns the smallest possible memory limit of the job, in bytes.
     pub fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// The limit that it has, in bytes.
+    /// Returns the memory limit of the job, in bytes.
     pub fn limit(&self) -> Option<u64> {
         self.limit
     }
@@ -86,7 +87,7 @@ pub(super) fn explain(
     Ok(Explain { lines, floor: plan.floor.0, limit: plan.limit })
 }
 
-/// The budget for runs, and how many of them meet at once in it.
+/// Describes the budget for runs and the largest fan-in that fits the budget.
 fn merging(plan: &Plan, limits: &Limits, taken: u64) -> String {
     let text = format!("{} for runs", shown(plan.settle_budget));
     match Pool::new(Budget::bytes(plan.ingest_budget), limits.pool_options(taken)) {
@@ -98,7 +99,7 @@ fn merging(plan: &Plan, limits: &Limits, taken: u64) -> String {
     }
 }
 
-/// What becomes of the rows of a key.
+/// Names the rule for rows with equal keys.
 fn rule(rule: Rule) -> &'static str {
     match rule {
         Rule::Keep => "keep",
@@ -109,7 +110,7 @@ fn rule(rule: Rule) -> &'static str {
     }
 }
 
-/// How the columns of the order lie in a row.
+/// Describes the layout of the order's columns in a row.
 fn row(layout: &Layout) -> String {
     let fields = layout.schema().fields();
     let places = Places::of(fields);
@@ -126,7 +127,7 @@ fn row(layout: &Layout) -> String {
     format!("{} | the rest; {length}", keys.join(" | "))
 }
 
-/// Where rows go that do not fit.
+/// Describes where rows are spilled.
 fn temporary(limits: &Limits) -> String {
     let place = match limits.spill_to {
         SpillTo::Memory => "memory".to_owned(),

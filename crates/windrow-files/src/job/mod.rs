@@ -1,4 +1,4 @@
-//! One job, from the files that go in to the file that comes out.
+//! One job, from the input files to the output file.
 //!
 //! ```text
 //!            ingest (all threads)                       emit (all threads)
@@ -7,9 +7,9 @@
 //!                                                  \->  batches: merge, decode (ahead)      (the caller's pace)
 //! ```
 //!
-//! A specification says what to arrange ([`Arrangement`]); the plan says with how many threads and in how
-//! much memory; ingest and emit do it. Nothing here depends on which thread does what: rows carry
-//! their place in the input, and parts their place in the output.
+//! A specification ([`Arrangement`]) defines the result. The plan chooses the number of threads and
+//! divides the memory. Ingest and emit do the work. The result does not depend on the scheduling of
+//! threads: rows carry their position in the input, and parts their position in the output.
 
 mod ahead;
 mod arrange;
@@ -61,7 +61,7 @@ impl Job {
     /// Sorts `inputs`.
     ///
     /// # Errors
-    /// `Usage` for a column that there is not, here and below.
+    /// `Usage` for a missing column, here and in the methods below.
     pub fn sort(inputs: Inputs, spec: &SortSpec) -> Result<Self> {
         let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
         Self::new(inputs, arrangement, None)
@@ -70,13 +70,13 @@ impl Job {
     /// Reduces the changes in `inputs`.
     ///
     /// # Errors
-    /// `Usage` also for an operation column or a time that cannot be read as one.
+    /// `Usage` also for an operation column or a time column of an unsupported type.
     pub fn compact(inputs: Inputs, spec: &CompactSpec) -> Result<Self> {
         let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
         Self::new(inputs, arrangement, None)
     }
 
-    /// Merges `inputs`, each of which is sorted. That one is not is found while it is read.
+    /// Merges `inputs`, each of which must be sorted. The job checks the order while it reads.
     ///
     /// # Errors
     /// As [`sort`](Self::sort).
@@ -85,7 +85,7 @@ impl Job {
         Self::new(inputs, arrangement, None)
     }
 
-    /// Leaves out rows whose key another row has.
+    /// Removes rows with duplicate keys.
     ///
     /// # Errors
     /// As [`sort`](Self::sort).
@@ -94,17 +94,18 @@ impl Job {
         Self::new(inputs, arrangement, None)
     }
 
-    /// What the two sides of `inputs`, an [opened pair](Inputs::open_pair), differ in. A side that has a key twice is
-    /// found while the rows are merged: an error of the kind `Data`.
+    /// Finds the differences between the two sides of `inputs`, an
+    /// [opened pair](Inputs::open_pair). The merge fails with an error of the kind `Data` if a side
+    /// has a key twice.
     ///
     /// # Errors
-    /// As [`sort`](Self::sort); `Usage` for inputs that are no pair.
+    /// As [`sort`](Self::sort); `Usage` for inputs that are not a pair.
     pub fn diff(inputs: Inputs, spec: &DiffSpec) -> Result<Self> {
         let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
         Self::new(inputs, arrangement, None)
     }
 
-    /// The first rows of `inputs`, as they come. No more is read than has them.
+    /// Returns the first rows of `inputs`, in input order. The job reads no more than it needs.
     ///
     /// # Errors
     /// As [`sort`](Self::sort).
@@ -113,8 +114,8 @@ impl Job {
         Self::new(inputs, arrangement, None)
     }
 
-    /// Splits `inputs` into files. [`write`](Self::write) then makes a directory; [`batches`](Self::batches) is
-    /// refused.
+    /// Splits `inputs` into files. [`write`](Self::write) then creates a directory;
+    /// [`batches`](Self::batches) returns an error.
     ///
     /// # Errors
     /// `Usage` also for ranges that do not ascend, and for nested columns in names.
@@ -140,35 +141,35 @@ impl Job {
         })
     }
 
-    /// Ends the job when `cancel` is requested.
+    /// Makes the job end when `cancel` is requested.
     pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
         self.cancel = cancel.clone();
         self
     }
 
-    /// Tells `progress` how far the job has come.
+    /// Makes the job report its progress to `progress`.
     pub fn watched_by(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = progress;
         self
     }
 
-    /// The inputs.
+    /// Returns the inputs.
     pub fn inputs(&self) -> &Inputs {
         &self.inputs
     }
 
-    /// The schema of the rows that are written.
+    /// Returns the schema of the output rows.
     ///
     /// # Errors
-    /// `Data` for columns that rows cannot be decoded to.
+    /// `Data` for column types that rows cannot be decoded to.
     pub fn schema(&self) -> Result<SchemaRef> {
         self.arrangement.schema()
     }
 
-    /// What [`write`](Self::write) would do, without doing it.
+    /// Returns the plan of [`write`](Self::write), without writing.
     ///
     /// # Errors
-    /// `MemoryFloor` if the limit is below the floor; `Usage` for what cannot be written.
+    /// `MemoryFloor` if the limit is below the floor; `Usage` for an impossible output.
     pub fn explain(
         &self,
         target: &Target,
@@ -178,19 +179,21 @@ impl Job {
         explain::explain(self, target, write, limits)
     }
 
-    /// Does the job, and writes to `target`, which appears whole or not at all.
+    /// Runs the job and writes to `target`, which appears complete or not at all.
     ///
     /// # Errors
-    /// Any [`ErrorKind`](crate::ErrorKind). Nothing is left behind, but for what a pipe or a device has taken.
+    /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves nothing behind, except bytes
+    /// already taken by a pipe or a device.
     pub fn write(self, target: &Target, write: &WriteOptions, limits: &Limits) -> Result<Stats> {
         write::write(&self, target, write, limits)
     }
 
-    /// Does the job up to the last merge, and returns the rows as they are asked for.
+    /// Runs the job up to the last merge, and returns a reader of the rows.
     ///
-    /// Record batches have 8,192 rows or 2 MiB of row bytes at the most. Threads decode them ahead, as many as the
-    /// limits allow, each one batch more than waits for the caller. The job holds what `limits` allow until
-    /// the reader is dropped; temporary files go with it.
+    /// Record batches have at most 8,192 rows or 2 MiB of row bytes. As many threads as the limits
+    /// allow decode ahead; besides the batch in work, each may have one batch waiting for the
+    /// caller. The reader holds the memory granted by `limits` and the temporary files until it is
+    /// dropped.
     ///
     /// # Errors
     /// Any [`ErrorKind`](crate::ErrorKind), here or as an `ArrowError::ExternalError` of the reader; `Usage` for

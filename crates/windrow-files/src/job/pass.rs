@@ -1,4 +1,4 @@
-//! Row groups that are in order already, passed on as they are.
+//! Copies Parquet row groups that are already in order, without encoding them again.
 //!
 //! ```text
 //!  footers   written as this job would, in this order, and the ranges of files do not overlap
@@ -7,12 +7,12 @@
 //!     |
 //!  append    [file c: 0, 1, 2][file a: 0, 1]      in the order of their keys, byte by byte
 //! ```
-//! The footers only tell what is worth a try: what they say is not believed. All is decoded, so that what is damaged does
-//! not get into the output; what is not in order after all is sorted like any other input, and whatever is wrong is
-//! told from there.
+//! The footers only decide whether an attempt is worthwhile. All rows are decoded and their order
+//! is checked, so that damaged data does not reach the output. If the rows are not in order, the
+//! job sorts them like any other input, and the sort reports any error in the data.
 //!
-//! Invariant: the rows are those that sorting gives, in its order, and which way they go follows from the inputs and the
-//! settings alone.
+//! Invariant: the output has the rows of a sort, in the same order. The choice between copying and
+//! sorting depends on the inputs and the settings alone.
 
 use std::cmp::Ordering as Order;
 use std::collections::HashSet;
@@ -35,29 +35,29 @@ use crate::names::Places;
 use crate::output::{self, Destination, OutputOptions, Part, Written};
 use crate::progress::Phase;
 
-/// Row groups that a Parquet file can have.
+/// Maximum number of row groups in a Parquet file.
 const MOST_GROUPS: usize = 32_767;
 
 /// Inputs that may be in order.
 pub(super) struct Passage<'a> {
     job: &'a Job,
-    /// The files in the order that their rows are to be in.
+    /// The files in the order of their rows.
     files: Vec<usize>,
-    /// What was there when the footers were looked at.
+    /// The stamp of each file when its footer was read.
     stamps: Vec<Stamp>,
-    /// The columns of the order alone, and the order of them.
+    /// The columns of the order, and a layout of these columns alone.
     columns: Vec<usize>,
     layout: Layout,
 }
 
-/// What tells that a file was replaced.
+/// The length and the modification time of a file, to detect a replaced file.
 type Stamp = Option<(u64, SystemTime)>;
 
-/// The first key of a row group, and the last.
+/// The first and the last key of a row group.
 type Ends = (Vec<u8>, Vec<u8>);
 
 impl<'a> Passage<'a> {
-    /// Whether `job` may find all rows in order: nothing is to be done with them, and the footers say that they are.
+    /// Returns a passage if `job` does not change rows and the footers declare the order.
     pub(super) fn of(
         job: &'a Job,
         schema: &SchemaRef,
@@ -90,7 +90,7 @@ impl<'a> Passage<'a> {
         Ok(Some(Self { job, files, stamps, columns, layout }))
     }
 
-    /// Whether all rows are in order, which is seen from all of them.
+    /// Reads all rows and returns true if they are in order.
     pub(super) fn is_in_order(&self, readers: usize, running: &Running) -> bool {
         running.tally.enter(Phase::Read);
         let in_order = self.read(readers, running).is_ok_and(|ends| self.follow(&ends));
@@ -100,7 +100,7 @@ impl<'a> Passage<'a> {
         in_order
     }
 
-    /// Reads all row groups; none of the ends if one is not in order.
+    /// Reads all row groups and returns their ends. Fails if a row group is not in order.
     fn read(&self, readers: usize, running: &Running) -> Result<Vec<Option<Ends>>> {
         let units = self.job.inputs.units();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -122,10 +122,10 @@ impl<'a> Passage<'a> {
         Ok(ends.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The ends of a row group whose rows are in order; nothing if there are none.
+    /// Returns the first and last key of a row group; `None` for a row group without rows.
     ///
     /// # Errors
-    /// Also if they are not.
+    /// Fails also if the rows are not in order.
     fn ends_of(&self, unit: &Unit, running: &Running) -> Result<Option<Ends>> {
         let mut check = OrderCheck::new(&self.layout, unit.file);
         let encoder = RowEncoder::new(&self.layout);
@@ -151,7 +151,8 @@ impl<'a> Passage<'a> {
         Ok(ends)
     }
 
-    /// Whether row groups with these ends follow from one another. Equal rows stay in the order of the inputs.
+    /// Returns true if the row groups follow one another. Equal rows must keep the order of the
+    /// inputs.
     fn follow(&self, ends: &[Option<Ends>]) -> bool {
         let units = self.job.inputs.units();
         let of_file = |file: &usize| {
@@ -170,7 +171,7 @@ impl<'a> Passage<'a> {
         })
     }
 
-    /// Writes all row groups to `target`.
+    /// Copies all row groups to `target`.
     pub(super) fn write(
         &self,
         target: &Destination,
@@ -208,7 +209,8 @@ impl<'a> Passage<'a> {
     }
 }
 
-/// The columns of `order` alone, each once, and the order of them; nothing if it has parts of columns.
+/// Returns the columns of `order`, each once, and a layout of these columns alone; `None` if the
+/// order names parts of columns.
 fn of_keys(schema: &SchemaRef, order: &[SortColumn]) -> Result<Option<(Vec<usize>, Layout)>> {
     let (places, mut seen) = (Places::of(schema.fields()), HashSet::new());
     let mut columns = Vec::new();
@@ -232,11 +234,11 @@ fn stamp(file: &FileInfo) -> Stamp {
     Some((metadata.len(), metadata.modified().ok()?))
 }
 
-/// Bounds of the first column of an order: no row of a file comes before the one, and none behind the other. Nothing for a
-/// file without rows.
+/// Bounds of the first column of the order in a file: no row sorts before the first bound or after
+/// the second one. `None` for a file without rows.
 type Range = Option<(ArrayRef, ArrayRef)>;
 
-/// The bounds of a file, if its footer tells.
+/// Returns the bounds of a file; `None` if the footer does not state them.
 fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
     let footer = groups.footer();
     let metadata = footer.metadata();
@@ -245,7 +247,7 @@ fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
     let column = StatisticsConverter::try_new(&first.name, footer.schema(), parquet).ok()?;
     let column = column.with_missing_null_counts_as_zero(false);
     let nulls = column.row_group_null_counts(metadata.row_groups()).ok()?;
-    // Where nulls stand is not in the bounds.
+    // The bounds do not show the position of nulls.
     if !nulls.iter().all(|nulls| nulls == Some(0)) {
         return None;
     }
@@ -257,7 +259,7 @@ fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
     (least.is_valid(0) && most.is_valid(0)).then_some(Some((least, most)))
 }
 
-/// The files by their bounds, if these do not overlap.
+/// Returns the files ordered by their bounds; `None` if the bounds overlap.
 fn in_order(ranges: &[Range], first: &SortColumn) -> Result<Option<Vec<usize>>> {
     let options = SortOptions { descending: first.descending, nulls_first: first.nulls_first };
     let compare = |a: &ArrayRef, b: &ArrayRef| -> Result<Order> {

@@ -1,10 +1,10 @@
-//! The rows in order, as the last merge yields them, or as a sift leaves them.
+//! The rows in order, as yielded by the last merge or by a sift.
 //!
 //! ```text
 //! slabs --------------------------------> Taken::Slab      decoded by whoever encodes it
 //!    \--decode--> Sift --record batch---> Taken::Batch     one thread: a sift sees rows in order
 //! ```
-//! Other threads may merge ahead of who takes them (`helper`).
+//! Other threads may merge ahead of the consumer (`helper`).
 
 use arrow_array::RecordBatch;
 use windrow::{Decoder, MergeHelper, Slab, Slabs};
@@ -15,7 +15,7 @@ use super::tally::Keys;
 use crate::error::Result;
 use crate::verbs::{Arrangement, Sift};
 
-/// The sorted rows, the first of them read ahead.
+/// The sorted rows. The first block is read in advance.
 pub(super) struct Rows {
     slabs: Slabs,
     helper: Option<MergeHelper>,
@@ -23,10 +23,10 @@ pub(super) struct Rows {
     first: Option<Taken>,
 }
 
-/// Some of them.
+/// A block of rows.
 pub(super) enum Taken {
     Slab(Slab),
-    /// With the bytes that they take as rows, and the columns that were wanted beside those that are written.
+    /// The written columns, the batch's size in bytes as rows, and the key columns if requested.
     Batch {
         batch: RecordBatch,
         bytes: usize,
@@ -37,13 +37,13 @@ pub(super) enum Taken {
 struct Sifted {
     sift: Box<dyn Sift>,
     decoder: RowDecoder,
-    /// Of columns that are wanted beside, of a sift that leaves the first rows as they are.
+    /// Decoder of requested key columns, for a sift that passes the first rows unchanged.
     keys: Option<Decoder>,
     ended: bool,
 }
 
 impl Taken {
-    /// The columns of it.
+    /// Returns the columns of the block.
     pub(super) fn decode(&self, decoder: &mut RowDecoder) -> Result<RecordBatch> {
         match self {
             Self::Slab(slab) => decoder.decode(slab),
@@ -53,8 +53,9 @@ impl Taken {
 }
 
 impl Rows {
-    /// Those of `slabs`, of which at most `rows` or `bytes` are read ahead; merged by all `threads` that have a helper.
-    /// Beside what is written, `keys` are wanted of the first so many rows.
+    /// Returns the rows of `slabs` and reads the first block, of at most `rows` or `bytes`. All
+    /// `threads` that have a helper take part in the merge. `keys` are columns to decode in
+    /// addition to the written ones; a sift must then pass the first rows unchanged.
     pub(super) fn open(
         mut slabs: Slabs,
         arrangement: &Arrangement,
@@ -73,17 +74,17 @@ impl Rows {
         Ok(all)
     }
 
-    /// What merges ahead of who takes them, if anything can.
+    /// Returns the helper that merges ahead of the consumer; `None` if no merge can run ahead.
     pub(super) fn helper(&self) -> Option<MergeHelper> {
         self.helper.clone()
     }
 
-    /// The first of them, until they are taken.
+    /// Returns the first block until `next` takes it.
     pub(super) fn first(&self) -> Option<&Taken> {
         self.first.as_ref()
     }
 
-    /// The next of them: at most so many rows, or bytes.
+    /// Takes the next block, of at most `rows` or `bytes`.
     pub(super) fn next(&mut self, rows: usize, bytes: usize) -> Result<Option<Taken>> {
         match self.first.take() {
             Some(first) => Ok(Some(first)),
@@ -91,7 +92,7 @@ impl Rows {
         }
     }
 
-    /// Keys that were deleted, and those of which a row of a late snapshot was taken.
+    /// Returns the numbers of deleted keys and of keys taken from a late snapshot.
     pub(super) fn keys(&self) -> Keys {
         let sift = self.sift.as_ref().map(|sifted| &sifted.sift);
         Keys {

@@ -15,9 +15,10 @@ use crate::progress::Progress;
 use crate::verbs::Arrangement;
 use crate::watch::{Cancel, Watch};
 
-/// What is wanted of inputs, bound to their schema: ready to be explained, written or read.
+/// A specification bound to the schema of the inputs: ready to be explained, written or read.
 ///
-/// Nothing is read before [`write`](Self::write) or [`batches`](Self::batches), which end the job.
+/// The job reads no rows before [`write`](Self::write) or [`batches`](Self::batches), which consume
+/// it.
 pub struct Job {
     pub(super) inputs: Arc<Inputs>,
     pub(super) arrangement: Arrangement,
@@ -27,13 +28,13 @@ pub struct Job {
 }
 
 impl Job {
-    /// Names the inputs that an error of the engine is about.
+    /// Adds the names of the inputs to an error of the engine.
     pub(super) fn named(&self, error: Error) -> Error {
         let error = error.named(self.inputs.files().iter().map(|file| &*file.name));
         if error.kind() != ErrorKind::Unsorted {
             return error;
         }
-        // Sorted inputs are transformed for nothing else.
+        // Jobs with sorted inputs have a transform only for the order of SQL floats.
         let error = match self.arrangement.transform.is_some() {
             true => error.of_sql_floats(),
             false => error,
@@ -42,7 +43,7 @@ impl Job {
     }
 }
 
-/// What the threads of a job that runs share.
+/// State shared by the threads of a running job.
 pub(super) struct Running {
     pub(super) pool: Pool,
     pub(super) watch: Watch,
@@ -51,7 +52,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// `repeats` if the job can begin again as far as its output goes.
+    /// Starts a job. `repeats` is true if the job's output allows a restart.
     pub(super) fn start(
         job: &Job,
         planned: &Planned,

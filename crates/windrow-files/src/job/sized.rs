@@ -1,4 +1,4 @@
-//! Files of limited size: where one may end, and the files that follow from one another.
+//! Output files of limited size: finds their boundaries and opens them in sequence.
 //!
 //! ```text
 //! keys     a a a a b b b b b b b b b b c d d e f f g ...
@@ -8,11 +8,12 @@
 //!                                                             begins a key
 //! ```
 //!
-//! A part is cut before it is encoded, by rows and row bytes; which file it goes to is known when it is encoded,
-//! by its bytes. Parts come in order, so that files follow from rows and settings alone, whatever the threads.
+//! A part is cut before it is encoded, by rows and row bytes. The part's file is chosen after
+//! encoding, by encoded bytes. Parts come in order, so the files depend on the rows and the
+//! settings alone, not on the threads.
 //!
-//! Invariant: rows that are equal in the order are in one file, so that ranges of files do not overlap. A file
-//! is larger than its limit only by rows of one key.
+//! Invariant: rows that are equal in the order are in one file, so the ranges of files do not
+//! overlap. A file exceeds its limit only by rows of one key.
 
 use std::sync::Arc;
 
@@ -32,28 +33,29 @@ use crate::partition::numbered;
 use crate::stats::Spread;
 use crate::verbs::Arrangement;
 
-/// Rows and bytes of a slab, of parts that have so many: a part ends between two of them, unless it is cut at an edge.
+/// Returns the rows and bytes of a slab, given those of a part. A part ends between two slabs,
+/// unless it is cut at an edge.
 pub(super) fn slab((rows, bytes): (usize, usize)) -> (usize, usize) {
     const SLABS: usize = 8;
     ((rows / SLABS).clamp(1, BATCH_ROWS), (bytes / SLABS).clamp(1, BATCH_BYTES))
 }
 
-/// What tells the rows apart that may not be parted.
+/// The rule for keeping rows in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// Every row is alone.
+    /// Every row may be separated from the others.
     Each,
-    /// These columns of the layout's schema.
+    /// Rows with equal values in these columns of the layout's schema stay together.
     Columns(Vec<usize>),
 }
 
 impl Keys {
-    /// Those of the rows that `arrangement` leaves.
+    /// Returns the keys of the output rows of `arrangement`.
     pub(super) fn of(arrangement: &Arrangement) -> Self {
         let layout = &arrangement.layout;
         let is_limit = arrangement.best.is_some() || arrangement.head.is_some();
         let columns: Vec<usize> = match layout.rule() {
-            // A sift leaves a row of each key, but for one that ends early.
+            // A sift outputs one row of each key, except a sift that ends early.
             Rule::Keep if arrangement.sifting.is_some() && !is_limit => return Self::Each,
             Rule::Keep => {
                 let places = Places::of(layout.schema().fields());
@@ -65,7 +67,7 @@ impl Keys {
         if columns.is_empty() { Self::Each } else { Self::Columns(columns) }
     }
 
-    /// The columns, if there are any.
+    /// Returns the columns, if any.
     pub(super) fn columns(&self) -> Option<&[usize]> {
         match self {
             Self::Each => None,
@@ -74,14 +76,14 @@ impl Keys {
     }
 }
 
-/// Looks for edges between keys.
+/// Finds edges between keys.
 pub(super) struct Edges {
     keys: Keys,
-    /// Rows and row bytes from which on a part ends at the next edge.
+    /// Rows and row bytes from which a part ends at the next edge.
     full: (usize, usize),
-    /// Whether the part began within a key, and ends with it.
+    /// Whether the part began within a key; the part then ends with that key.
     within_key: bool,
-    /// The last key that was looked at; none at the start, and where the next rows are not looked at.
+    /// The last key examined; `None` at the start and before rows that need no examination.
     last: Option<RecordBatch>,
     is_start: bool,
 }
@@ -92,23 +94,23 @@ impl Edges {
         Self { keys, full, within_key: false, last: None, is_start: true }
     }
 
-    /// What keys are in.
+    /// Returns the key columns.
     pub(super) fn columns(&self) -> Option<&[usize]> {
         self.keys.columns()
     }
 
-    /// A part begins, with the first row of a key or within one.
+    /// Begins a part, with the first row of a key or within a key.
     pub(super) fn begin(&mut self, starts_key: bool) {
         self.within_key = !starts_key;
     }
 
-    /// Whether a part of so many rows and bytes ends at the next edge.
+    /// Returns true if a part of this size ends at the next edge.
     pub(super) fn ends_at_edge(&self, (rows, bytes): (usize, usize)) -> bool {
         self.within_key || rows >= self.full.0 || bytes >= self.full.1
     }
 
-    /// The first row of the next ones that begins a key; `extent` is that of the part with all of them. What no part
-    /// can end at is not looked for.
+    /// Returns the first row among the next ones to begin a key. `extent` is the size of the part
+    /// including all these rows. Edges at which no part can end are not searched.
     pub(super) fn first(
         &mut self,
         extent: (usize, usize),
@@ -127,7 +129,7 @@ impl Edges {
             (_, true) => Some(0),
             (last, false) => first_edge(last.as_ref(), &keys).map_err(failed)?,
         };
-        // The rows behind these are looked at, too, where the part may end with these or among them.
+        // The rows after these are examined too if the part may end after or among these rows.
         let end = keys.num_rows().saturating_sub(1);
         self.last = match near || edge.is_none() {
             true => Some(copied(&keys.slice(end, 1)).map_err(failed)?),
@@ -137,7 +139,7 @@ impl Edges {
     }
 }
 
-/// The first row that differs from the one before it, which is `last` for the first.
+/// Returns the first row that differs from the row before it; `last` comes before the first row.
 fn first_edge(last: Option<&RecordBatch>, keys: &RecordBatch) -> Result<Option<usize>, ArrowError> {
     let edge = |columns: &[ArrayRef]| {
         let ranges = partition(columns)?.ranges();
@@ -155,7 +157,7 @@ fn first_edge(last: Option<&RecordBatch>, keys: &RecordBatch) -> Result<Option<u
     edge(keys.columns())
 }
 
-/// A copy: a slice would keep the whole of it.
+/// Copies a batch: a slice would keep the whole batch in memory.
 fn copied(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let all = UInt32Array::from_iter_values(0..batch.num_rows() as u32);
     let columns = batch.columns().iter().map(|column| take(column, &all, None));
@@ -166,14 +168,14 @@ fn failed(error: ArrowError) -> Error {
     Error::data(error.to_string())
 }
 
-/// The files, one of which is open.
+/// The sequence of files, with one file open.
 pub(super) struct SizedFiles<'a> {
     options: &'a OutputOptions,
     schema: &'a SchemaRef,
     folder: Folder,
-    /// The head of the output, by which all of them are encoded.
+    /// The first rows of the output, from which the encoding of all files is derived.
     sample: RecordBatch,
-    /// Bytes of a file: at the most, of one without rows, and of the one that is open.
+    /// Bytes of a file: the limit, the size without rows, and the size of the open file.
     most: u64,
     frame: u64,
     bytes: u64,
@@ -193,17 +195,17 @@ impl<'a> SizedFiles<'a> {
         Self { options, schema, folder, sample, most, frame, bytes: frame, spread }
     }
 
-    /// Whether parts of so many bytes more make the file that is open too large.
+    /// Returns true if `bytes` more would make the open file too large.
     pub(super) fn overflows(&self, bytes: u64) -> bool {
         self.bytes > self.frame && self.bytes.saturating_add(bytes) > self.most
     }
 
-    /// A part of so many bytes is in the file.
+    /// Adds the bytes of a part to the open file.
     pub(super) fn grow(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Opens the first file, with the encoder of all.
+    /// Opens the first file; returns the encoder for all files as well.
     pub(super) fn first(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
         self.begin()
     }
@@ -223,7 +225,7 @@ impl<'a> SizedFiles<'a> {
         output::open(&target, self.schema, &self.sample, self.options)
     }
 
-    /// A file is complete.
+    /// Records a complete file.
     pub(super) fn closed(&mut self, written: Written) {
         self.spread.occupied += u64::from(written.rows > 0);
         self.spread.most_rows = self.spread.most_rows.max(written.rows);

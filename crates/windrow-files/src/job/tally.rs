@@ -1,4 +1,4 @@
-//! Counts what happens in a job, on all its threads, and passes it on to who watches.
+//! Job metrics: counts the work of all threads and reports progress.
 //!
 //! ```text
 //! threads --read, wrote--> Tally --Moment--> Progress
@@ -19,15 +19,15 @@ use crate::stats::{Evicted, PerPhase, Serial, Spread, Stats};
 use crate::store::Stores;
 use crate::system;
 
-/// Keys of which something is counted.
+/// Counts of keys.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Keys {
     pub(super) deleted: u64,
-    /// Those of which a row of a late snapshot was taken.
+    /// Keys whose row came from a late snapshot.
     pub(super) renewed: u64,
 }
 
-/// When a phase began, and what the pool had done until then.
+/// The start of a phase and the pool's figures at that moment.
 #[derive(Clone, Copy, Debug)]
 struct PhaseStart {
     phase: Phase,
@@ -35,26 +35,26 @@ struct PhaseStart {
     pool: PoolStats,
 }
 
-/// Figures of a job under way; shared by all threads.
+/// Figures of a running job, shared by all threads.
 pub(super) struct Tally {
     progress: Arc<dyn Progress>,
     pool: Pool,
     stores: Stores,
-    /// Rows of the inputs, if every format tells.
+    /// Rows of the inputs; `None` if a format does not state their number.
     rows: Option<u64>,
     bytes_in: Option<u64>,
     limit: Option<u64>,
     rows_in: AtomicU64,
     rows_out: AtomicU64,
     bytes_out: AtomicU64,
-    /// Rows that went through the phase.
+    /// Rows processed in the current phase.
     in_phase: AtomicU64,
     spread: OnceLock<Spread>,
     deleted: AtomicU64,
     renewed: AtomicU64,
     runs: AtomicU64,
     passed: AtomicU64,
-    /// Nanoseconds: of merging, of appending, and those in which all threads could work.
+    /// Nanoseconds spent merging, spent appending, and open to all threads.
     merging: AtomicU64,
     appending: AtomicU64,
     together: AtomicU64,
@@ -93,7 +93,7 @@ impl Tally {
         }
     }
 
-    /// A phase begins; that it goes on is none.
+    /// Begins a phase. Does nothing if the phase is already running.
     pub(super) fn enter(&self, phase: Phase) {
         {
             let mut phases = self.phases();
@@ -106,40 +106,40 @@ impl Tally {
         self.progress.begins(&self.moment(phase, 0));
     }
 
-    /// Rows were read.
+    /// Counts rows read.
     pub(super) fn read(&self, batch: &RecordBatch) {
         let rows = batch.num_rows() as u64;
         self.rows_in.fetch_add(rows, Ordering::Relaxed);
         self.advance(rows);
     }
 
-    /// Rows were written.
+    /// Counts rows written.
     pub(super) fn wrote(&self, rows: u64) {
         self.advance(rows);
     }
 
-    /// What was read so far is read once more.
+    /// Resets the counts of rows read, before the inputs are read again.
     pub(super) fn begin_again(&self) {
         self.rows_in.store(0, Ordering::Relaxed);
         self.in_phase.store(0, Ordering::Relaxed);
     }
 
-    /// So many row groups were written as they are.
+    /// Sets the number of row groups copied without encoding.
     pub(super) fn passed(&self, row_groups: u64) {
         self.passed.store(row_groups, Ordering::Relaxed);
     }
 
-    /// Does what one thread at a time can do: merges.
+    /// Times a merge, work for one thread at a time.
     pub(super) fn merging<T>(&self, work: impl FnOnce() -> T) -> T {
         timed(&self.merging, work)
     }
 
-    /// Does what one thread at a time can do: appends.
+    /// Times an append, work for one thread at a time.
     pub(super) fn appending<T>(&self, work: impl FnOnce() -> T) -> T {
         timed(&self.appending, work)
     }
 
-    /// Does what all threads do together.
+    /// Times work that all threads share.
     pub(super) fn together<T>(&self, work: impl FnOnce() -> T) -> T {
         timed(&self.together, work)
     }
@@ -170,7 +170,7 @@ impl Tally {
         self.runs.store(runs as u64, Ordering::Relaxed);
     }
 
-    /// The output is complete; `spread` if it is many files.
+    /// Records the size of the complete output; `spread` for an output of many files.
     pub(super) fn written(&self, written: Written, spread: Option<Spread>) {
         self.rows_out.store(written.rows, Ordering::Relaxed);
         self.bytes_out.store(written.bytes, Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl Tally {
         }
     }
 
-    /// Of `all` the time, that of one thread.
+    /// Splits the total time `all` into the serial parts, in seconds.
     fn serial(&self, all: Duration) -> Serial {
         let time = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
         Serial {
@@ -189,7 +189,8 @@ impl Tally {
         }
     }
 
-    /// What `figure` makes of the beginning and the end of each time in `phase`, together.
+    /// Sums `figure` over all spans of `phase`; `figure` gets the state at the beginning and at the
+    /// end of a span.
     fn over<T: std::iter::Sum>(
         &self,
         phase: Phase,
@@ -206,7 +207,7 @@ impl Tally {
         self.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The figures of the job, which has ended.
+    /// Returns the figures of the finished job.
     pub(super) fn finish(&self) -> Stats {
         let pool = self.pool.stats();
         let end = &PhaseStart { phase: Phase::Write, at: Instant::now(), pool };
@@ -267,7 +268,7 @@ impl Tally {
     }
 }
 
-/// Does `work`, and adds the nanoseconds that it takes to `all`.
+/// Runs `work` and adds the elapsed nanoseconds to `all`.
 fn timed<T>(all: &AtomicU64, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();

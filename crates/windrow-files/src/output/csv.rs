@@ -1,7 +1,8 @@
-//! CSV as its options have it: columns that cannot be [written](super::csv_lines) so.
+//! CSV options: converts or rejects values that [`csv_lines`](super::csv_lines) cannot write under
+//! the options.
 //!
-//! Fractions behind a comma are text. Text that stands for null, and fields that quotes would have to go around, would be
-//! read back as something else where there are no quotes: they are errors.
+//! With a decimal comma, fractions become text. Without quotes, two kinds of values would be read
+//! back differently and are errors: text equal to the null marker, and fields that need quotes.
 
 use std::sync::Arc;
 
@@ -16,12 +17,12 @@ use crate::error::{Error, Result};
 use crate::input::CsvOptions;
 use crate::setting::Setting;
 
-/// Whether columns are made text before they are written.
+/// Returns true if columns are converted to text before they are written.
 pub(super) fn converts(csv: &CsvOptions) -> bool {
     csv.decimal_comma
 }
 
-/// `schema` as [`shown`] has it.
+/// Returns the schema of a batch converted by [`shown`].
 pub(super) fn shown_schema(schema: &SchemaRef, csv: &CsvOptions) -> SchemaRef {
     if !converts(csv) {
         return Arc::clone(schema);
@@ -33,10 +34,10 @@ pub(super) fn shown_schema(schema: &SchemaRef, csv: &CsvOptions) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
-/// `batch` with fractions as text.
+/// Converts fractions in `batch` to text.
 ///
 /// # Errors
-/// `Data` that names a column with a value that would be read back as another.
+/// `Data`, with the name of a column that has a value to be read back differently.
 pub(super) fn shown(batch: &RecordBatch, csv: &CsvOptions) -> Result<RecordBatch> {
     check(batch, csv)?;
     if !converts(csv) {
@@ -52,10 +53,10 @@ pub(super) fn shown(batch: &RecordBatch, csv: &CsvOptions) -> Result<RecordBatch
     shown.map_err(|error| Error::data(error.to_string()))
 }
 
-/// Refuses a header that is not read back as it is.
+/// Returns an error for a header that would be read back differently.
 ///
 /// # Errors
-/// `Usage` that names the column.
+/// `Usage`, with the name of the column.
 pub(super) fn check_names(schema: &Schema, csv: &CsvOptions) -> Result<()> {
     let unfit = |field: &&Arc<Field>| csv.quote.is_none() && needs_quotes(field.name(), csv);
     match schema.fields().iter().find(unfit) {
@@ -111,12 +112,12 @@ fn needs_quotes(value: &str, csv: &CsvOptions) -> bool {
     value.bytes().any(|byte| byte == csv.separator() || matches!(byte, b'\n' | b'\r'))
 }
 
-/// What is shown of a value.
+/// Returns the start of a value, for messages.
 fn head(value: &str) -> String {
     value.chars().take(40).collect()
 }
 
-/// What `look` finds first in the text of `column`.
+/// Returns the first result of `look` on the text of `column`.
 fn find<T>(column: &ArrayRef, look: impl Fn(&str) -> Option<T>) -> Option<T> {
     match column.data_type() {
         DataType::Utf8 => column.as_string::<i32>().iter().flatten().find_map(look),

@@ -137,7 +137,7 @@ impl<'a, W: Write> Lines<'a, W> {
         line.push(self.csv.separator());
     }
 
-    /// Ends a line behind its last field.
+    /// Ends a line after its last field.
     fn end(&self, line: &mut Vec<u8>) {
         line.pop();
         line.push(b'\n');

@@ -1,4 +1,4 @@
-//! A directory of files that appears whole or not at all.
+//! A directory of files that appears complete or not at all.
 //!
 //! ```text
 //!  check:   DIR is not there, or empty; nothing else is ever replaced
@@ -8,19 +8,20 @@
 //!  drop:    remove with all files
 //! ```
 //!
-//! A mount point and the working directory cannot be replaced: they keep their place. The temporary is made
-//! in such a directory, and at the end its entries are moved up, one after the other. Known limit: who looks
-//! in that moment sees some of them.
+//! A mount point and the working directory cannot be replaced and stay in place. The temporary
+//! directory is then made inside, and at the end its entries are moved up one by one. Known limit:
+//! during this moment, readers see some of the entries.
 //!
-//! Orphans and locks are those of [`super::atomic`]; the lock is that of the directory itself, which
-//! stays open. The files in it need no care of their own: nobody sees them before the rename.
+//! Orphans and locks work as in [`super::atomic`]; the lock is on the directory itself, which stays
+//! open. The files inside need no protection: they become visible with the rename.
 //!
-//! Who cleans up beside us, or moves the parent, can take away the temporary or a part of it while files are
-//! written. Directories are therefore made in it alone ([`make_within`]), never it itself anew; and before the
-//! rename it must be the one that was opened, with as many files and bytes as were written.
+//! Another program may remove or move the temporary directory, or parts of it, while files are
+//! written. Directories are therefore only made inside ([`make_within`]), and the temporary
+//! directory itself is never made again. Before the rename, `commit` checks that the path still
+//! names the open directory, with the number of files and bytes written.
 //!
-//! One sync serves all files, thousands perhaps: an fsync for each would wait for the disk as often.
-//! It waits for what else is dirty on the file system, too.
+//! A single sync serves all files, perhaps thousands: an fsync per file would wait for the disk
+//! each time. The sync also waits for other dirty data on the file system.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -36,17 +37,17 @@ use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Live, remove};
 
-/// A temporary directory that becomes its target when it is committed.
+/// A temporary directory that becomes its target on commit.
 pub(crate) struct AtomicDirectory {
-    /// Holds the lock. It is closed first: to remove a directory takes a descriptor, and a job may end because
-    /// there are no more.
+    /// Holds the lock. Closed first: removing a directory takes a descriptor, and the job may have
+    /// ended for lack of descriptors.
     open: File,
     temporary: Temporary,
     live: Live,
     place: Place,
 }
 
-/// Is removed with all that is in it, also where no more files can be opened than one.
+/// Removes the directory with its content on drop, even if only one more file can be opened.
 struct Temporary(Option<TempDir>);
 
 impl Temporary {
@@ -54,7 +55,7 @@ impl Temporary {
         self.0.as_ref().map_or(Path::new(""), TempDir::path)
     }
 
-    /// What has the name is not ours to remove.
+    /// Gives up the directory: the name now belongs to another owner.
     fn keep(mut self) {
         let _ = self.0.take().map(TempDir::keep);
     }
@@ -68,25 +69,26 @@ impl Drop for Temporary {
     }
 }
 
-/// Where a directory goes.
+/// The location of a directory.
 struct Place {
-    /// Its path, links followed.
+    /// The path of the directory, with links resolved.
     target: PathBuf,
-    /// Where the temporary is made: the parent, or the directory itself if that is kept.
+    /// The parent of the temporary directory: the target's parent, or the target if it stays in
+    /// place.
     parent: PathBuf,
     kept: bool,
 }
 
 impl AtomicDirectory {
-    /// Refuses a target that [`AtomicDirectory::create`] would refuse.
+    /// Returns an error for a target that [`AtomicDirectory::create`] would reject.
     ///
     /// # Errors
-    /// `Usage` if the target is a file, a directory with anything in it, or in none.
+    /// `Usage` if the target is a file or a directory with content, or if its parent is missing.
     pub(crate) fn check(target: &Path) -> Result<()> {
         Place::of(target).map(drop)
     }
 
-    /// Makes a temporary for `target`.
+    /// Creates a temporary directory for `target`.
     pub(crate) fn create(target: &Path, cancel: &Cancel) -> Result<Self> {
         let place = Place::of(target)?;
         let prefix = prefix(&place.target);
@@ -101,7 +103,7 @@ impl AtomicDirectory {
         for _ in 0..TRIES {
             let temporary = builder.tempdir_in(&place.parent).map_err(failed)?;
             let Ok(open) = File::open(temporary.path()) else { continue };
-            // Its link count does not tell on every file system whether a cleaner was faster.
+            // On some file systems the link count does not reveal a removal by another process.
             if !atomic::claim(&open).map_err(failed)? || !same(temporary.path(), &open) {
                 continue;
             }
@@ -114,15 +116,15 @@ impl AtomicDirectory {
         Err(failed(io::Error::other("other processes keep locking its temporary directories")))
     }
 
-    /// Where the files go.
+    /// Returns the directory for the files.
     pub(crate) fn path(&self) -> &Path {
         self.temporary.path()
     }
 
-    /// Makes everything durable and puts it in place of the target.
+    /// Makes all files durable and replaces the target by the directory.
     ///
     /// # Errors
-    /// `Space` if the temporary is no longer where it was made, or has not what was written to it.
+    /// `Space` if the temporary directory was moved, or its content differs from `written`.
     pub(crate) fn commit(self, written: Contents) -> Result<()> {
         let Self { temporary, open, live, place: Place { target, parent, kept } } = self;
         let failed = |error: io::Error| Error::output(&target, &error);
@@ -139,7 +141,7 @@ impl AtomicDirectory {
         if !same(path, &open) {
             let error =
                 lost("its temporary directory was removed or moved during the job".to_owned());
-            // What has the name now, if anything does, is not ours to remove.
+            // An entry of this name now belongs to another owner.
             temporary.keep();
             return error;
         }
@@ -156,10 +158,10 @@ impl AtomicDirectory {
         } else {
             fs::rename(temporary.path(), &target).map_err(failed)?;
             drop(live);
-            // What has the old name now is not ours.
+            // An entry of the old name now belongs to another owner.
             temporary.keep();
         }
-        // The rename is done; a parent that cannot be synced only delays it.
+        // The rename is done; it becomes durable later if the parent cannot be synced.
         if let Ok(parent) = File::open(parent) {
             let _ = parent.sync_all();
         }
@@ -167,7 +169,7 @@ impl AtomicDirectory {
     }
 }
 
-/// What is in a directory, at any depth.
+/// The content of a directory, at any depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) files: u64,
@@ -194,7 +196,7 @@ impl Contents {
     }
 }
 
-/// Makes the directories of the file `name` in `directory`, which must be there.
+/// Creates the parent directories of the file `name` in `directory`, which must exist.
 pub(crate) fn make_within(directory: &Path, name: &Path) -> Result<()> {
     let mut path = directory.to_owned();
     for part in name.parent().into_iter().flat_map(Path::components) {
@@ -246,7 +248,7 @@ impl Place {
     }
 }
 
-/// How the temporaries of `target` begin.
+/// Returns the prefix of the temporary directories of `target`.
 fn prefix(target: &Path) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(target.file_name().unwrap_or_default());
@@ -254,13 +256,14 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Whether `target` is a directory in which something is mounted, or the one that we are in.
+/// Returns true if `target` is a mount point or the working directory.
 fn keeps_its_place(target: &Path, parent: &Path) -> bool {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     target.is_dir() && (here.is_ok_and(|here| here == target) || mount(target) != mount(parent))
 }
 
-/// What tells the mount that `path` is in: its number where the kernel has one, and the device.
+/// Returns the identity of the mount with `path`: the device, and the mount's number if the kernel
+/// has one.
 fn mount(path: &Path) -> Option<(u64, u64)> {
     let device = fs::metadata(path).ok()?.dev();
     #[cfg(target_os = "linux")]
@@ -273,7 +276,7 @@ fn mount(path: &Path) -> Option<(u64, u64)> {
     Some((device, 0))
 }
 
-/// Moves the entries of `temporary` to `target`, the directory that it is in and that has nothing else.
+/// Moves the entries of `temporary` to its parent `target`, which must have no other entries.
 fn move_up(temporary: &Path, target: &Path) -> io::Result<()> {
     for entry in fs::read_dir(target)? {
         if entry?.path().file_name() != temporary.file_name() {
@@ -294,14 +297,14 @@ fn move_up(temporary: &Path, target: &Path) -> io::Result<()> {
     done
 }
 
-/// Whether `path` still names what is `open`.
+/// Returns true if `path` still names the file in `open`.
 fn same(path: &Path, open: &File) -> bool {
     let identity = |about: fs::Metadata| (about.dev(), about.ino());
     let found = fs::metadata(path).map(identity).ok();
     found.is_some() && found == open.metadata().map(identity).ok()
 }
 
-/// Waits until everything on the file system of `directory` is on disk.
+/// Waits until all data on the file system of `directory` is on disk.
 #[cfg(target_os = "linux")]
 fn sync(directory: &File) -> io::Result<()> {
     rustix::fs::syncfs(directory).map_err(io::Error::from)

@@ -1,16 +1,16 @@
-//! Files out: parts of the sorted output are encoded by many threads and appended by one.
+//! Output files: many threads encode parts of the sorted output, one thread at a time appends them.
 //!
 //! ```text
 //!  rows --> cut into parts --> Encoder::encode (any thread, any order) --> Appender::append (in order) --> Sink
 //! ```
 //!
-//! Invariant: the bytes of the output are a function of the rows, of where the driver cuts parts, of the
-//! first sampled rows and of [`OutputOptions`] - never of how many threads encode or how the rows of a
-//! part are split into batches. Each encoder therefore [cuts](rebatch) what it gets into runs of a fixed
-//! number of rows before it reaches a writer that looks at the clock of its calls.
+//! Invariant: the bytes of the output are a function of the rows, the boundaries of parts, the
+//! first sampled rows and [`OutputOptions`]. The number of encoding threads and the division of a
+//! part into batches have no influence. An encoder therefore [cuts](rebatch) its input into runs of
+//! a fixed number of rows for writers whose output depends on the rows per call.
 //!
-//! A file appears whole or not at all ([`atomic`]). Left out: where to cut parts, and the budget; the
-//! driver asks [`part_bytes`] what to count.
+//! A file appears complete or not at all ([`atomic`]). The driver chooses the boundaries of parts
+//! and the budget; [`part_bytes`] estimates the memory.
 
 use std::sync::Arc;
 
@@ -62,12 +62,13 @@ pub(crate) use target::{Destination, can_be_taken_back};
 
 /// Opens an output of rows of `schema`.
 ///
-/// `sample` is the head of the output, of which up to [`properties::SAMPLE_ROWS`] rows decide which Parquet
-/// columns get a dictionary. For the same bytes whatever the memory limit, it must hold the same rows
-/// whatever the memory limit; it may be empty.
+/// `sample` is the head of the output; up to [`properties::SAMPLE_ROWS`] of its rows decide which
+/// Parquet columns get a dictionary. The sample must not depend on the memory limit, or the
+/// output's bytes would. It may be empty.
 ///
 /// # Errors
-/// `Usage` if the target is no place for a file, or the schema or the compression does not fit the format.
+/// `Usage` if the target cannot be a file, or the format does not support the schema or the
+/// compression.
 pub(crate) fn open(
     target: &Destination,
     schema: &SchemaRef,
@@ -93,10 +94,10 @@ pub(crate) fn open(
     }
 }
 
-/// Fields within each other that readers of Arrow follow.
+/// Depth of nested fields supported by Arrow readers.
 const MOST_DEPTH: usize = 61;
 
-/// The fields within each other of a column, itself among them.
+/// Returns the depth of a column's nested fields, including the column itself.
 fn depth(field: &Field) -> usize {
     fn within(data_type: &DataType) -> usize {
         use DataType as D;
@@ -117,31 +118,32 @@ fn depth(field: &Field) -> usize {
     1 + within(field.data_type())
 }
 
-/// Refuses what [`open`] would refuse, before there is anything to write.
+/// Returns the error of [`open`] in advance, before there are rows to write.
 pub(crate) fn check(
     target: &Destination,
     schema: &SchemaRef,
     options: &OutputOptions,
 ) -> Result<()> {
-    // What is dropped unfinished leaves nothing, but a pipe or a device would get the head of it.
+    // An unfinished output leaves nothing behind, but a pipe or a device would receive its head.
     let nowhere = Destination::Path("/dev/null".into());
     let target = if can_be_taken_back(target) { target } else { &nowhere };
     let sample = RecordBatch::new_empty(Arc::clone(schema));
     open(target, schema, &sample, options).map(drop)
 }
 
-/// Whether this is the footer of a file that would be written with these options: of these columns, in this order, by
-/// this version. The order of its rows is what it says.
+/// Returns true if `footer` is from a file that would be written identically with these options:
+/// same columns, same order, same version of windrow. The order of the rows is as declared, not
+/// checked.
 pub(crate) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {
     options.format == Format::Parquet && parquet_file::is_alike(footer, schema, options)
 }
 
-/// Refuses columns that `format` cannot hold, before anything is planned.
+/// Returns an error for columns that `format` cannot hold, before the job is planned.
 pub(crate) fn check_columns(schema: &SchemaRef, format: Format) -> Result<()> {
     if format == Format::Parquet { parquet_file::check(schema) } else { Ok(()) }
 }
 
-/// Bytes of a file beside its parts: what stands in front of them and behind.
+/// Returns the bytes of a file without its parts: header and footer.
 pub(crate) fn frame_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
     match options.format {
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
@@ -152,9 +154,9 @@ pub(crate) fn frame_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
     }
 }
 
-/// The most rows and row bytes that a part should have. Only a Parquet part is a unit of the file; what
-/// is written as it comes is best cut small, since a part is held until it is written. A file of limited size
-/// has one part at the least, so that no part may be larger.
+/// Returns the maximum rows and row bytes of a part. Only a Parquet part is a unit of the file;
+/// other formats use small parts, because a part is held in memory until it is written. A file of
+/// limited size has at least one part, so the file's limit also limits parts.
 pub(crate) fn part_limits(
     schema: &SchemaRef,
     options: &OutputOptions,
@@ -164,7 +166,7 @@ pub(crate) fn part_limits(
     let Some(most) = options.max_file_bytes else { return (rows, bytes) };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     match options.format {
-        // Encoded, rows take no more than they did; what is said of them in a footer is the rest.
+        // Encoded rows take no more space than rows in memory; 1/8 is for metadata in the footer.
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
             (rows, bytes.min(most - most / 8))
         }
@@ -174,7 +176,7 @@ pub(crate) fn part_limits(
 }
 
 fn usual_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
-    /// Rows of the row groups that DuckDB writes, and scans best.
+    /// Rows of the row groups written by DuckDB, and best for its scans.
     const ROW_GROUP_ROWS: usize = 122_880;
     /// Four messages of an Arrow file.
     const STREAM_ROWS: usize = 32_768;
@@ -187,9 +189,9 @@ fn usual_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
     }
 }
 
-/// An upper estimate of the heap bytes that encoding one part takes, the finished part included, if it has
-/// at most `rows` rows that take at most `bytes` bytes as Arrow arrays; `longest` is what the longest row takes, if that
-/// is known.
+/// Returns an upper estimate of the heap bytes for encoding a part, including the finished part.
+/// The part has at most `rows` rows, which take at most `bytes` bytes as Arrow arrays; `longest` is
+/// the size of the longest row, if known.
 pub(crate) fn part_bytes(
     schema: &SchemaRef,
     options: &OutputOptions,
@@ -205,8 +207,8 @@ pub(crate) fn part_bytes(
     }
 }
 
-/// What is kept of parts that were written until the file is finished, if there are so many of them, of so
-/// many bytes together as Arrow arrays.
+/// Returns the bytes held until the file is finished, for an output of `parts` parts with `bytes`
+/// bytes as Arrow arrays.
 pub(crate) fn footer_bytes(
     schema: &SchemaRef,
     options: &OutputOptions,
@@ -215,18 +217,19 @@ pub(crate) fn footer_bytes(
 ) -> usize {
     match options.format {
         Format::Parquet => parquet_memory::footer_bytes(schema, options, parts, bytes),
-        // A place in the file for each message, or nothing.
+        // Arrow holds a few bytes for each message.
         _ => 0,
     }
 }
 
-/// Times that a row longer than a part is in memory while it is written: as an array, and as what is made
-/// of it.
+/// Returns the number of copies in memory of a row longer than a part during its encoding: the
+/// array, and the encoded forms.
 pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) -> usize {
     let is_binary = |field: &FieldRef| field.data_type().is_binary();
     match options.format {
-        // The page, joined with its levels, compressed; the array is gone by then, unless it is held. Of a call that
-        // is one row it is the minimum and the maximum too.
+        // The page; the page joined with its levels; the compressed page. The array is released by
+        // then, unless columns are encoded in turn. A call with a single row also copies it as
+        // minimum and maximum.
         Format::Parquet => {
             let bounds = if options.statistics && !options.long_rows { 2 } else { 0 };
             3 + usize::from(options.columns_in_turn) + bounds
@@ -234,15 +237,15 @@ pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) 
         // The message.
         Format::ArrowFile | Format::ArrowStream => 2,
         Format::Avro => 0,
-        // The line, of twice as many bytes if all are escaped, or digits of binary.
+        // The line, twice as long if every byte is escaped or binary is written as hex digits.
         Format::Ndjson => 3,
-        // The field and the line: quotes are doubled on the way out, digits of binary are not.
+        // The field and the line: the line doubles quotes; binary is already doubled in the field.
         Format::Csv if schema.fields().iter().any(is_binary) => 5,
         Format::Csv => 3,
     }
 }
 
-/// Times that it is there once more as a part that waits for its turn.
+/// Returns the number of additional copies of the row in a part that waits for its turn.
 pub(crate) fn copies_of_a_held_row(format: Format) -> usize {
     match format {
         Format::Parquet | Format::ArrowFile | Format::ArrowStream | Format::Avro => 0,

@@ -199,54 +199,54 @@ impl WriteOptions {
     }
 }
 
-/// Rows of this length and longer, on average, are chunks, batches and parts of their own.
+/// Mean length in bytes from which each row is a chunk, a batch and a part of its own.
 pub(crate) const LONG_ROW: usize = 1 << 20;
 
-/// How one output is written: [`WriteOptions`], and what the job knows.
+/// Options of one output: [`WriteOptions`] and settings of the job.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputOptions {
     pub(crate) format: Format,
-    /// None is the default of the format: zstd level 2 for Parquet, nothing for the others.
+    /// `None` is the default of the format: zstd level 2 for Parquet, otherwise no compression.
     pub(crate) compression: Option<Compression>,
-    /// The order of the rows, which a Parquet footer tells readers.
+    /// The order of the rows, as declared by a Parquet footer.
     pub(crate) sorting: Vec<DeclaredColumn>,
-    /// A Parquet page is closed at this size, before compression.
+    /// Size at which a Parquet page is closed, before compression.
     pub(crate) page_bytes: usize,
-    /// Whether Parquet pages and column chunks carry minima and maxima.
+    /// Whether Parquet pages and column chunks have minima and maxima.
     pub(crate) statistics: bool,
-    /// Whether Parquet pages carry checksums.
+    /// Whether Parquet pages have checksums.
     pub(crate) checksums: bool,
     /// The encodings of Parquet columns.
     pub(crate) encodings: Encodings,
-    /// Whether the columns of a Parquet part are encoded one after the other: its rows are held, and few
-    /// writers. The bytes are the same.
+    /// Whether the columns of a Parquet part are encoded one after the other, which holds the
+    /// part's rows and few writers in memory. The bytes are the same.
     pub(crate) columns_in_turn: bool,
-    /// Whether rows are of [`LONG_ROW`] bytes or more.
+    /// Whether the mean row has [`LONG_ROW`] bytes or more.
     pub(crate) long_rows: bool,
-    /// Whether nothing but the format and the order is of this job.
+    /// Whether all options except the format and the order are the defaults.
     pub(crate) as_usual: bool,
-    /// How CSV is written down.
+    /// Options of CSV.
     pub(crate) csv: CsvOptions,
-    /// Bytes that a file should have at the most, where there may be several.
+    /// Intended maximum bytes of a file, for an output of several files.
     pub(crate) max_file_bytes: Option<u64>,
-    /// How addresses are reached, and what goes there at a time.
+    /// Access to object stores, and the size of uploads.
     pub(crate) stores: Stores,
     pub(crate) upload: Option<Uploads>,
-    /// What to look at before large copies are made.
+    /// The checks before large allocations.
     pub(crate) watch: Watch,
 }
 
-/// How an output goes to a store.
+/// Uploads of an output to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Uploads {
     /// Bytes of a part.
     pub(crate) part: usize,
-    /// Whether every writer has an object of its own.
+    /// Whether every writer uploads an object of its own.
     pub(crate) many: bool,
 }
 
 impl OutputOptions {
-    /// The extension of files that get one.
+    /// Returns the file name extension, for generated names.
     pub(crate) fn extension(&self) -> String {
         let format = self.format.extension();
         match self.compression.map(Compression::text) {
@@ -284,7 +284,7 @@ impl OutputOptions {
     }
 }
 
-/// The error of an output of a format that is only read.
+/// Returns the error of an output in a format that windrow only reads.
 pub(crate) fn not_written(format: Format) -> Error {
     let names = Format::WRITTEN.map(Format::name).join(", ");
     Error::usage(format!("{format} is read, and not written; `output_format` is one of {names}"))

@@ -1,12 +1,13 @@
-//! Parquet: a part is a row group, whose column chunks are [encoded](super::row_group) by one worker and
-//! spliced in by another.
+//! Parquet files: a part is a row group. One worker [encodes](super::row_group) its column chunks,
+//! another copies them into the file.
 //!
-//! Every type comes back as it was [stored](super::storable): the footer carries the Arrow schema. Pages,
-//! their statistics and their index are the same whatever batches the rows come in.
+//! Every type is read back as it was [stored](super::storable), because the footer has the Arrow
+//! schema. Pages, their statistics and their index do not depend on the division of rows into
+//! batches.
 //!
-//! Known limits. A file has at most 32,767 row groups. The footer and the page index of all row groups are
-//! held until the end, see [`super::parquet_memory`]. Types that Parquet has no name for (unions, views of
-//! lists, binary of no bytes) are refused.
+//! Known limits. A file has at most 32,767 row groups. The footer and the page index of all row
+//! groups are held until the end, see [`super::parquet_memory`]. Types without a counterpart in
+//! Parquet (unions, list views, binary of zero bytes) are errors.
 
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ use super::target::Destination;
 use crate::error::{Error, Result};
 use crate::input::{Footer, annotated, common_order};
 
-/// Refuses columns that Parquet has no name for.
+/// Returns an error for columns without a counterpart in Parquet.
 pub(super) fn check(schema: &Schema) -> Result<()> {
     fn holds(data_type: &DataType) -> bool {
         match data_type {
@@ -76,7 +77,7 @@ pub(super) fn open(
     let (schema, of_file) = (Arc::clone(schema), Arc::clone(&properties));
     let encoder = RowGroupEncoder::new(schema, Arc::clone(&root), of_file, sample, options);
     if sample.num_rows() == 0 {
-        // What is refused is refused before any work is done.
+        // Finds errors before any work is done.
         encoder.check().map_err(unsupported)?;
     }
     let writer =
@@ -85,7 +86,7 @@ pub(super) fn open(
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
-/// The schema of a file of these columns, which are [storable].
+/// Returns the Parquet schema of a file with these columns, which must be [storable].
 fn descriptor(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let plain = ArrowSchemaConverter::new().convert(schema)?;
     annotated(plain.root_schema(), schema).map(SchemaDescriptor::new)
@@ -152,7 +153,7 @@ impl Appender for RowGroupAppender {
     }
 }
 
-/// An error of the file, with its cause if that is the system's.
+/// Returns an error of the file; a system error keeps its cause.
 fn failed(label: &std::path::Path, error: ParquetError) -> Error {
     match &error {
         ParquetError::External(cause) => match cause.downcast_ref::<std::io::Error>() {

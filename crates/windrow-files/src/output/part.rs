@@ -16,13 +16,13 @@ pub(crate) trait Encoder: Send + Sync {
     fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part>;
 }
 
-/// Takes finished parts in the order of the output.
+/// Writes finished parts in the order of the output.
 pub(crate) trait Appender: Send {
     /// Writes a part made by the encoder that was opened with this appender.
     fn append(&mut self, part: Part) -> Result<()>;
 
-    /// Encodes the rows of a part with that encoder and writes them; returns how many there are. For who
-    /// has the turn: a format may write them as it encodes.
+    /// Encodes the rows of a part with the encoder and writes them; returns the number of rows. To
+    /// be called in the part's turn: a format may write while it encodes.
     fn encode(
         &mut self,
         encoder: &dyn Encoder,
@@ -34,18 +34,18 @@ pub(crate) trait Appender: Send {
         Ok(rows)
     }
 
-    /// Completes the output and puts it in place. Dropping an appender instead leaves no file.
+    /// Completes the output and publishes it. Dropping an appender instead leaves no file.
     fn finish(self: Box<Self>) -> Result<Written>;
 }
 
-/// Some rows of the output, encoded.
+/// Encoded rows of the output.
 pub(crate) struct Part {
     pub(super) rows: u64,
     pub(super) payload: Payload,
 }
 
 impl Part {
-    /// A row group of another file, as it is: of Parquet with the same columns.
+    /// Returns a part that is a row group of another Parquet file with the same columns.
     pub(crate) fn of_row_group(groups: &Arc<RowGroups>, index: usize) -> Self {
         let rows = groups.group(index).num_rows().unsigned_abs();
         Self { rows, payload: Payload::RowGroup(Arc::clone(groups), index) }
@@ -56,7 +56,8 @@ impl Part {
         self.rows
     }
 
-    /// Bytes that a file grows by with it; of a part of an Arrow file with dictionaries, those of its arrays.
+    /// Returns the bytes added to a file by the part; for an Arrow file with dictionaries, the
+    /// bytes of the part's arrays.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes: usize = match &self.payload {
             Payload::Columns(chunks) => chunks.iter().map(Chunk::bytes).sum(),
@@ -71,34 +72,34 @@ impl Part {
     }
 }
 
-/// What each format makes of a part.
+/// The encoded form of a part in each format.
 pub(super) enum Payload {
     /// Parquet: a closed chunk of each leaf column.
     Columns(Vec<Chunk>),
-    /// Parquet: this row group of another file, as it is.
+    /// Parquet: a row group of another file, copied.
     RowGroup(Arc<RowGroups>, usize),
     /// Arrow: encoded messages.
     Messages(Vec<EncodedData>),
-    /// Arrow files with dictionaries: rows whose keys the appender has yet to renumber.
+    /// Arrow files with dictionaries: rows whose dictionary keys the appender renumbers.
     Batches(Vec<RecordBatch>),
     /// CSV and NDJSON: whole lines.
     Text(Rope),
 }
 
-/// The outcome of a finished output.
+/// The size of a finished output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
 }
 
-/// Bytes of the values of a record batch, of which others may be in the same buffers.
+/// Returns the bytes of a record batch's values; the buffers may hold further values.
 pub(super) fn array_bytes(batch: &RecordBatch) -> usize {
     let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
     batch.columns().iter().map(bytes).sum()
 }
 
-/// The error of a part that another output's encoder made.
+/// Returns the error of a part made by the encoder of another format.
 pub(super) fn foreign_part() -> Error {
     Error::data("internal error: a part of another output format was appended")
 }

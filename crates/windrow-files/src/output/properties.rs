@@ -1,4 +1,4 @@
-//! Which encoding each Parquet column gets.
+//! Chooses the encoding of each Parquet column.
 //!
 //! ```text
 //!  integers, dates, times          DELTA_BINARY_PACKED     unless few values lie far apart: dictionary
@@ -9,14 +9,15 @@
 //!  strings, binary in long rows    PLAIN, in one page a chunk, without minima and maxima
 //! ```
 //!
-//! Readers that do not know the DELTA encodings get PLAIN in their place ([`Encodings`]).
+//! For readers without support for the DELTA encodings, PLAIN takes their place ([`Encodings`]).
 //!
-//! The crate's own default, a dictionary for all, costs 1.6 times the time and makes the file 1.2 times as
-//! large (docs/decisions/006-parquet-settings.md); with these the pages shrink before zstd sees them. Encodings are named one by
-//! one and pages are V1: `PARQUET_2_0` would change what is not named.
+//! The parquet crate's default, a dictionary for every column, costs 1.6 times the time and makes
+//! the file 1.2 times as large (docs/decisions/006-parquet-settings.md); the encodings above shrink
+//! pages before compression with zstd. Encodings are set per column and pages are V1: `PARQUET_2_0`
+//! would change the encoding of other columns.
 //!
-//! Whether values are few is read off a sample of the head of the output, and a dictionary that outgrows
-//! [`DICTIONARY_BYTES`] after all is given up by the crate within the row group.
+//! A sample of the output's head shows whether a column has few values. The crate abandons a
+//! dictionary that outgrows [`DICTIONARY_BYTES`] within the row group.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -42,31 +43,34 @@ use super::row_group::ROWS_A_CALL;
 use crate::error::Result;
 use crate::names::Places;
 
-/// Who a footer says has written it.
+/// The writer's name in footers.
 pub(super) const CREATED_BY: &str = concat!("windrow version ", env!("CARGO_PKG_VERSION"));
-/// Rows of the head of the output that are looked at.
+/// Rows sampled at the head of the output.
 pub(crate) const SAMPLE_ROWS: usize = 8192;
-/// Values of a leaf that are looked at: rows of long lists have hundreds of thousands of them, and each is
-/// hashed in 40 bytes.
+/// Values sampled of a leaf column: rows with long lists have hundreds of thousands of values, and
+/// the sampling hashes each in 40 bytes.
 const SAMPLE_VALUES: usize = 4 * SAMPLE_ROWS;
-/// Fewer values than these tell nothing.
+/// Minimum number of values for a decision.
 const LEAST_VALUES: usize = 64;
-/// A dictionary is tried where a value occurs this often on average: rarer ones save little and every value
-/// is hashed.
+/// Mean number of occurrences of a value from which a dictionary is tried: with fewer, it saves
+/// little, and every value is hashed.
 const LEAST_REPEATS: usize = 16;
-/// Bytes that neighbours must share on average for their prefix to be left out.
+/// Mean bytes shared by neighbouring values from which prefixes are left out.
 const LEAST_PREFIX: usize = 4;
-/// Longer values make a large dictionary out of few; zstd finds their repeats.
+/// Maximum mean length of a value in a dictionary: a few longer values fill the dictionary, and
+/// zstd finds their repeats.
 const MOST_VALUE_BYTES: usize = 64;
-/// Where rows are long, a page of byte strings ends with its chunk, up to this size: the rows are no longer
-/// held when it is compressed.
+/// Size limit of a page of byte strings in long rows, usually the whole chunk: the rows are
+/// released before the page is compressed.
 const LONG_PAGE: usize = 1 << 30;
-/// Values of a column that are this long on average are not worth a minimum and a maximum.
+/// Mean length from which a column gets no minimum and maximum.
 const LONG_VALUE: usize = 64 << 10;
-/// A dictionary page is held, uncompressed, until its chunk ends and again by every reader.
+/// Size limit of a dictionary page, which is held uncompressed until its chunk ends, and by every
+/// reader.
 pub(super) const DICTIONARY_BYTES: usize = 128 << 10;
 
-/// Bytes of a file of no rows of `schema`: about what its schema takes, in Arrow's terms and Parquet's.
+/// Estimates the bytes of a file without rows: mainly its schema, once as Arrow and once as
+/// Parquet.
 pub(super) fn frame_bytes(schema: &Schema) -> u64 {
     const FILE: usize = 1024;
     const FIELD: usize = 300;
@@ -78,7 +82,8 @@ pub(super) fn frame_bytes(schema: &Schema) -> u64 {
     (FILE + 2 * bytes) as u64
 }
 
-/// The properties of a file of rows of `schema`, which `descriptor` is in Parquet's terms.
+/// Returns the writer properties for rows of `schema`; `descriptor` is the same schema in Parquet's
+/// terms.
 pub(super) fn properties(
     schema: &Schema,
     descriptor: &SchemaDescriptor,
@@ -88,11 +93,13 @@ pub(super) fn properties(
     let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
-        // With the word "version": readers in Java distrust the statistics of a name they cannot parse.
+        // With the word "version": readers in Java ignore the statistics of a writer whose name
+        // they cannot parse.
         .set_created_by(CREATED_BY.into())
         .set_compression(compression.parquet()?)
         .set_data_page_size_limit(options.page_bytes)
-        // Pages end by bytes: the default of 20,000 rows makes pages of 20 KB of what packs well.
+        // Pages end by bytes: the default of 20,000 rows makes pages of 20 KB from well-compressing
+        // values.
         .set_data_page_row_count_limit(usize::MAX >> 1)
         .set_write_batch_size(ROWS_A_CALL)
         .set_dictionary_enabled(false)
@@ -110,7 +117,8 @@ pub(super) fn properties(
     let sampled = sampled_leaves(sample, descriptor.num_columns());
     let mut categorical = Vec::new();
     schema.fields().iter().for_each(|field| collect_kinds(field.data_type(), &mut categorical));
-    // A writer's properties go by path. Columns that share one get an encoding that suits any type.
+    // Properties are set by path. Columns with equal paths share an encoding, which must suit any
+    // type.
     let mut named: HashMap<_, usize> = HashMap::new();
     descriptor.columns().iter().for_each(|column| *named.entry(column.path()).or_default() += 1);
     for (leaf, column) in descriptor.columns().iter().enumerate() {
@@ -139,7 +147,7 @@ pub(super) fn properties(
             )
             .set_column_dictionary_enabled(column.path().clone(), plan.dictionary);
     }
-    // What the first input's footer says beside the schema: readers look for it in the footer.
+    // Key-value metadata of the first input's footer, which readers expect in the footer.
     let pairs = schema.metadata().iter().map(|(key, value)| (key.clone(), value.clone()));
     let mut pairs: Vec<KeyValue> = pairs.map(|(key, value)| KeyValue::new(key, value)).collect();
     pairs.sort_by(|a, b| a.key.cmp(&b.key));
@@ -151,8 +159,9 @@ pub(super) fn properties(
     Ok(properties)
 }
 
-/// The order in terms of leaf columns. It ends before the first column that is not one leaf of the file:
-/// rows ordered by (a, b, c) without b are ordered by (a), and not by (a, c).
+/// Returns the order in terms of leaf columns. The order ends before the first column that is not a
+/// single leaf of the file: rows ordered by (a, b, c) without b are ordered by (a), but not by (a,
+/// c).
 fn sorting_columns(
     descriptor: &SchemaDescriptor,
     sorting: &[DeclaredColumn],
@@ -187,7 +196,7 @@ struct Plan {
     dictionary: bool,
 }
 
-/// True if the rows are in the order of this column, among others.
+/// Returns true if `sorting` has this column.
 fn is_ordered(column: &ColumnDescriptor, sorting: &HashSet<&str>) -> bool {
     matches!(column.path().parts(), [name] if sorting.contains(name.as_str()))
 }
@@ -198,14 +207,15 @@ fn are_short(values: &ArrayRef) -> bool {
 }
 
 impl Plan {
-    /// For values that may be as long as a row group: the encoding that copies them least, and of any type.
+    /// For values as long as a row group: the encoding with the fewest copies, valid for any type.
     const LONG: Self = Self { encoding: Encoding::PLAIN, dictionary: false };
-    /// For text that is a dictionary in Arrow: pyarrow and Polars read it into one again, which they can
-    /// from these pages alone.
+    /// For text that is a dictionary in Arrow: pyarrow and Polars read a column back as a
+    /// dictionary only from such pages.
     const CATEGORICAL: Self = Self { encoding: Encoding::PLAIN, dictionary: true };
 }
 
-/// Whether each leaf column of a type, in Parquet's order, is a dictionary in Arrow.
+/// Appends for each leaf column of a type, in Parquet's order, whether the leaf is a dictionary in
+/// Arrow.
 fn collect_kinds(data_type: &DataType, leaves: &mut Vec<bool>) {
     match data_type {
         DataType::Struct(fields) => {
@@ -236,8 +246,8 @@ fn plan(physical: Type, values: Option<&ArrayRef>) -> Plan {
     Plan { encoding, dictionary }
 }
 
-/// Prefixes are left out where neighbours share enough of them to pay for their lengths: 10 % smaller
-/// on JSON text, and less for zstd to read.
+/// Chooses prefix compression if the shared prefixes of neighbours outweigh the lengths to be
+/// stored. On JSON text the file is 10 % smaller, and zstd has less to read.
 fn byte_array_encoding(values: Option<&ArrayRef>) -> Encoding {
     let enough = values.filter(|values| values.len() >= LEAST_VALUES);
     let shared = enough.and_then(|values| {
@@ -254,7 +264,7 @@ fn byte_array_encoding(values: Option<&ArrayRef>) -> Encoding {
     }
 }
 
-/// The number of distinct values, if they are few and short.
+/// Returns the number of distinct values, if they are few and short.
 fn few_values(values: &ArrayRef) -> Option<usize> {
     let count = values.len() - values.logical_null_count();
     if count < LEAST_VALUES {
@@ -268,7 +278,7 @@ fn few_values(values: &ArrayRef) -> Option<usize> {
     (few && bytes <= distinct.len() * MOST_VALUE_BYTES).then_some(distinct.len())
 }
 
-/// The bits that a packed difference between neighbours takes.
+/// Returns the bits of a packed difference between neighbours.
 fn delta_bits(values: &ArrayRef) -> Option<u32> {
     let integers = cast(values, &DataType::Int64).ok()?;
     let integers: &Int64Array = integers.as_primitive::<Int64Type>();
@@ -283,7 +293,8 @@ fn bit_width(value: u64) -> u32 {
     (u64::BITS - value.leading_zeros()).max(1)
 }
 
-/// The sampled values of each leaf column, in Parquet's order; None for those that are not worth the way.
+/// Returns the sampled values of each leaf column, in Parquet's order; `None` for a leaf not worth
+/// sampling.
 fn sampled_leaves(sample: &RecordBatch, leaves: usize) -> Vec<Option<ArrayRef>> {
     let sample = sample.slice(0, sample.num_rows().min(SAMPLE_ROWS));
     let mut found = Vec::with_capacity(leaves);
@@ -293,7 +304,7 @@ fn sampled_leaves(sample: &RecordBatch, leaves: usize) -> Vec<Option<ArrayRef>> 
     for values in found.iter_mut().flatten() {
         *values = values.slice(0, values.len().min(SAMPLE_VALUES));
     }
-    // A type that is taken apart otherwise than Parquet does would shift all after it.
+    // A type divided differently than by Parquet would shift all leaves after it.
     if found.len() == leaves { found } else { Vec::new() }
 }
 
@@ -328,7 +339,7 @@ fn collect_leaves(array: &ArrayRef, leaves: &mut Vec<Option<ArrayRef>>) {
     }
 }
 
-/// The values of the lists of an array that may be a slice.
+/// Returns the values of the lists of an array, which may be a slice.
 fn list_values<O: OffsetSizeTrait>(array: &ArrayRef) -> ArrayRef {
     let list = array.as_list::<O>();
     let (start, end) = ends(list.value_offsets());

@@ -1,5 +1,5 @@
-//! Destinations of bytes: files and objects, which appear at the end, and pipes and devices, which
-//! take bytes at once.
+//! Destinations of bytes: files and objects appear at the end, pipes and devices take bytes at
+//! once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

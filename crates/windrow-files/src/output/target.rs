@@ -8,18 +8,19 @@ use std::sync::Arc;
 use super::atomic::LINKS;
 use crate::store::Prefix;
 
-/// Where a job writes.
+/// The destination of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A file or the address of an object, replaced whole when the job is done, or a device or FIFO, written as it
-    /// comes; of partitions the directory, which must be new or empty, or a prefix that no object has.
+    /// A file or the address of an object, replaced as a whole at the end of the job; or a device
+    /// or FIFO, written continuously. For partitions, a directory that must be new or empty, or an
+    /// unused prefix of object names.
     Path(PathBuf),
-    /// The standard output, written as it comes.
+    /// The standard output, written continuously.
     Stdout,
 }
 
 impl Target {
-    /// What a path names; `-` is the standard output.
+    /// Returns the target named by a path; `-` is the standard output.
     pub fn of(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let is_stdout = path == Path::new("-") || descriptor(path) == Some(1);
@@ -36,14 +37,14 @@ impl fmt::Display for Target {
     }
 }
 
-/// Where one output file goes.
+/// The destination of one output file.
 #[derive(Clone, Debug)]
 pub(crate) enum Destination {
-    /// A file that appears whole, a device or a FIFO.
+    /// A file that appears complete, a device or a FIFO.
     Path(PathBuf),
-    /// A new file in a directory that nobody sees yet, see [`directory`].
+    /// A new file in an unpublished directory, see [`directory`].
     Within(PathBuf),
-    /// An object below a prefix, which is complete with the others there.
+    /// An object below a prefix; all objects of the prefix appear together.
     Below(Arc<Prefix>, PathBuf),
     Stdout,
 }
@@ -57,7 +58,7 @@ impl From<&Target> for Destination {
     }
 }
 
-/// Whether what is written there appears at the end, whole, or not at all.
+/// Returns true if an output at `target` appears at the end, complete, or not at all.
 pub(crate) fn can_be_taken_back(target: &Destination) -> bool {
     match target {
         Destination::Path(path) => {

@@ -1,11 +1,11 @@
-//! CSV and NDJSON: lines, which need nothing but to follow one another.
+//! CSV and NDJSON: independent lines.
 //!
-//! CSV has one header, a null as nothing between two delimiters unless told otherwise, an empty string in quotes, binary as
-//! hex digits, and no nested types.
-//! NDJSON names every column on every line, nulls too: a column of nulls would otherwise vanish from the
-//! file, and the readers that infer a schema from the first lines would miss late ones.
+//! CSV has one header line. By default a null is an empty field. Empty strings are quoted, binary
+//! is written as hex digits, and nested types are not supported. NDJSON names every column on every
+//! line, including nulls: otherwise a column of nulls would vanish from the file, and readers that
+//! infer a schema from the first lines would miss columns with later values.
 //!
-//! Known limits: text does not hold types. JSON has no NaN and no infinities, which become null.
+//! Known limits: text does not preserve types. JSON has no NaN and no infinities; both become null.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(super) fn open(
         let written = Lines::new(&mut head, &options.csv).header(&schema);
         written.map_err(|error| failed(sink.get_ref(), error))?;
     }
-    // A compressed file of nothing has a member, too.
+    // A compressed file without lines still has a member.
     if packing.is_some() || !head.is_empty() {
         let written = |out: &mut dyn Write| out.write_all(&head).map(|()| 0).map_err(text_fault);
         to_sink(&mut sink, packing, written)?;
@@ -76,21 +76,21 @@ pub(super) fn part_bytes(
     let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
     let packing = options.compression.and_then(|codec| codec.text().ok().flatten());
     let packer = packing.map_or(0, |(packing, level)| packing.writer_bytes(level));
-    // A batch of text beside the lines that it becomes.
+    // A converted batch exists beside its lines.
     let times = if options.format == Format::Csv && csv::converts(&options.csv) { 2 } else { 1 };
     let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
     let line = times * line_bytes(schema, options.format) + null * schema.fields().len();
     rows * line + stretch * varying + Rope::PIECE + packer
 }
 
-/// See [`super::part_limits`]: parts of a file of at most so many bytes.
+/// See [`super::part_limits`]: parts of a file of at most `most` bytes.
 pub(super) fn limits_within(
     schema: &SchemaRef,
     options: &OutputOptions,
     most: usize,
     (rows, bytes): (usize, usize),
 ) -> (usize, usize) {
-    /// Parts of a file, if each is as long as its rows can make it.
+    /// Minimum number of parts in a file, if each part has the maximum size.
     const PARTS: usize = 4;
     let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
     let line = line_bytes(schema, options.format) + null * schema.fields().len();
@@ -99,9 +99,9 @@ pub(super) fn limits_within(
     (rows.min(most / line.max(1)).max(1), bytes.min(most / stretch.max(1)).max(1))
 }
 
-/// Bytes in front of all lines, at the most.
+/// Returns the maximum number of bytes before the lines.
 pub(super) fn head_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
-    /// What a member of compressed text takes beside its text, of any format: xz and bzip2 take some 60.
+    /// Overhead of a member of compressed text in any format: xz and bzip2 have some 60 bytes.
     const MEMBER: usize = 128;
     let name = |field: &Arc<Field>| 2 * field.name().len() + 3;
     let has_head = options.format == Format::Csv && options.csv.has_header;
@@ -159,7 +159,7 @@ struct LineAppender {
 }
 
 impl Appender for LineAppender {
-    /// Lines are written as they are made.
+    /// Writes the lines as they are encoded.
     fn encode(
         &mut self,
         _encoder: &dyn Encoder,
@@ -192,7 +192,7 @@ impl Appender for LineAppender {
     }
 }
 
-/// Has `write` write text to `out`, as it is or as a member of compressed text; returns its rows.
+/// Runs `write` with `out`, or with a compressor into `out`; returns the number of rows.
 fn packed<W: Write>(
     packing: Option<(Packing, u32)>,
     mut out: W,
@@ -205,7 +205,7 @@ fn packed<W: Write>(
     Ok(rows)
 }
 
-/// The same, to a sink, with the errors that it has.
+/// Like `packed` with a sink as output, and returns the errors of the sink.
 fn to_sink(
     sink: &mut BufWriter<Sink>,
     packing: Option<(Packing, u32)>,
@@ -223,7 +223,7 @@ fn text_fault(error: io::Error) -> Error {
     Error::data(error.to_string())
 }
 
-/// Keeps the error of a sink, of which the writers of text tell only what it says.
+/// Keeps the sink's error: the text writers pass on only its message.
 struct Noting<'a> {
     sink: &'a mut BufWriter<Sink>,
     failed: Option<io::Error>,
@@ -293,7 +293,7 @@ fn check_csv(schema: &Schema) -> Result<()> {
     Ok(())
 }
 
-/// Lets the crate write a null of each column: it refuses types that it does not know.
+/// Checks the types by writing a null of each column; the crate rejects unsupported types.
 fn check_json(schema: &Schema) -> Result<()> {
     let places = Places::of(schema.fields());
     for field in schema.fields() {
@@ -334,7 +334,7 @@ fn number_bytes(schema: &Schema) -> usize {
     schema.fields().iter().map(width).sum()
 }
 
-/// The most that a value's text takes beyond its own bytes.
+/// Returns the maximum bytes of a value's text in addition to the value's own bytes.
 fn value_bytes(data_type: &DataType) -> usize {
     match data_type {
         DataType::Null | DataType::Boolean => 5,
@@ -349,13 +349,13 @@ fn value_bytes(data_type: &DataType) -> usize {
         DataType::Dictionary(_, values) => value_bytes(values),
         // Quotes, or a null.
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => 4,
-        // Brackets: elements are counted by their bytes, see [`stretch`].
+        // Brackets: [`stretch`] accounts for the elements.
         data_type if elements(data_type).is_some() => 2,
         _ => 28,
     }
 }
 
-/// The most bytes of text that a byte of a varying value becomes.
+/// Returns the maximum bytes of text for one byte of a variable-length value.
 fn stretch(data_type: &DataType) -> usize {
     // Binary doubles as hex digits, a string of quotes or line ends as escapes.
     const STRINGS: usize = 2;
@@ -365,14 +365,14 @@ fn stretch(data_type: &DataType) -> usize {
         }
         DataType::Dictionary(_, values) => stretch(values),
         data_type => elements(data_type).map_or(STRINGS, |of| {
-            // What stands around an element, and a comma, for each of the bytes that it takes in a row.
+            // The text around an element, and a comma, per byte of the element in a row.
             let around = (value_bytes(of) + 1).div_ceil(least_bytes(of));
             stretch(of).max(around)
         }),
     }
 }
 
-/// The type of a list's elements.
+/// Returns the type of a list's elements.
 fn elements(data_type: &DataType) -> Option<&DataType> {
     match data_type {
         DataType::List(of)
@@ -385,7 +385,7 @@ fn elements(data_type: &DataType) -> Option<&DataType> {
     }
 }
 
-/// The least bytes that an element of a list takes in a row, with its marker.
+/// Returns the minimum bytes of a list element in a row, including its marker.
 fn least_bytes(data_type: &DataType) -> usize {
     match data_type {
         DataType::Struct(fields) => {

@@ -1,8 +1,8 @@
-//! Canal, Alibaba's reader of MySQL's binlog: the rows of a statement in `data`, all values as text, what an
-//! update changed in `old`, and MySQL's types in `mysqlType`.
+//! Canal, Alibaba's reader of MySQL's binlog: the rows of a statement in `data`, with all values as
+//! text; the old values of changed columns in `old`; MySQL's types in `mysqlType`.
 //!
-//! Integers and floats become numbers again by these types, so that keys are in the order of numbers; decimals
-//! stay text, with all digits.
+//! Integers and floats become numbers again by these types, so that numeric keys sort as numbers.
+//! Decimals stay text, with all digits.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,8 @@ fn known(word: &str) -> Option<What> {
         "update" => What::Update,
         "delete" => What::Delete,
         "truncate" | "erase" => What::Gone,
-        // TiCDC, which writes the same, says up to which time all changes were written.
+        // TiCDC writes the same format and adds watermarks: all changes up to this time were
+        // written.
         "tidb_watermark" => What::Nothing,
         "create" | "alter" | "rename" | "cindex" | "dindex" | "query" => What::Nothing,
         _ => return None,
@@ -67,7 +68,7 @@ fn known(word: &str) -> Option<What> {
 /// Types of columns, by name.
 type Types<'a> = HashMap<&'a [u8], &'a [u8]>;
 
-/// A value without its quotes, if its column is of numbers.
+/// Removes the quotes of a value if its column is numeric.
 fn by_type<'a>((name, value): (&'a [u8], &'a [u8]), types: &Types<'a>) -> (&'a [u8], &'a [u8]) {
     const NUMBERS: [&str; 8] =
         ["tinyint", "smallint", "mediumint", "int", "integer", "bigint", "float", "double"];

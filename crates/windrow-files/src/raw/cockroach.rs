@@ -1,4 +1,5 @@
-//! CockroachDB's changefeeds: the row in `after`, which is null where it was deleted, and with the option `diff` in `before`.
+//! CockroachDB's changefeeds: the row is in `after`, which is null for a delete; with the option
+//! `diff` the old row is in `before`.
 //!
 //! ```text
 //!  {"after":{"id":1,"v":"a"},"key":[1],"updated":"1532379923319195777.0000000000"}
@@ -6,8 +7,8 @@
 //!  {"resolved":"1532379924000000000.0000000000"}              up to this time all was written
 //!  {"payload":[{"after":..},{"after":..}],"length":2}         as they are sent to a webhook
 //! ```
-//! The columns of `key` have no names. They are those of the key that the caller names, in this order, which is checked where
-//! the row is there.
+//! The elements of `key` have no names. The caller names the key's columns, in the same order;
+//! `check` compares names and values wherever the record has the row.
 
 use super::event::{Carries, Members, Row, event, without};
 use super::json::{elements, find, members, object, string};
@@ -61,7 +62,7 @@ fn change(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), Stri
     Ok(())
 }
 
-/// Refuses a key that is not of the columns that the caller names.
+/// Returns an error if the key does not match the columns named by the caller.
 fn check(row: &Members<'_>, key: &Members<'_>) -> Result<(), String> {
     let other = key.iter().find(|(name, value)| {
         let of_row = row.iter().find(|(column, _)| column == name);

@@ -1,5 +1,6 @@
-//! Debezium's events where their text must be looked at: those of MongoDB, whose rows are documents in strings,
-//! streams of several tables, and decimals that a schema in the record declares, whose values are bytes.
+//! Debezium's events whose text must be rewritten: events of MongoDB, whose rows are documents in
+//! strings; streams of several tables; and decimals declared by a schema in the record, whose
+//! values are bytes.
 
 use super::decimals::{Decimals, has_decimals_in};
 use super::event::{Carries, Members, put_carried};
@@ -8,7 +9,7 @@ use super::json::{ObjectWriter, find, members, object, string};
 use super::log::Raw;
 use crate::preset::Meaning;
 
-/// Whether a record has a schema in which there are decimals.
+/// Returns true if the record has a schema with decimals.
 pub(super) fn has_decimals(record: &Members<'_>) -> bool {
     find(record, "schema").is_some_and(has_decimals_in)
 }
@@ -30,7 +31,7 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
     if raw.declared.is_open() {
         decimals.declare(inner, &raw.declared);
     }
-    // Debezium has all columns. Of others it is said which there are.
+    // Debezium's events have all columns. Events of other producers get the list of their columns.
     let carries = raw.asked.is_foreign().then(|| match said {
         Some(Meaning::Update) => Carries::Some,
         None if ["u", "update"].contains(&word.to_ascii_lowercase().as_str()) => Carries::Some,
@@ -62,7 +63,8 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// Whether it is about the table that is wanted: an event says so in `source`, a flattened one in `__table`.
+/// Returns true if the event's table is wanted. An event names its table in `source`, a flattened
+/// event in `__table`.
 fn is_wanted(event: &Members<'_>, raw: &Raw) -> Result<bool, String> {
     if !raw.tables.is_named() {
         return Ok(true);
@@ -77,7 +79,7 @@ fn is_wanted(event: &Members<'_>, raw: &Raw) -> Result<bool, String> {
         .or_else(|| text(event, &["__table", "__collection", "__source_table"]));
     let within = text(&source, &["schema", "db"])
         .or_else(|| text(event, &["__schema", "__db", "__source_schema", "__source_db"]));
-    // Messages, transactions and heartbeats are about none.
+    // Messages, transactions and heartbeats concern no table.
     let op = find(event, "op").and_then(string);
     if table.is_none() && op.as_deref().is_none_or(|op| op == "m") {
         return Ok(false);
@@ -89,7 +91,7 @@ fn is_image(name: &[u8]) -> bool {
     name == b"after" || name == b"before"
 }
 
-/// Begins an event with rows in place of the documents in strings.
+/// Begins an event, with rows in place of the documents in strings.
 fn rows<'a>(event: &Members<'_>, decimals: &Decimals, out: &'a mut Vec<u8>) -> ObjectWriter<'a> {
     let mut object = ObjectWriter::begin(out);
     for (name, value) in event {

@@ -1,4 +1,4 @@
-//! Decimals of Kafka Connect, whose bytes stand in JSON and whose scale stands in the schema of the record.
+//! Decimals of Kafka Connect: the JSON has their bytes, the record's schema has their scale.
 //!
 //! ```text
 //!  "schema":{"fields":[{"field":"after","fields":[
@@ -6,7 +6,8 @@
 //!  "after":{"amt":"AN5A"}                            568.96     bytes in base64: an integer, the first byte its highest
 //!  "after":{"any":{"scale":2,"value":"AN5A"}}        568.96     io.debezium.data.VariableScaleDecimal
 //! ```
-//! Each record says its schema, so it may change; that of the record before is kept.
+//! Each record has its own schema, so the schema may change. The schema of the last record is
+//! cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,16 +19,16 @@ use super::declared::Declared;
 use super::event::Members;
 use super::json::{elements, find, members, object, string};
 
-/// The names that Kafka Connect and Debezium give to types.
+/// Type names of Kafka Connect and Debezium.
 const DECIMAL: &str = "org.apache.kafka.connect.data.Decimal";
 const VARIABLE: &str = "io.debezium.data.VariableScaleDecimal";
 
-/// Whether a schema, or the text of one, has decimals.
+/// Returns true if a schema, as text, has decimals.
 pub(super) fn has_decimals_in(schema: &[u8]) -> bool {
     [DECIMAL, VARIABLE].iter().any(|name| memmem::find(schema, name.as_bytes()).is_some())
 }
 
-/// The decimals of the schema of the last record.
+/// The decimals of the last record's schema.
 #[derive(Default)]
 pub(super) struct LastDecimals(Mutex<Option<Arc<Decimals>>>);
 
@@ -35,18 +36,18 @@ pub(super) struct LastDecimals(Mutex<Option<Arc<Decimals>>>);
 #[derive(Default)]
 pub(super) struct Decimals {
     schema: Vec<u8>,
-    /// By their names, as they stand between quotes.
+    /// By name, as it stands between its quotes.
     columns: HashMap<Vec<u8>, Column>,
 }
 
 struct Column {
-    /// None where each value has its own.
+    /// `None` where each value has its own scale.
     scale: Option<i32>,
     precision: Option<u32>,
 }
 
 impl LastDecimals {
-    /// Those of this schema.
+    /// Returns the decimals of `schema`.
     pub(super) fn of(&self, schema: Option<&[u8]>) -> Arc<Decimals> {
         let schema = schema.unwrap_or_default();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +62,7 @@ impl LastDecimals {
     }
 }
 
-/// The decimals of the rows of an event.
+/// Returns the decimal columns of an event's rows.
 fn columns(schema: &[u8]) -> Option<HashMap<Vec<u8>, Column>> {
     if !has_decimals_in(schema) {
         return None;
@@ -93,10 +94,10 @@ fn columns(schema: &[u8]) -> Option<HashMap<Vec<u8>, Column>> {
     Some(columns)
 }
 
-/// Digits of a decimal whose schema does not say how many.
+/// Digits of a decimal whose schema does not declare the precision.
 const DIGITS: u32 = 38;
 
-/// Places of a decimal that is of any type of Arrow.
+/// Digits of Arrow's widest decimal type.
 const MOST_DIGITS: usize = 76;
 
 impl Decimals {
@@ -104,7 +105,7 @@ impl Decimals {
         self.columns.is_empty()
     }
 
-    /// Notes down their types, and the values of those that have none.
+    /// Records the declared types, and the values of columns without one.
     pub(super) fn declare(&self, event: &Members<'_>, declared: &Declared) {
         let mut are_unbounded = false;
         for (name, column) in &self.columns {
@@ -125,7 +126,8 @@ impl Decimals {
         }
     }
 
-    /// The number that stands for a value of the column; none if it is no decimal, or a number already.
+    /// Returns the value as a number; `None` if the column is no decimal or the value is a number
+    /// already.
     pub(super) fn number(&self, name: &[u8], value: &[u8]) -> Option<String> {
         let column = self.columns.get(name)?;
         match column.scale {
@@ -139,7 +141,7 @@ impl Decimals {
     }
 }
 
-/// The decimal of an integer in base64, `scale` digits of which are behind the point.
+/// Decodes a decimal from an integer in base64, with `scale` digits after the point.
 fn number(base64: &str, scale: i32) -> Option<String> {
     let bytes = bytes(base64)?;
     let mut wide = [if *bytes.first()? < 0x80 { 0 } else { 0xFF }; 32];
@@ -162,7 +164,7 @@ fn number(base64: &str, scale: i32) -> Option<String> {
     Some(format!("{sign}{whole}.{fraction}"))
 }
 
-/// What text in base64 stands for.
+/// Decodes base64.
 fn bytes(base64: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
     for digit in base64.trim_end_matches('=').bytes() {

@@ -1,11 +1,11 @@
-//! The types that records declare beside the values of their rows, as far as JSON has nothing of them: decimals.
+//! Decimal types declared by records beside the values of their rows; JSON has no such type.
 //!
 //! ```text
 //!  {"name":"amt","type":"numeric(20,2)","value":12.5}      decimal(20,2)
 //!  {"name":"amt","type":"numeric","value":0.1234567890123456789}   38 digits, of which as many behind the point as were seen
 //!  {"name":"amt","type":"numeric","value":12.5}            nothing: a float prints as the value
 //! ```
-//! They are noted down as long as types are inferred.
+//! Types are collected until type inference is complete.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use arrow_schema::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType}
 
 use super::json::string;
 
-/// Digits that a float of 64 bits keeps, whatever they are.
+/// Decimal digits that every 64-bit float preserves.
 const FLOAT_DIGITS: u32 = 15;
 
-/// Digits that an integer of 64 bits may have.
+/// Decimal digits of the largest 64-bit integer.
 const INTEGER_DIGITS: u32 = 19;
 
-/// What was declared, by column.
+/// The declared digits by column.
 pub(super) struct Declared {
     open: AtomicBool,
     columns: Mutex<BTreeMap<String, Digits>>,
@@ -32,9 +32,9 @@ pub(super) struct Declared {
 struct Digits {
     before: u32,
     behind: u32,
-    /// The type has them.
+    /// Whether the declared type sets the digits.
     by_type: bool,
-    /// A value has more of them than a float keeps.
+    /// Whether a value has more digits than a float preserves.
     many: bool,
 }
 
@@ -43,7 +43,7 @@ impl Declared {
         Self { open: AtomicBool::new(true), columns: Mutex::default() }
     }
 
-    /// Whether anything is still noted down.
+    /// Returns true while types are collected.
     pub(super) fn is_open(&self) -> bool {
         self.open.load(Ordering::Relaxed)
     }
@@ -56,7 +56,8 @@ impl Declared {
         self.columns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes down a type of SQL as a string of JSON, of the column `name`, as it stands between quotes.
+    /// Records the SQL type `kind`, a JSON string, of the column `name`, a string with escapes
+    /// but without quotes.
     pub(super) fn as_sql(&self, name: &[u8], kind: Option<&[u8]>, value: &[u8]) {
         let kind = kind.and_then(string).unwrap_or_default();
         match kind.strip_prefix("numeric") {
@@ -74,7 +75,7 @@ impl Declared {
         }
     }
 
-    /// Notes down a decimal of so many digits, `scale` of them behind the point.
+    /// Records a decimal of `precision` digits, `scale` of them after the point.
     pub(super) fn decimal(&self, name: &[u8], precision: u32, scale: i32) {
         let before = (i64::from(precision) - i64::from(scale)).max(0);
         let digits = Digits {
@@ -86,7 +87,7 @@ impl Declared {
         self.note(name, digits);
     }
 
-    /// Notes down a value of a decimal of any digits.
+    /// Records a value of a decimal without declared digits.
     pub(super) fn unbounded(&self, name: &[u8], value: &[u8]) {
         let value = value.strip_prefix(b"-").unwrap_or(value);
         let (whole, fraction) = match value.iter().position(|byte| *byte == b'.') {
@@ -117,7 +118,7 @@ impl Declared {
         digits.many |= new.many;
     }
 
-    /// The types of columns that JSON does not tell.
+    /// Returns the column types that JSON cannot express.
     pub(super) fn types(&self) -> HashMap<String, DataType> {
         let columns = self.columns();
         let known =

@@ -6,27 +6,28 @@ use super::json::ObjectWriter;
 use crate::preset::Meaning;
 use crate::setting::Setting;
 
-/// How many columns of its table an update has, and behind that, each after a NUL, the names of those that are null:
-/// other columns that have no value are not carried. Empty for changes that carry all.
+/// The column that describes an update: the number of columns in the update's row, then, each after
+/// a NUL, the names of the null columns. Columns without a value are not carried. Empty for changes
+/// with all columns.
 pub(crate) const CARRIED: &str = "__windrow_carried";
 
-/// The members of an object: names and values as they stand.
+/// The members of an object: names and values as slices of the text.
 pub(super) type Members<'a> = [(&'a [u8], &'a [u8])];
 
-/// A row that was put together: the names of its columns and their values.
+/// An assembled row: the names of its columns and their values.
 pub(super) type Row<'a> = Vec<(&'a [u8], &'a [u8])>;
 
-/// What a record does to its row.
+/// The effect of a record on its row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// The row is there, and has all columns.
+    /// The row exists afterwards; the record has all columns.
     Insert,
-    /// The row is there, and may lack columns that did not change.
+    /// The row exists afterwards; the record may lack unchanged columns.
     Update,
     Delete,
-    /// Rows are gone that are not listed.
+    /// An unlisted set of rows is gone.
     Gone,
-    /// It is about no row.
+    /// The record concerns no row.
     Nothing,
 }
 
@@ -47,7 +48,7 @@ impl From<Meaning> for What {
     }
 }
 
-/// A word that a producer does not write.
+/// Formats the error for a word outside the producer's vocabulary.
 pub(super) fn unknown(word: &str, column: &str, producer: &str) -> String {
     format!(
         "`{column}` is {word:?}, which {producer} does not write; say what it means with {}",
@@ -55,16 +56,17 @@ pub(super) fn unknown(word: &str, column: &str, producer: &str) -> String {
     )
 }
 
-/// Which columns a change has, of those that its table has.
+/// The columns present in a change.
 #[derive(Clone, Copy)]
 pub(super) enum Carries {
-    /// All of them, by the nature of the change: what is not there is null.
+    /// All of the table's columns: a missing column is null.
     All,
-    /// As many as there are: an update may leave out what it does not change.
+    /// Any number: an update may leave out unchanged columns.
     Some,
 }
 
-/// Writes an event: what `about` says, and the row after and before the change as objects of JSON.
+/// Writes an event: the members in `about`, then the row after and before the change as JSON
+/// objects.
 pub(super) fn event(
     out: &mut Vec<u8>,
     about: &Members<'_>,
@@ -76,7 +78,7 @@ pub(super) fn event(
     for (name, value) in about {
         event.put(name, value);
     }
-    // Both are there in every event, so that the columns of one tell those of the other.
+    // Every event has both, so that each one reveals the columns of the other.
     for (name, row) in [("after", after), ("before", before)] {
         let out = event.member(name.as_bytes());
         match row {
@@ -93,7 +95,7 @@ pub(super) fn event(
     out.push(b' ');
 }
 
-/// Writes the event of a change with these rows. What only the row `before` has did not change.
+/// Writes the event of a change with these rows. Columns found only in `before` did not change.
 pub(super) fn images(
     out: &mut Vec<u8>,
     about: &Members<'_>,
@@ -102,15 +104,15 @@ pub(super) fn images(
     what: What,
 ) {
     let (after, before) = match (after, before) {
-        // A word that means a delete may be one of a change that has the row where others have theirs.
+        // The caller may map a word to "delete" whose changes carry the deleted row in `after`.
         (Some(row), None) if what == What::Delete => (None, Some(row)),
         (after, before) => (after.map(|after| filled(after, before.as_deref())), before),
     };
     event(out, about, after.as_deref(), before.as_deref(), what.carries());
 }
 
-/// The row after a change, with what only the row `before` has: a large value that did not change is left out of the
-/// one, and is in the other if the table's replica identity is full.
+/// Adds to the row after a change the columns found only in `before`: producers leave an unchanged
+/// large value out of `after`, and with the replica identity "full" `before` has the value.
 pub(super) fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Row<'a> {
     if let Some(before) = before {
         let mut known: HashSet<&[u8]> = after.iter().map(|(name, _)| *name).collect();
@@ -119,7 +121,7 @@ pub(super) fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Ro
     after
 }
 
-/// Writes a row that has its columns as members of the record.
+/// Writes a row whose columns are members of the record.
 pub(super) fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
     let mut object = ObjectWriter::begin(out);
     record.iter().for_each(|(name, value)| object.put(name, value));
@@ -128,7 +130,7 @@ pub(super) fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
     out.push(b' ');
 }
 
-/// Says which columns of `row` a change carries.
+/// Writes the member `CARRIED` for the columns of `row`.
 pub(super) fn put_carried(
     event: &mut ObjectWriter<'_>,
     carries: Carries,
@@ -146,7 +148,7 @@ pub(super) fn put_carried(
     out.push(b'"');
 }
 
-/// Of the members those that are none of `names`.
+/// Returns the members not listed in `names`.
 pub(super) fn without<'a>(members: &Members<'a>, names: &[&str]) -> Vec<(&'a [u8], &'a [u8])> {
     let kept = |name: &[u8]| !names.iter().any(|other| other.as_bytes() == name);
     members.iter().filter(|(name, _)| kept(name)).copied().collect()

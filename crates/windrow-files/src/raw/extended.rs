@@ -1,12 +1,12 @@
 //! MongoDB's extended JSON.
 //!
-//! A document becomes plain: `{"$oid": "6a"}` is "6a", `{"$numberLong": "5"}` is 5,
-//! `{"$date": ..}` what it holds, `{"$numberDecimal": "1.10"}` the text with all its digits. A document that has
-//! one field of such a name has no other.
+//! A document becomes plain JSON: `{"$oid": "6a"}` becomes "6a", `{"$numberLong": "5"}` becomes 5,
+//! `{"$date": ..}` its inner value, and `{"$numberDecimal": "1.10"}` the text with all digits. A
+//! document with such a field has no other fields.
 
 use super::json::{ObjectWriter, elements, members, string};
 
-/// How deep a document is looked into, as deep as JSON may be nested.
+/// Depth of nesting that is converted: the depth limit of JSON.
 const DEEPEST: usize = 127;
 
 /// Writes a value of extended JSON as a plain one.
@@ -47,7 +47,8 @@ fn plain_at(value: &[u8], out: &mut Vec<u8>, depth: usize) {
     out.extend_from_slice(value.trim_ascii());
 }
 
-/// A value that is an object of one member in extended JSON; false if it is another object.
+/// Writes an object with one member as the plain value. Returns false if the member has no special
+/// meaning.
 fn special(name: &[u8], value: &[u8], out: &mut Vec<u8>, depth: usize) -> bool {
     match name {
         b"oid" | b"numberDecimal" | b"symbol" | b"uuid" => out.extend_from_slice(value),

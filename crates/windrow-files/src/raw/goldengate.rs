@@ -1,6 +1,7 @@
 //! Oracle GoldenGate's JSON: rows in `before` and `after`, or as members of the record.
 //!
-//! An update has the key and the columns that it changed, unless it is told to have all.
+//! An update has the key and the changed columns, unless GoldenGate is configured to write all
+//! columns.
 
 use super::event::Carries;
 use super::event::{Members, What, event as put, flattened, images, unknown, without};
@@ -16,7 +17,7 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
         None => known(&word.to_ascii_lowercase())
             .ok_or_else(|| unknown(&word, op_column, "GoldenGate"))?,
     };
-    // Its name may have a database and a schema in front.
+    // The table's name may be preceded by a database and a schema.
     let table = find(record, "table").and_then(string).unwrap_or_default();
     let (within, table) = match table.rsplit_once('.') {
         Some((within, table)) => (Some(within), table),

@@ -1,11 +1,12 @@
-//! The parts of a JSON value as slices of its text: what is passed on keeps every digit and escape.
+//! A tokenizer that returns the parts of a JSON value as slices of the text, so that every digit
+//! and escape is preserved.
 //!
-//! Nothing is checked but what it takes to find the ends: text that is no JSON comes out as it went in, and is
-//! told by whoever parses it.
+//! The tokenizer only checks the syntax needed to find the end of a value. Invalid JSON is copied,
+//! and a later parser reports the error.
 
 use std::collections::HashMap;
 
-/// The members of an object: names without their quotes, values as they stand.
+/// Returns the members of an object: names without their quotes, values unchanged.
 pub(super) fn members(text: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let mut members = Vec::new();
     let mut rest = inner(text, b'{', b'}')?;
@@ -19,7 +20,7 @@ pub(super) fn members(text: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     Some(members)
 }
 
-/// The elements of an array.
+/// Returns the elements of an array.
 pub(super) fn elements(text: &[u8]) -> Option<Vec<&[u8]>> {
     let mut elements = Vec::new();
     let mut rest = inner(text, b'[', b']')?;
@@ -31,23 +32,23 @@ pub(super) fn elements(text: &[u8]) -> Option<Vec<&[u8]>> {
     Some(elements)
 }
 
-/// The text of a string; nothing if it is another value.
+/// Returns the text of a string; `None` for any other value.
 pub(super) fn string(text: &[u8]) -> Option<String> {
     serde_json::from_slice(text).ok()
 }
 
-/// The value of a member.
+/// Returns the value of the member `name`.
 pub(super) fn find<'a>(members: &[(&'a [u8], &'a [u8])], name: &str) -> Option<&'a [u8]> {
     members.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value)
 }
 
-/// The values of members by name, for as many as are looked for.
+/// Returns a map of the members by name, for several lookups.
 pub(super) fn by_name<'a>(members: &[(&'a [u8], &'a [u8])]) -> HashMap<&'a [u8], &'a [u8]> {
-    // The first of a name counts.
+    // The first of several members with one name counts.
     members.iter().rev().copied().collect()
 }
 
-/// The value of a member that is an object.
+/// Returns the members of the object in member `name`.
 pub(super) fn object<'a>(
     members: &[(&'a [u8], &'a [u8])],
     name: &str,
@@ -55,7 +56,8 @@ pub(super) fn object<'a>(
     find(members, name).and_then(self::members)
 }
 
-/// Where the elements begin of the array that is the member `name` of an object, which may go on behind `text`.
+/// Returns the offset of the first element of the array in member `name`. The object may continue
+/// beyond `text`.
 pub(super) fn open_array(text: &[u8], name: &str) -> Option<usize> {
     let mut rest = text.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
     loop {
@@ -74,7 +76,7 @@ fn inner(text: &[u8], open: u8, close: u8) -> Option<&[u8]> {
     Some(text.trim_ascii())
 }
 
-/// What is behind a comma, or nothing at the end.
+/// Returns the text after a comma, or an empty slice at the end.
 fn next(rest: &[u8]) -> Option<&[u8]> {
     match rest.trim_ascii_start() {
         [] => Some(&[]),
@@ -87,7 +89,7 @@ fn unquoted(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
 
-/// Where the value ends that `text` begins with.
+/// Returns the length of the value at the start of `text`.
 fn end_of_value(text: &[u8]) -> Option<usize> {
     match text.first()? {
         b'"' | b'{' | b'[' => {
@@ -102,7 +104,7 @@ fn end_of_value(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Bytes of a value that is a string, an object or an array, one by one.
+/// Finds the end of a string, an object or an array, byte by byte.
 #[derive(Default)]
 pub(super) struct Scan {
     depth: usize,
@@ -111,7 +113,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Whether the value ends with `byte`.
+    /// Returns true if the value ends with `byte`.
     pub(super) fn ends_with(&mut self, byte: u8) -> bool {
         if self.in_string {
             match byte {
@@ -135,7 +137,7 @@ impl Scan {
     }
 }
 
-/// An object that is written member by member.
+/// Writes an object member by member.
 pub(super) struct ObjectWriter<'a> {
     out: &'a mut Vec<u8>,
     members: usize,
@@ -147,7 +149,8 @@ impl<'a> ObjectWriter<'a> {
         Self { out, members: 0 }
     }
 
-    /// Begins the value of a member whose name is as it stands between its quotes.
+    /// Begins a member and returns the buffer for its value. The name is as it stands between its
+    /// quotes.
     pub(super) fn member(&mut self, name: &[u8]) -> &mut Vec<u8> {
         if self.members > 0 {
             self.out.push(b',');
@@ -163,7 +166,7 @@ impl<'a> ObjectWriter<'a> {
         self.member(name).extend_from_slice(value);
     }
 
-    /// Ends it, and returns how many members it has.
+    /// Ends the object and returns the number of its members.
     pub(super) fn end(self) -> usize {
         self.out.push(b'}');
         self.members

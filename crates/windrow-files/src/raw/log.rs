@@ -10,36 +10,38 @@ use super::tables::Tables;
 use crate::error::Result;
 use crate::preset::{Meaning, OpMap};
 
-/// Who wrote the records.
+/// The producer of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Producer {
-    /// Of either format, or flattened.
+    /// In format 1, format 2, or flattened.
     Wal2json,
     Maxwell,
     Canal,
-    /// With rows as text, or of tables some of which are not wanted.
+    /// With rows as text, decimals as bytes, a choice of tables, or the operations of another
+    /// producer.
     Debezium,
     GoldenGate,
     Cockroach,
-    /// No log at all: records in MongoDB's extended JSON.
+    /// Not a log: records in MongoDB's extended JSON.
     Extended,
 }
 
-/// What the caller says of a log beside its preset.
+/// Settings of the caller in addition to the preset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
-    /// The tables that are wanted: names and patterns.
+    /// Names and patterns of the wanted tables.
     pub(crate) tables: Vec<String>,
-    /// What words of operations mean.
+    /// Meanings of operation words.
     pub(crate) words: OpMap,
-    /// The column of operations, if not that of the format.
+    /// The column of operations, if it differs from the format's.
     pub(crate) op_column: Option<String>,
     /// The columns of the key.
     pub(crate) key: Vec<String>,
 }
 
 impl Asked {
-    /// Whether events as Debezium has them are of another producer, who may leave out columns.
+    /// Returns true if a producer other than Debezium writes Debezium's event form; such events may
+    /// lack columns.
     pub(super) fn is_foreign(&self) -> bool {
         let is_known = |word: &str| DEBEZIUM.iter().any(|known| known.eq_ignore_ascii_case(word));
         let rows = [Meaning::Insert, Meaning::Update];
@@ -49,10 +51,10 @@ impl Asked {
     }
 }
 
-/// The words of Debezium, and of those who read its events.
+/// The operation words of Debezium and of tools in its ecosystem.
 pub(super) const DEBEZIUM: [&str; 6] = ["c", "r", "u", "d", "true", "false"];
 
-/// How records are turned into events.
+/// Converts records to events.
 pub(crate) struct Raw {
     pub(super) producer: Producer,
     pub(super) asked: Asked,
@@ -73,27 +75,27 @@ impl Raw {
         }
     }
 
-    /// Of records in MongoDB's extended JSON, which are no log.
+    /// Returns a converter for records in MongoDB's extended JSON, which are no log.
     pub(crate) fn extended() -> Self {
         Self::new(Producer::Extended, &Asked::default())
     }
 
-    /// The types of the row's columns, as far as the records that were read declare them.
+    /// Returns the column types declared by the records read so far.
     pub(crate) fn declared(&self) -> HashMap<String, DataType> {
         self.declared.types()
     }
 
-    /// The types of all inputs are known.
+    /// Stops collecting declared types, once the types of all inputs are known.
     pub(crate) fn settle(&self) {
         self.declared.settle();
     }
 
-    /// Refuses a table that is wanted and was not there, once all records were.
+    /// Returns an error if a wanted table had no record. To be called after the last record.
     pub(crate) fn check(&self) -> Result<()> {
         self.tables.check()
     }
 
-    /// What the caller says of a word of operations.
+    /// Returns the caller's meaning of an operation word.
     pub(super) fn said(&self, word: &str) -> Option<Meaning> {
         self.asked.words.meaning(word)
     }

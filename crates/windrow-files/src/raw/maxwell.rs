@@ -1,4 +1,5 @@
-//! Maxwell, a daemon that reads MySQL's binlog: the row in `data`, what an update changed in `old`.
+//! Maxwell, a daemon that reads MySQL's binlog: the row in `data`, the old values of changed
+//! columns in `old`.
 
 use super::event::{Carries, Members, What, unknown, without};
 use super::json::{by_name, find, object, string};
@@ -44,7 +45,7 @@ fn known(word: &str) -> Option<What> {
     })
 }
 
-/// The row before an update: what it is now, but for what it was then.
+/// Returns the row before an update: the new row with the old values put in.
 pub(super) fn before<'a>(new: &Members<'a>, old: &Members<'a>) -> Vec<(&'a [u8], &'a [u8])> {
     let old = by_name(old);
     let was = |(name, value): &(&'a [u8], &'a [u8])| (*name, *old.get(name).unwrap_or(value));

@@ -1,5 +1,5 @@
-//! Change logs as their producers write them: JSON in which the rows must be looked for. Each record is turned
-//! into events of one form, in the text, so that all that follows is as for any NDJSON.
+//! Decoders for change logs in JSON whose rows must first be extracted. A decoder rewrites each
+//! record, as text, into events of one common form, and the usual NDJSON path reads the events.
 //!
 //! ```text
 //!  wal2json 2   {"action":"U","lsn":..,"columns":[{"name":"id","value":1}],"identity":[..]}
@@ -14,15 +14,17 @@
 //!  {"action":"U","lsn":..,"after":{"id":1},"before":{..},"__windrow_carried":"1"}
 //! ```
 //!
-//! Values are copied as they stand. What is said about a table that is not wanted, or is no change of a row
-//! (begin, commit, messages, statements that define tables), is left out; a truncate stays, to be refused. The
-//! events of a record stand on its line, and blank lines follow if it had several: line numbers stay. What is no
-//! object of JSON is passed on for the decoder to refuse.
+//! Values are copied unchanged. Records about unwanted tables are dropped, and so are records
+//! without a row change (begin, commit, messages, DDL statements); a truncate is kept, for a later
+//! stage to refuse. All events of a record share one line, and blank lines pad a record of several
+//! lines, so line numbers stay correct. Text outside of JSON objects is passed on for the NDJSON
+//! decoder to refuse.
 //!
 //! # Known limits
 //!
-//! A record is held as a whole, but for a long transaction in format 1 of wal2json; where that has several changes on a
-//! line, lines behind it have larger numbers than in the file.
+//! Each record is held in memory as a whole, except long transactions in format 1 of wal2json.
+//! Where such a transaction has several changes on a line, the line numbers after it are larger
+//! than in the file.
 
 mod array;
 mod canal;

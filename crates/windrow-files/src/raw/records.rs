@@ -1,7 +1,7 @@
-//! A stream of JSON records, each of which is replaced by its events.
+//! Replaces each record of a JSON stream by the record's events.
 //!
-//! A transaction that turns out to be long is not held: from then on its changes are replaced one by one, each on a line
-//! of its own if none ends behind it.
+//! A transaction above `LONG` bytes is not held in memory: from there on its changes are replaced
+//! one by one. Each change ends its own line if no line break follows it in the text.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -15,16 +15,16 @@ use super::transaction::{Split, Transaction};
 use super::{canal, cockroach, debezium, extended, goldengate, maxwell, wal2json};
 use crate::rewrite::{Rewrite, Rewritten};
 
-/// The longest record: what is longer is taken for a mistake, such as a bracket that is never closed.
+/// Maximum bytes of a record. A longer record is taken for a mistake, such as a missing bracket.
 const LONGEST: usize = 1 << 30;
 
-/// Bytes from which on a transaction is not held.
+/// Size in bytes from which a transaction is processed change by change.
 const LONG: usize = 256 << 10;
 
-/// What is wrong with a record, as the cause of an error of reading.
+/// The description of a malformed record, as the cause of a read error.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// The line that the record begins on, from 1.
+    /// The line on which the record begins, from 1.
     pub(crate) line: u64,
     pub(crate) what: String,
 }
@@ -37,17 +37,17 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The events of records.
+/// The rewriter of records to events.
 pub(super) struct Records {
     raw: Arc<Raw>,
-    /// The record that has begun, as far as it was read; where it ends is looked for by `scan`.
+    /// The part of the current record read so far; `scan` looks for the record's end.
     record: Vec<u8>,
     scan: Scan,
-    /// Whether it is to be held, however long it becomes.
+    /// Whether the current record is held whatever its length.
     is_held: bool,
-    /// The transaction that has begun, if it is not held.
+    /// The current transaction, if it is processed change by change.
     transaction: Option<Transaction>,
-    /// The line that the text is on.
+    /// The line of the current position in the text.
     line: u64,
 }
 
@@ -58,7 +58,7 @@ impl Records {
         Self { raw, record, scan, is_held, transaction: None, line: 1 }
     }
 
-    /// Passes on the events of the record, and as many ends of lines as it had.
+    /// Writes the events of the record, then as many line breaks as the record had.
     fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let record = std::mem::take(&mut self.record);
         self.raw.record(&record, out).map_err(|what| self.fault(what))?;
@@ -71,7 +71,7 @@ impl Records {
         Ok(())
     }
 
-    /// Takes the record for a transaction whose changes pass one by one, if it is one.
+    /// Switches to processing change by change if the record is a transaction.
     fn let_pass(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         self.is_held = true;
         let Some((transaction, start)) = Transaction::begun(&self.record) else { return Ok(()) };
@@ -84,7 +84,7 @@ impl Records {
         Ok(())
     }
 
-    /// Takes a part of a transaction that passes, and returns what is left.
+    /// Consumes bytes of a transaction processed change by change, and returns the rest.
     fn pass<'a>(&mut self, bytes: &'a [u8], out: &mut Vec<u8>) -> io::Result<&'a [u8]> {
         let Some(transaction) = &mut self.transaction else { return Ok(bytes) };
         let (taken, part) = transaction.take(bytes).map_err(|what| self.fault(what))?;
@@ -147,19 +147,19 @@ impl Rewrite for Records {
                 self.fault("the transaction is never closed: the log is cut short".to_owned())
             );
         }
-        // It has no end, which its decoder tells.
+        // The record has no end; the decoder reports the error.
         out.append(&mut self.record);
         Ok(())
     }
 }
 
 impl Raw {
-    /// The events in `text`.
+    /// Returns a reader of the events in `text`.
     pub(crate) fn events(self: &Arc<Self>, text: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
         Box::new(Rewritten::new(text, Records::new(Arc::clone(self))))
     }
 
-    /// Appends the events of a record; `Err` with what is wrong with it.
+    /// Appends the events of a record. `Err` holds the description of a malformed record.
     fn record(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let Some(members) = json::members(text) else {
             out.extend_from_slice(text);
@@ -205,7 +205,7 @@ mod tests {
                         \n\n\n\n\n";
         assert_eq!(events(text.as_bytes(), text).unwrap(), expected);
         assert_eq!(events(Drops(text.as_bytes()), text).unwrap(), expected);
-        // What has no end is passed on, for the decoder to refuse.
+        // A record without an end is passed on, for the decoder to refuse.
         let cut = &text[..text.len() - 4];
         let events = events(Drops(cut.as_bytes()), text).unwrap();
         assert!(events.ends_with("\n\n{\"change\":"), "{events}");

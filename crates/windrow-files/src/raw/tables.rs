@@ -1,4 +1,4 @@
-//! Which tables are wanted of a stream of several.
+//! Selects the wanted tables in a stream of several tables.
 //!
 //! ```text
 //!  wanted            taken                                  refused
@@ -7,7 +7,7 @@
 //!  public.users      that                                   unless any
 //!  ev_*, public.*    all that are like it, as one           unless any
 //! ```
-//! What is refused because nothing is like it is known at the end.
+//! A missing table is reported at the end of the log.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,23 +15,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Result as Done};
 use crate::setting::Setting;
 
-/// Tables that are remembered to be named in a message.
+/// Tables listed in an error message at most.
 const NAMED: usize = 20;
 
-/// The tables that are wanted, and those that there were.
+/// The wanted tables and the tables found so far.
 pub(crate) struct Tables {
-    /// `NAME` or `SCHEMA.NAME`, with `*` and `?` for what may be anything; unless one is named there must be only one.
+    /// `NAME` or `SCHEMA.NAME`, with the wildcards `*` and `?`. If empty, the log may have only one
+    /// table.
     wanted: Vec<String>,
     seen: Mutex<Seen>,
 }
 
 struct Seen {
-    /// For each that is wanted the first that is like it; of all, if none is named.
+    /// The first match of each wanted table; a single entry for the only table if `wanted` is
+    /// empty.
     found: Vec<Option<String>>,
     others: BTreeSet<String>,
 }
 
-/// The one table that there is, whichever.
+/// Accepts the only table of a log, whatever its name.
 impl Default for Tables {
     fn default() -> Self {
         Self::new(Vec::new())
@@ -52,11 +54,12 @@ impl Tables {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether changes of this table are wanted; `within` is its schema or database. A record that is about no
-    /// table is about the one that there is.
+    /// Returns true if changes of this table are wanted; `within` is its schema or database. A
+    /// record without a table is wanted if no table, or `*`, was named.
     ///
     /// # Errors
-    /// It is another table than that of the records before it.
+    /// Fails if the table differs from an earlier one that the same name accepted, or if the record
+    /// names no table although the caller names some.
     pub(crate) fn wants(&self, within: Option<&str>, table: Option<&str>) -> Result<bool, String> {
         let Some(table) = table.filter(|table| !table.is_empty()) else {
             return match self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == "*") {
@@ -94,7 +97,7 @@ impl Tables {
         ))
     }
 
-    /// Refuses a table that is wanted and was not there, once all records were.
+    /// Returns an error if a wanted table had no record. To be called after the last record.
     pub(super) fn check(&self) -> Done<()> {
         let seen = self.seen();
         let found = seen.found.iter().flatten().cloned();
@@ -114,7 +117,8 @@ impl Tables {
     }
 }
 
-/// Whether `name` is like `pattern`, in which `?` is any character and `*` any number of them.
+/// Returns true if `name` matches `pattern`, in which `?` is any character and `*` any number of
+/// characters.
 fn is_like(name: &str, pattern: &str) -> bool {
     let mut rest = pattern.chars();
     match rest.next() {

@@ -1,4 +1,4 @@
-//! Which producer wrote a log, by its first records.
+//! Detects the producer of a log from the log's first records.
 
 use std::sync::Arc;
 
@@ -9,24 +9,25 @@ use super::log::{Asked, Producer, Raw};
 use super::transaction::first_change;
 use crate::preset::Preset;
 
-/// Records that are looked at: those of a transaction's begin tell nothing.
+/// Records examined at most: the begin record of a transaction identifies no producer.
 const LOOKED_AT: usize = 100;
 
-/// What events of Debezium are told by that are read as they are.
+/// Evidence for Debezium events that need no rewriting.
 const EVENTS: &str = "`op`, `after` and `before`";
 
-/// What the first records tell.
+/// A detected format.
 #[derive(Clone)]
 pub(crate) struct Told {
-    /// The format that they are in.
+    /// The preset of the format.
     pub(crate) preset: Preset,
-    /// What it was told by, for people.
+    /// The evidence, for messages.
     pub(crate) by: String,
-    /// How they are read; nothing if their columns are told by their inference as they are.
+    /// The converter of the records; `None` if type inference can read the records unchanged.
     pub(crate) raw: Option<Arc<Raw>>,
 }
 
-/// What `head`, the first bytes of JSON, tells of a log that the caller calls `preset`.
+/// Detects the producer from `head`, the first bytes of a JSON input. The caller names the format
+/// `preset`.
 pub(crate) fn tell(preset: Preset, asked: &Asked, head: &[u8]) -> Option<Told> {
     let records = records(head);
     let found = records.iter().find_map(|record| producer(preset, &members(record)?));
@@ -42,7 +43,7 @@ pub(crate) fn tell(preset: Preset, asked: &Asked, head: &[u8]) -> Option<Told> {
     let is_as_it_is = asked.tables.is_empty() && !asked.is_foreign();
     let (producer, by) = match (preset, found) {
         (Preset::Auto, None) => return None,
-        // Whatever its first records are, those of others are refused.
+        // Without evidence the preset decides, and records of other producers are refused later.
         (Preset::Wal2json, None) => (Producer::Wal2json, "its records"),
         (Preset::Maxwell, None) => (Producer::Maxwell, "its records"),
         (Preset::Canal, None) => (Producer::Canal, "its records"),
@@ -70,7 +71,7 @@ pub(crate) fn tell(preset: Preset, asked: &Asked, head: &[u8]) -> Option<Told> {
     Some(told(preset, by, Some(producer)))
 }
 
-/// The records that are whole among the first bytes.
+/// Splits off the records that `head` holds completely.
 fn records(mut head: &[u8]) -> Vec<&[u8]> {
     let mut records = Vec::new();
     while records.len() < LOOKED_AT
@@ -85,7 +86,7 @@ fn records(mut head: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// Who writes records like this one, and what it was told by.
+/// Returns the producer of `record` and the evidence.
 fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static str)> {
     let may_be = |other| preset == Preset::Auto || preset == other;
     let has = |name| find(record, name).is_some();
@@ -113,7 +114,7 @@ fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static 
                 false if debezium::has_decimals(record) => "its events, with decimals in `schema`",
                 false => EVENTS,
             };
-            // Only rows tell whether they are text.
+            // Only an event with a row shows whether rows are text.
             let no_row = |name| image(name).is_none_or(|image| image == b"null");
             return (!(no_row("after") && no_row("before"))).then_some((Producer::Debezium, by));
         }

@@ -1,5 +1,5 @@
-//! wal2json, PostgreSQL's output plugin: a record a change (format 2), a record a transaction (format 1), or
-//! changes that a pipeline has flattened to a column each.
+//! wal2json, PostgreSQL's output plugin: one record per change (format 2), one record per
+//! transaction (format 1), or changes flattened by a pipeline to one member per column.
 
 use super::event::{Members, Row, What, flattened, images, without};
 use super::json::{elements, find, members, object, string};
@@ -30,11 +30,11 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// What an action does. A word that is not known is told when its row is read.
+/// Returns the effect of an action. An unknown word is reported when its row is read.
 fn what(action: &str, raw: &Raw) -> What {
     match (raw.said(action), action.to_ascii_lowercase().as_str()) {
         (Some(meaning), _) => meaning.into(),
-        // Begin, commit and messages, of which a flattened log may say nothing but that.
+        // Begin, commit and messages; a flattened log may have no other member.
         (None, "b" | "c" | "m" | "message") => What::Nothing,
         (None, "u" | "update") => What::Update,
         (None, "d" | "delete") => What::Delete,
@@ -48,7 +48,7 @@ fn is_wanted(record: &Members<'_>, raw: &Raw) -> Result<bool, String> {
     raw.tables.wants(text("schema").as_deref(), text("table").as_deref())
 }
 
-/// The columns of `[{"name":"id","type":"integer","value":1}, ..]`.
+/// Returns the columns of `[{"name":"id","type":"integer","value":1}, ..]`.
 fn row<'a>(columns: &[&'a [u8]], raw: &Raw) -> Result<Row<'a>, String> {
     let column = |text: &&'a [u8]| {
         let column = members(text)?;
@@ -63,7 +63,7 @@ fn row<'a>(columns: &[&'a [u8]], raw: &Raw) -> Result<Row<'a>, String> {
     row.ok_or_else(|| "a column of the change is no object with a `name`".to_owned())
 }
 
-/// A change of a transaction.
+/// Writes the event of one change of a transaction.
 fn first_format(
     change: &[u8],
     about: &Members<'_>,
@@ -97,7 +97,7 @@ fn first_format(
     Ok(())
 }
 
-/// The row whose names, types and values are in arrays of their own.
+/// Returns the row whose names, types and values are in three arrays.
 fn named<'a>(
     of: &Members<'a>,
     [names, types, values]: [&str; 3],

@@ -85,7 +85,7 @@ pub(super) fn store(
     options: &[(String, String)],
     counts: &Arc<Counts>,
 ) -> Result<Arc<dyn ObjectStore>> {
-    // Options for other kinds of stores are ignored, since they belong to other addresses.
+    // Options for other kinds of stores are ignored: other addresses may need the options.
     macro_rules! built {
         ($builder:expr) => {{
             let mut builder = $builder

@@ -1,4 +1,4 @@
-//! What a verb wants done with rows, in terms of the engine.
+//! The arrangement requested by a verb, in terms of the engine.
 
 use std::sync::Arc;
 
@@ -13,34 +13,33 @@ use crate::error::{Error, Result};
 use crate::facts::Pairs;
 use crate::input::DeclaredColumn;
 
-/// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
-/// that do not count are dropped.
-/// It also gets the place in the inputs of its first row.
+/// Converts a record batch before it is arranged: resolves the change-log format and drops
+/// irrelevant rows. The second argument is the position of the batch's first row in the inputs.
 pub(crate) type Transform =
     Arc<dyn Fn(&RecordBatch, FirstRow) -> Result<RecordBatch> + Send + Sync>;
 
-/// Where the first row of a record batch is.
+/// The position of the first row of a record batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstRow {
-    /// The ordinal of its input.
+    /// Index of the input.
     pub(crate) file: usize,
-    /// Its place there.
+    /// Row number in the input.
     pub(crate) row: u64,
 }
 
-/// What is known to be wrong only when all rows have passed the [`Transform`].
+/// A check made after all rows have passed the [`Transform`].
 pub(crate) type Verify = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
-/// How rows reach the arrangement.
+/// The order in which rows arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// In any order: sorted here.
+    /// In any order; the engine sorts the rows.
     Unordered,
-    /// Every file is sorted: merged as it is read.
+    /// In sorted files; the engine merges the files while reading.
     Sorted,
 }
 
-/// What a verb wants done.
+/// A verb's request to the engine.
 pub(crate) struct Arrangement {
     pub(crate) way: Way,
     pub(crate) layout: Layout,
@@ -51,20 +50,20 @@ pub(crate) struct Arrangement {
     pub(crate) projection: Vec<usize>,
     /// Columns of the inputs in which a null is an error: diffs and their times.
     pub(crate) required: Vec<usize>,
-    /// Key-value metadata of what is written, where the job has said it.
+    /// Key-value metadata of the output, once the job has set it.
     pub(crate) metadata: Option<Pairs>,
-    /// Columns that are appended to what is read, or transformed.
+    /// Columns to append to the rows read or transformed.
     pub(crate) derived: Option<Derived>,
-    /// What becomes of the rows in their order, before they are written.
+    /// The transform of the sorted rows, applied before writing.
     pub(crate) sifting: Option<Sifting>,
-    /// Only the first so many rows in the order count, so that others may be dropped early.
+    /// Number of rows wanted, the first ones in the order; other rows may be dropped early.
     pub(crate) best: Option<u64>,
-    /// Only the first so many rows of the inputs count.
+    /// Number of rows wanted, the first ones of the inputs.
     pub(crate) head: Option<u64>,
 }
 
 impl Arrangement {
-    /// Sorted rows, all of them, with all their columns.
+    /// Returns an arrangement that sorts all rows, with all columns.
     pub(crate) fn of(layout: Layout) -> Self {
         Self {
             way: Way::Unordered,
@@ -82,10 +81,10 @@ impl Arrangement {
         }
     }
 
-    /// The schema of what is written.
+    /// Returns the schema of the output.
     ///
     /// # Errors
-    /// `Data` for columns that rows cannot be decoded to.
+    /// `Data` for column types that rows cannot be decoded to.
     pub(crate) fn schema(&self) -> Result<SchemaRef> {
         let schema = match &self.sifting {
             Some(sifting) => Arc::clone(&sifting.schema),
@@ -99,7 +98,7 @@ impl Arrangement {
         })
     }
 
-    /// Whether rows are only put in order: all of them, as they are.
+    /// Returns true if the arrangement only sorts: all rows, unchanged.
     pub(crate) fn passes_rows_on(&self) -> bool {
         let all = 0..self.layout.schema().fields().len();
         self.layout.rule() == Rule::Keep
@@ -111,7 +110,7 @@ impl Arrangement {
             && self.required.is_empty()
     }
 
-    /// What is done with record batches on their way here.
+    /// Returns the preparation of record batches.
     pub(crate) fn preparation(&self) -> Preparation {
         let Self { required, transform, derived, .. } = self;
         Preparation {
@@ -121,21 +120,21 @@ impl Arrangement {
         }
     }
 
-    /// The order of the rows, as a file declares it.
+    /// Returns the order of the rows in the form declared by a file.
     pub(crate) fn sorting(&self) -> Vec<DeclaredColumn> {
         if self.sifting.as_ref().is_some_and(|sifting| !sifting.keeps_order) {
             return Vec::new();
         }
         let mut sorting = sort_columns(self.layout.order());
         if self.layout.rule() != Rule::Keep {
-            // Within a key there is one row: the columns that chose it order nothing.
+            // A key has one row, so the columns that chose the row define no order.
             sorting.truncate(self.layout.key().count());
         }
         sorting
     }
 }
 
-/// What is done with record batches before they are arranged.
+/// The processing of record batches before the arrangement.
 #[derive(Clone)]
 pub(crate) struct Preparation {
     required: Vec<usize>,
@@ -144,7 +143,7 @@ pub(crate) struct Preparation {
 }
 
 impl Preparation {
-    /// The rows of `batch` as they are arranged.
+    /// Prepares the rows of `batch`.
     pub(crate) fn apply(&self, batch: &RecordBatch, first: FirstRow) -> Result<RecordBatch> {
         refuse_nulls(batch, &self.required, first.row)?;
         let batch = match &self.transform {
@@ -155,7 +154,8 @@ impl Preparation {
     }
 }
 
-/// Refuses a null in any of these columns; `first_row` is the place in its file of the first row.
+/// Returns an error for a null in any of `columns`; `first_row` is the number of the batch's first
+/// row in its file.
 fn refuse_nulls(batch: &RecordBatch, columns: &[usize], first_row: u64) -> Result<()> {
     for &column in columns {
         let Some(nulls) = batch.column(column).logical_nulls() else { continue };
@@ -171,7 +171,7 @@ fn refuse_nulls(batch: &RecordBatch, columns: &[usize], first_row: u64) -> Resul
     Ok(())
 }
 
-/// Columns of an order, as a file declares it.
+/// Converts columns of an order to the form declared by a file.
 pub(crate) fn sort_columns(columns: &[Column]) -> Vec<DeclaredColumn> {
     let column = |column: &Column| DeclaredColumn {
         name: column.name.clone(),

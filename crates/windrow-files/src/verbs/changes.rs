@@ -1,11 +1,12 @@
-//! From the rows that are left of each key to what changed.
+//! Derives the changes between two sides from the rows left of each key.
 //!
 //! ```text
 //!  weights of a key's rows     [OLD + NEW]   the same
 //!                              [NEW]         insert        [OLD]         delete
 //!                              [OLD] [NEW]   update        else          a side has the key twice
 //! ```
-//! The rows of the last key wait for the next record batch: they may not be all. There are two of them at the most.
+//! The rows of the last key wait for the next record batch, which may continue the key. At most two
+//! rows wait.
 
 use std::sync::Arc;
 
@@ -26,28 +27,30 @@ use crate::error::{Error, Result};
 
 /// The weight of a row of the old side.
 pub(super) const OLD: i64 = 1;
-/// That of the new one: a sum tells how many of each there were, up to 2^32 - 1 rows that are equal.
+/// The weight of a row of the new side. A sum of weights encodes both counts, up to 2^32 - 1 equal
+/// rows.
 pub(super) const NEW: i64 = 1 << 32;
 
-/// What becomes of the rows.
+/// The layout of the rows and the form of the output.
 pub(super) struct Pairing {
-    /// Places of the key's columns.
+    /// Positions of the key columns.
     key: Vec<usize>,
-    /// How many columns are written.
+    /// Number of columns to write.
     width: usize,
-    /// Place of the weight.
+    /// Position of the weight column.
     weight: usize,
-    /// Whether rows that differ may be equal: in floats.
+    /// Whether rows with different bytes can be equal, because of floats.
     has_floats: bool,
     shown: Shown,
-    /// Of what comes out.
+    /// Schema of the output.
     schema: SchemaRef,
-    /// Names of the columns that come in.
+    /// Names of the input columns.
     names: Vec<String>,
 }
 
 impl Pairing {
-    /// For rows of the columns of `given`, the first `width` of which are written, and the last of which is the weight.
+    /// Returns the pairing for rows with the columns of `given`: the first `width` columns are
+    /// written, the last one is the weight.
     pub(super) fn of(
         given: &Schema,
         key: Vec<usize>,
@@ -83,7 +86,7 @@ impl Pairing {
         Ok(Self { key, width, weight, has_floats, shown, schema, names })
     }
 
-    /// The schema of what comes out.
+    /// Returns the schema of the output.
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -92,7 +95,7 @@ impl Pairing {
         rows.column(self.weight).as_primitive::<Int64Type>().values()
     }
 
-    /// That a side has a key twice, which is that of the first of `rows`.
+    /// Returns the error of a side that has the key of the first of `rows` twice.
     fn repeated(&self, rows: &RecordBatch) -> Error {
         let old: i64 = self.weights(rows).iter().map(|weight| weight % NEW).sum();
         let value = |&column: &usize| {
@@ -112,14 +115,14 @@ impl Pairing {
     }
 }
 
-/// A row of one of two record batches: which, and its place there.
+/// The position of a row: record batch and row.
 type RowIndex = (usize, usize);
 
-/// What changed, of some keys.
+/// The changes of some keys.
 #[derive(Default)]
 struct Found {
     same: u64,
-    /// What becomes of a key, the row that says how, and of an update the row before.
+    /// For each changed key: the operation, the row to write, and for an update the old row.
     changes: Vec<(&'static str, RowIndex, Option<RowIndex>)>,
 }
 
@@ -128,7 +131,8 @@ const UPDATE: &str = "update";
 const DELETE: &str = "delete";
 
 impl Found {
-    /// Notes a key whose rows, the first of them at `first`, have these weights; false if it cannot be.
+    /// Adds a key with rows of these weights, beginning at the given place. Returns false if a side
+    /// has the key twice.
     fn note(&mut self, weights: &[i64], (batch, row): RowIndex) -> bool {
         const BOTH: i64 = OLD + NEW;
         let (first, second) = ((batch, row), (batch, row + 1));
@@ -146,7 +150,7 @@ impl Found {
         true
     }
 
-    /// The rows before and behind all updates.
+    /// Returns the rows before and after all updates.
     fn updates(&self, batches: &[&RecordBatch]) -> Result<Option<[RecordBatch; 2]>> {
         let updates = self.changes.iter().filter_map(|&(_, new, old)| Some((old?, new)));
         let (old, new): (Vec<RowIndex>, Vec<RowIndex>) = updates.unzip();
@@ -157,7 +161,7 @@ impl Found {
         Ok(Some([rows(&old)?, rows(&new)?]))
     }
 
-    /// Leaves out the updates that `changed` says no of, in their order.
+    /// Removes the updates with `false` in `changed`, which has one entry per update.
     fn keep(&mut self, changed: &[bool]) {
         let mut changed = changed.iter();
         let before = self.changes.len();
@@ -166,21 +170,21 @@ impl Found {
     }
 }
 
-/// Figures of what changed.
+/// Figures of a summary.
 #[derive(Default)]
 struct Figures {
     inserted: i64,
     updated: i64,
     deleted: i64,
     same: i64,
-    /// Updated rows that differ, by column.
+    /// Updated rows by differing column.
     by_column: Vec<i64>,
 }
 
-/// Has what changed between two sides.
+/// Finds the changes between two sides.
 pub(super) struct Changes {
     pairing: Arc<Pairing>,
-    /// The rows of the last key so far.
+    /// The rows so far of the last key.
     waiting: Option<RecordBatch>,
     figures: Figures,
 }
@@ -191,10 +195,11 @@ impl Changes {
         Self { pairing: Arc::clone(pairing), waiting: None, figures }
     }
 
-    /// What is written of `found` in these record batches.
+    /// Returns the output for `found`, whose rows are in `batches`.
     fn shown(&mut self, mut found: Found, batches: &[&RecordBatch]) -> Result<RecordBatch> {
         let pairing = Arc::clone(&self.pairing);
-        // Rows are equal by their bytes, and floats as in SQL: rows that differ in nothing else are equal here.
+        // The engine compares rows by their bytes, while floats compare as in SQL: rows that only
+        // differ in the bytes of equal floats are equal here.
         if (pairing.shown == Shown::Summary || pairing.has_floats)
             && let Some([old, new]) = found.updates(batches)?
         {
@@ -257,7 +262,7 @@ impl Sift for Changes {
         let starts = starts(batch, &pairing.key)?;
         let rows = batch.num_rows();
         let mut found = Found::default();
-        // The rows that belong to the key that waits.
+        // The number of rows that belong to the waiting key.
         let mut lead = 0;
         let mut ended = None;
         if let Some(waiting) = self.waiting.take() {
@@ -285,7 +290,7 @@ impl Sift for Changes {
                 first = row;
             }
         }
-        // A copy: a slice would keep the whole of it.
+        // A copy: a slice would keep the whole batch in memory.
         self.waiting = Some(copied(&batch.slice(first, rows - first))?);
         let ended = ended.as_ref();
         let batches: Vec<&RecordBatch> = [batch].into_iter().chain(ended).collect();
@@ -308,7 +313,7 @@ impl Sift for Changes {
     }
 }
 
-/// Whether each row of two columns differs.
+/// Returns for each row whether the two columns differ.
 fn differing(old: &ArrayRef, new: &ArrayRef) -> Vec<bool> {
     let (old, new) = (one_form(old), one_form(new));
     let rows = 0..old.len();

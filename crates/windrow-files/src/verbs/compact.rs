@@ -1,4 +1,4 @@
-//! Compaction: a change log down to the latest state of each key, or to summed changes.
+//! Compaction: reduces a change log to the latest state of each key, or to summed changes.
 //!
 //! ```text
 //! op logs      batch -> changelog preset -> as-of filter -> last of each key -> tombstones dropped
@@ -30,44 +30,44 @@ use crate::preset::{OpMap, Preset, Unchanged};
 use crate::raw::Asked;
 use crate::setting::Setting;
 
-/// A change log, reduced to the latest state of each key, or to summed changes.
+/// A change log to be reduced to the latest state of each key, or to summed changes.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CompactSpec {
-    /// Columns that tell rows apart; with `diff`, columns to sort by first.
+    /// Columns that identify a row; with `diff`, columns to sort by first.
     pub key: Vec<Column>,
-    /// Columns that say which change of a key is the latest; input order decides between equals.
+    /// Columns that order the changes of a key; input order decides between equals.
     pub order_by: Vec<Column>,
-    /// What the text of columns in `order_by` stands for, by name.
+    /// Interpretation of text columns in `order_by`, by name.
     pub order_texts: Vec<(String, TextAs)>,
-    /// The column that says what a change does.
+    /// The column with the operation.
     pub op_column: Option<String>,
-    /// How it reads, and where the row is.
+    /// The format of the log: the encoding of operations, and the place of the row.
     pub op_preset: Option<Preset>,
-    /// What words of it mean, where the preset does not know them or says something else.
+    /// Meanings of operation words, in addition to the preset or in place of its meanings.
     pub op_map: Option<OpMap>,
-    /// The tables that are wanted of a log of several: `NAME` or `SCHEMA.NAME`, in which `*` and `?` stand for what may be
-    /// anything; all of them are taken as one. Of the names of tables, which a log in NDJSON has, there may be only one
-    /// without them.
+    /// The wanted tables of a log of several: `NAME` or `SCHEMA.NAME`, with the wildcards `*` and
+    /// `?`; all matches count as one table. If empty, a log in NDJSON that names tables may name
+    /// only one.
     pub tables: Vec<String>,
-    /// What becomes of an update that does not have all columns of its row.
+    /// Treatment of an update without all columns of its row.
     pub unchanged: Unchanged,
     /// The column with the time of a change, for logs of (row, time, diff).
     pub time: Option<String>,
-    /// The column with how often a row was added, negative if removed.
+    /// The column with the number of additions of a row, negative for removals.
     pub diff: Option<String>,
-    /// Counts only what happened at or before this time, as text: a value of `time`, or of the first column
-    /// of `order_by`.
+    /// Time limit as text: later changes do not count. A value of `time`, or of the first column of
+    /// `order_by`.
     pub as_of: Option<String>,
-    /// What is written.
+    /// The form of the output.
     pub mode: Mode,
-    /// Whether a snapshot has the operation, envelope and diff columns.
+    /// Whether a snapshot keeps the operation, envelope and diff columns.
     pub keep_bookkeeping: bool,
     /// The columns to write, in this order.
     pub select: Option<Vec<String>>,
 }
 
-/// What a compaction writes.
+/// The form of a compaction's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The live rows, sorted by key.
@@ -78,18 +78,18 @@ pub enum Mode {
 }
 
 impl CompactSpec {
-    /// The latest state of each key.
+    /// Reduces a log to the latest state of each key.
     pub fn by_key(key: impl IntoColumns) -> Self {
         Self { key: key.into_columns(), ..Self::default() }
     }
 
-    /// Summed changes, of rows that are equal but for this column.
+    /// Sums the changes of rows equal in all other columns.
     pub fn of_diffs(diff: impl Into<String>) -> Self {
         Self { diff: Some(diff.into()), ..Self::default() }
     }
 
-    /// How the inputs must be read for it: the rows of raw change logs are looked for in their text, and the
-    /// format is told by looking where the preset is [`Preset::Auto`].
+    /// Returns the options for reading the inputs: rows of raw change logs must be extracted from
+    /// their text, and [`Preset::Auto`] requires detection of the format.
     pub fn reading(&self, mut options: ReadOptions) -> ReadOptions {
         let is_log = self.op_column.is_some() || self.op_preset.is_some() || self.op_map.is_some();
         if self.diff.is_none() && (is_log || !self.tables.is_empty()) {
@@ -104,20 +104,20 @@ impl CompactSpec {
         options
     }
 
-    /// Sets which change of a key is the latest, and what the text of these columns stands for.
+    /// Sets the columns that order the changes of a key, and the interpretation of their text.
     pub fn latest_by(mut self, order: OrderBy) -> Self {
         self.order_by = order.columns;
         self.order_texts = order.texts;
         self
     }
 
-    /// Sets which change of a key is the latest.
+    /// Sets the columns that order the changes of a key.
     pub fn order_by(mut self, columns: impl IntoColumns) -> Self {
         self.order_by = columns.into_columns();
         self
     }
 
-    /// Sets the column that says what a change does.
+    /// Sets the column with the operation.
     pub fn op_column(mut self, column: impl Into<String>) -> Self {
         self.op_column = Some(column.into());
         self
@@ -129,19 +129,19 @@ impl CompactSpec {
         self
     }
 
-    /// Sets what words of operations mean.
+    /// Sets the meanings of operation words.
     pub fn op_map(mut self, map: OpMap) -> Self {
         self.op_map = Some(map);
         self
     }
 
-    /// Adds a table, or a pattern of names, to those that are wanted.
+    /// Adds a wanted table, by name or pattern.
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.tables.push(table.into());
         self
     }
 
-    /// Sets what becomes of an update that does not have all columns of its row.
+    /// Sets the treatment of an update without all columns of its row.
     pub fn unchanged(mut self, unchanged: Unchanged) -> Self {
         self.unchanged = unchanged;
         self
@@ -153,19 +153,19 @@ impl CompactSpec {
         self
     }
 
-    /// Sets the time up to which changes count.
+    /// Sets the time limit; later changes do not count.
     pub fn as_of(mut self, time: impl Into<String>) -> Self {
         self.as_of = Some(time.into());
         self
     }
 
-    /// Sets what is written.
+    /// Sets the form of the output.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets whether a snapshot has the bookkeeping columns.
+    /// Sets whether a snapshot keeps the bookkeeping columns.
     pub fn keep_bookkeeping(mut self, keep: bool) -> Self {
         self.keep_bookkeeping = keep;
         self
@@ -185,7 +185,7 @@ impl CompactSpec {
     }
 }
 
-/// The latest row of each key.
+/// Arranges a log of operations: the latest row of each key.
 fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     if let Some(time) = &spec.time {
         return Err(Error::usage(format!(
@@ -194,7 +194,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     }
     let key = spec.key.clone();
     let mut order_by = spec.order_by.clone();
-    // A column of the key orders nothing among the rows of a key.
+    // A column of the key cannot order the rows of a key.
     let names: HashSet<&str> = spec.key.iter().map(|column| column.name.as_str()).collect();
     let orders = |column: &Column| !names.contains(column.name.as_str());
     if spec.as_of.is_none() {
@@ -218,7 +218,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     let mut as_of = spec.as_of.clone();
     let ranks = Ranks::bind(plain, preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
     let schema = ranks.schema();
-    // Where rows are filled in from those before them, all of a key are needed.
+    // To fill rows from earlier ones, the sift needs all rows of a key.
     let unknown = log.as_ref().and_then(ChangeLog::unknown);
     let mut order = if unknown.is_some() { Order::by(key) } else { Order::by(key).last() };
     if let Some(log) = &log {
@@ -235,7 +235,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     };
     order_by.retain(orders);
     let layout = order.then(order_by).bind(schema)?;
-    // What was added for the engine says nothing that other columns do not.
+    // Columns added for the engine repeat the content of other columns.
     let added = schema.fields().iter().map(|field| field.name());
     let mut hidden: Vec<String> = added.filter(|name| changelog::is_own(name)).cloned().collect();
     hidden.extend(derived.iter().chain(&operation).flat_map(Derived::names).cloned());
@@ -267,7 +267,8 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     Ok(arrangement)
 }
 
-/// Has the last row of each key filled in with what was known before it, by the marks in the column `unknown`.
+/// Adds a sift that fills the last row of each key with earlier values, by the marks in the column
+/// `unknown`.
 fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mode) -> Result<()> {
     let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
     let width = arrangement.projection.len();
@@ -285,7 +286,7 @@ fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mod
     let filling = Arc::new(Filling {
         key,
         width,
-        // A column behind those of the log is made of them, and there are no marks of it.
+        // A column after the columns of the log is derived from them, and has no marks.
         marks: arrangement.projection.clone(),
         unknown,
         deleted,
@@ -299,7 +300,7 @@ fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mod
     Ok(())
 }
 
-/// What is done with the rows of a log on their way to the engine.
+/// Returns the transform of a log's rows before they are arranged.
 fn transform(
     log: Option<(Option<Derived>, ChangeLog)>,
     derived: Option<Derived>,
@@ -331,7 +332,8 @@ fn transform(
     }))
 }
 
-/// The operation as a column, of plain rows that have it in a struct; events are looked into by their format.
+/// Returns the operation as a derived column if it is in a struct of plain rows; an event's format
+/// resolves the operation itself.
 fn operation(spec: &CompactSpec, inputs: &Inputs) -> Option<Derived> {
     let (schema, name) = (inputs.schema(), spec.op_column.as_deref()?);
     let is_raw = spec.op_preset.is_some_and(Preset::is_raw);
@@ -339,10 +341,11 @@ fn operation(spec: &CompactSpec, inputs: &Inputs) -> Option<Derived> {
     Derived::of(schema, is_within.then_some(name))
 }
 
-/// The column of operations of a Snowflake stream.
+/// The operation column of a Snowflake stream.
 const SNOWFLAKE_ACTION: &str = "METADATA$ACTION";
 
-/// The format of the changes, bound to the inputs; nothing for rows that are all there is.
+/// Returns the format of the changes, bound to the inputs; `None` for plain rows without
+/// operations.
 fn change_log(
     spec: &CompactSpec,
     inputs: &Inputs,
@@ -364,7 +367,7 @@ fn change_log(
     let told = inputs.log();
     let is_snowflake = spec.op_column.as_deref() == Some(SNOWFLAKE_ACTION);
     let preset = match told.map(|told| told.preset).or(spec.op_preset).unwrap_or_default() {
-        // No other producer has this column, and its changes are a set.
+        // No other producer has this column, and its changes are an unordered set.
         Preset::Generic if is_snowflake => Preset::Snowflake,
         Preset::Auto => Preset::told_by(schema)?.0,
         preset => preset,
@@ -383,7 +386,7 @@ fn change_log(
     Ok(Some((log, preset)))
 }
 
-/// Rows equal in all else, their diffs summed.
+/// Arranges a log of diffs: sums the diffs of rows equal in all other columns.
 fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangement> {
     let schema = inputs.schema();
     let required = required(schema, &[&spec.diff, &spec.time])?;
@@ -392,7 +395,8 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
         (Some(_), None) => return Err(Error::usage("`as_of` needs `time`")),
         (None, _) => None,
     };
-    // In a snapshot everything happened by now: times are dropped, so that rows meet across them.
+    // A snapshot covers all changes so far: the time is dropped, so that rows of different times
+    // are summed.
     let (kept, schema) = match (&spec.time, spec.mode) {
         (Some(time), Mode::Snapshot) => {
             let time = find(schema, time)?;
@@ -431,7 +435,7 @@ fn finish(spec: &CompactSpec) -> Finish {
     }
 }
 
-/// Rows that happened at or before a time.
+/// A filter for rows at or before a time.
 struct AsOf {
     column: usize,
     limit: Scalar<ArrayRef>,
@@ -457,14 +461,15 @@ impl AsOf {
     }
 }
 
-/// A value of `data_type` as people write it; nothing if it is none, or would be rounded to one.
+/// Parses a value of `data_type`; returns `None` for invalid text, or a value that would be
+/// rounded.
 pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
     let plain = match data_type {
         DataType::Dictionary(_, values) => values.as_ref(),
         DataType::RunEndEncoded(_, values) => values.data_type(),
         plain => plain,
     };
-    // A text alone would be cast to a list of it.
+    // A cast would turn text into a list with one item.
     if plain.is_nested() {
         return None;
     }

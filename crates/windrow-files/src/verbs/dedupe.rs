@@ -1,7 +1,7 @@
-//! Removing duplicates: one row of each key, or none where there are several.
+//! Removes duplicates: keeps one row of each key, or none if several rows have the key.
 //!
-//! Keys are equal as in SQL: nulls are one key, and so are -0.0 and 0.0, and all NaN. Such values come out as 0.0 and
-//! as one NaN, so that the output is sorted whichever of the rows stays.
+//! Keys are equal as in SQL: nulls are one key, -0.0 equals 0.0, and all NaN are equal. The output
+//! has 0.0 and a single NaN in place of such values, so that it is sorted whichever row is kept.
 
 use std::sync::Arc;
 
@@ -17,45 +17,45 @@ use crate::equality::{FloatOrder, floats, with_one_form};
 use crate::error::{Error, Result};
 use crate::input::Inputs;
 
-/// Rows without those whose key another row has.
+/// Rows without duplicate keys.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct DedupeSpec {
-    /// The columns that are equal in duplicates; all unless given.
+    /// The columns to compare; all columns by default.
     pub key: Option<Vec<Column>>,
-    /// Which of them stays.
+    /// The row to keep.
     pub kept: Kept,
-    /// The columns to write, in this order; all unless given.
+    /// The columns to write, in this order; all columns by default.
     pub select: Option<Vec<String>>,
 }
 
-/// Which row of a key stays.
+/// The row to keep of several rows with equal keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kept {
-    /// The one that comes first in the inputs.
+    /// The first row in input order.
     #[default]
     First,
-    /// The one that comes last.
+    /// The last row in input order.
     Last,
-    /// None, where there are several.
+    /// None: keys with several rows are removed.
     None,
-    /// The one that comes last, with the last value of each column that is not null: rows that have what has changed,
-    /// and null in all other columns, become the rows that they are changes of.
+    /// The last row, filled with the last non-null value of each column. Merges partial rows, with
+    /// values in the changed columns and nulls elsewhere, into whole rows.
     LastKnown,
 }
 
 impl DedupeSpec {
-    /// One row of those that are equal in all columns.
+    /// Keeps one of several rows that are equal in all columns.
     pub fn whole_rows() -> Self {
         Self::default()
     }
 
-    /// One row of those that are equal in these columns.
+    /// Keeps one of several rows that are equal in these columns.
     pub fn by_key(key: impl IntoColumns) -> Self {
         Self { key: Some(key.into_columns()), ..Self::default() }
     }
 
-    /// Sets which row stays.
+    /// Sets the row to keep.
     pub fn kept(mut self, kept: Kept) -> Self {
         self.kept = kept;
         self
@@ -90,7 +90,7 @@ impl DedupeSpec {
     }
 }
 
-/// Leaves out rows of which several have a key, given the columns of that.
+/// Adds a sift that removes keys with several rows; `key` holds the key columns.
 fn sift(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
     let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
     let shown: Vec<usize> = (0..arrangement.projection.len()).collect();
@@ -101,7 +101,8 @@ fn sift(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
     Ok(())
 }
 
-/// Brings the floats among `columns` to one form, if there are any. Columns that are derived are so before.
+/// Returns a transform that normalizes the floats among `columns`; `None` if there are no floats.
+/// Derived columns are normalized when they are appended.
 pub(super) fn of_one_form(
     derived: &mut Option<Derived>,
     columns: &[usize],

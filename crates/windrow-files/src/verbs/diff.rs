@@ -1,13 +1,15 @@
-//! What two sides differ in, by key: as changes that make the one of the other, or in figures.
+//! Differences between two sides, by key: as changes from the old side to the new one, or as
+//! figures.
 //!
 //! ```text
 //! OLD  rows, each with a weight of 1    \
 //!                                        sum of rows that are equal --> key by key: Changes
 //! NEW  rows, each with a weight of 2^32 /
 //! ```
-//! Rows that both sides have become one as they meet, in whichever merge that is; what is left of a key is a row or
-//! two. The engine compares whole rows as bytes, so that every type can be told apart. Floats are equal as in SQL: those of
-//! the key have one form, and of two rows that are left of a key the others are compared once more.
+//! The first merge of equal rows from both sides combines the rows; one or two rows are left of
+//! each key. The engine compares whole rows as bytes, so any type can be compared. Floats
+//! are equal as in SQL: floats in the key are normalized first, and the other floats of a key's two
+//! rows are compared again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,38 +28,40 @@ use crate::error::{Error, Result};
 use crate::input::Inputs;
 use crate::names::Places;
 
-/// The column with the weights.
+/// The name of the weight column.
 const WEIGHT: &str = "__windrow_weight";
 
-/// The changes from an old side to a new one; the sides are opened by [`Inputs::open_pair`](crate::Inputs::open_pair).
+/// The changes from an old side to a new one; [`Inputs::open_pair`](crate::Inputs::open_pair) opens
+/// the sides.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DiffSpec {
-    /// The columns that tell rows apart. A side that has a key twice is an error.
+    /// The columns that identify a row. A key found twice on a side is an error.
     pub key: Vec<Column>,
-    /// What is written.
+    /// The form of the output.
     pub shown: Shown,
-    /// The column that says what a change does: `insert`, `update` or `delete`. It is the first.
+    /// The name of the operation column, which comes first and holds `insert`, `update` or
+    /// `delete`.
     pub op_column: String,
-    /// The columns to compare and to write, in this order, behind those of the key that are not among them; all unless
-    /// given.
+    /// The columns to compare and to write, in this order, after the key columns not among them;
+    /// all columns by default.
     pub select: Option<Vec<String>>,
 }
 
-/// How differences are written.
+/// The output form of differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shown {
-    /// A row for each key that is not the same on both sides, sorted by the key: its new row, or the old one that is
-    /// deleted. It is a change log: applied to the old side it gives the new one.
+    /// A row for each key with a difference, sorted by key: the new row, or the deleted old row.
+    /// The output is a change log that turns the old side into the new one.
     #[default]
     Changes,
-    /// How many rows were inserted, updated and deleted, and how many are the same; of the updated ones how many differ
-    /// in each column. The columns are `change`, `column` and `rows`.
+    /// The numbers of inserted, updated, deleted and equal rows, and for each column the number of
+    /// updated rows that differ in it. The columns are `change`, `column` and `rows`.
     Summary,
 }
 
 impl DiffSpec {
-    /// Differences between rows with equal keys.
+    /// Compares rows with equal keys.
     pub fn by_key(key: impl IntoColumns) -> Self {
         Self {
             key: key.into_columns(),
@@ -67,13 +71,13 @@ impl DiffSpec {
         }
     }
 
-    /// Sets what is written.
+    /// Sets the form of the output.
     pub fn shown(mut self, shown: Shown) -> Self {
         self.shown = shown;
         self
     }
 
-    /// Sets the name of the column that says what a change does.
+    /// Sets the name of the operation column.
     pub fn op_column(mut self, name: impl Into<String>) -> Self {
         self.op_column = name.into();
         self
@@ -126,14 +130,14 @@ impl DiffSpec {
     }
 }
 
-/// The columns that are compared.
+/// The columns to compare.
 struct Compared {
     derived: Option<Derived>,
-    /// Their places in the inputs, with the derived ones.
+    /// Positions of the columns in the inputs, including derived columns.
     columns: Vec<usize>,
-    /// How many of them are written: those in front.
+    /// Number of columns to write, the first ones.
     shown: usize,
-    /// Of them, and the weight.
+    /// Schema of the columns and the weight.
     schema: Arc<Schema>,
 }
 
@@ -156,12 +160,12 @@ impl Compared {
         let of_key = keys().filter_map(|name| places.first(name));
         let added: Vec<usize> = of_key.filter(|column| !written.contains(column)).collect();
         let shown = match spec.select {
-            // Who applies the changes needs the key.
+            // A consumer of the changes needs the key.
             Some(_) => {
                 columns.splice(0..0, added);
                 columns.len()
             }
-            // It is a member of a struct that is written as it is.
+            // An added key is a member of a struct, which is written as a whole.
             None => {
                 let shown = columns.len();
                 columns.extend(added);

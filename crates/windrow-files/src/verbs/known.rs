@@ -1,15 +1,17 @@
-//! Updates that do not carry all columns of their row, filled with what was known last.
+//! Coalesces partial updates: fills the columns missing from an update with their last known
+//! values.
 //!
 //! ```text
 //!  a key's rows, in order      id  name  bio           -->   id  name  bio
 //!    insert                     1  ann   long
 //!    update, without bio        1  bob   (unknown)            1  bob   long
 //! ```
-//! The rows of a key come in the order in which they happened, deletes among them, and the last of them is what is
-//! written. Nothing is known behind a delete but what a later row carries. Of the key that may go on in the next record
-//! batch one row waits, filled as far as it is known.
+//! The rows of a key, deletes included, arrive in the order in which they happened, and the last
+//! row is written. A delete clears all known values. The last key of a record batch may continue in
+//! the next batch: one row of the key waits, filled as far as known.
 //!
-//! A row of a snapshot that comes after changes of its key is newer, unless it was written before the last of them.
+//! A snapshot row after changes of its key is newer than the changes, unless it was written before
+//! the last of them.
 
 use std::sync::Arc;
 
@@ -25,68 +27,70 @@ use super::sift::{Sift, failed, same_key, starts};
 use crate::error::{Error, Result};
 use crate::setting::Setting;
 
-/// What the sift is given.
+/// The layout of the rows for the sift.
 pub(super) struct Filling {
-    /// Places of the key's columns.
+    /// Positions of the key columns.
     pub(super) key: Vec<usize>,
-    /// How many columns are written: those in front.
+    /// Number of columns to write, the first ones.
     pub(super) width: usize,
-    /// For each column that comes in its place among the marks of what a row does not carry; rows carry what has none.
+    /// For each input column, its bit among the marks of missing columns. A column without a bit is
+    /// never missing.
     pub(super) marks: Vec<usize>,
-    /// Place of the column with the marks: a bit a column, null where a row carries all.
+    /// Position of the column with the marks: a bit per column, null for a row with all columns.
     pub(super) unknown: usize,
-    /// Place of the column that says which rows are deletes.
+    /// Position of the column that marks deletes.
     pub(super) deleted: usize,
-    /// Place of the column that tells rows of a snapshot, if one may come after other rows of its key.
+    /// Position of the column that marks snapshot rows, if such a row may follow other rows of its
+    /// key.
     pub(super) late: Option<usize>,
-    /// Place of the column that says when a row was written.
+    /// Position of the column with the time at which a row was written.
     pub(super) written: Option<usize>,
     /// Whether deletes are written.
     pub(super) keeps_deletes: bool,
-    /// Of what comes out.
+    /// Schema of the output.
     pub(super) schema: SchemaRef,
 }
 
-/// A row of one of two record batches: which, and its place there.
+/// The position of a row: record batch and row.
 type RowIndex = (usize, usize);
 
-/// Where the last row of a key comes from.
+/// The origin of the last row of a key.
 #[derive(Clone, Copy, Default)]
 struct Origin {
     of_snapshot: bool,
-    /// Whether any row of the key is of no snapshot.
+    /// Whether any row of the key comes from a change instead of a snapshot.
     changed: bool,
-    /// When the last of these was written.
+    /// When the last change was written.
     written: Option<i64>,
 }
 
-/// What is known of a key so far.
+/// The known values of a key so far.
 struct State {
-    /// Its last row.
+    /// The last row of the key.
     row: RowIndex,
     deleted: bool,
     origin: Origin,
-    /// Where the value of each column is, if not all are in that row; none where it is not known.
+    /// The position of each column's value, `None` if unknown; absent if `row` has all values.
     values: Option<Vec<Option<RowIndex>>>,
 }
 
-/// The last row of a key that may go on.
+/// The last row of a key that may continue.
 struct Waiting {
     row: RecordBatch,
     deleted: bool,
     origin: Origin,
-    /// The columns that are not known, ascending.
+    /// The unknown columns, ascending.
     missing: Vec<usize>,
 }
 
-/// Has the last row of each key, with the last known value of each column.
+/// Returns the last row of each key, with the last known value of each column.
 pub(super) struct Known {
     filling: Arc<Filling>,
     waiting: Option<Waiting>,
     deleted: u64,
-    /// Keys whose last row is of a snapshot that came after changes of theirs.
+    /// Keys whose last row comes from a snapshot taken after changes of the key.
     renewed: u64,
-    /// Rows in which something is not known, and what the first of them is.
+    /// The number of rows with unknown values, and a description of the first such row.
     incomplete: u64,
     first: Option<String>,
 }
@@ -97,7 +101,7 @@ impl Known {
         Self { filling, waiting: None, deleted: 0, renewed: 0, incomplete: 0, first: None }
     }
 
-    /// The state of a key whose next row is at `row`, and which `before` it was.
+    /// Returns the state of a key after the row at `row`, given the state `before` that row.
     fn next(&self, before: Option<State>, row: RowIndex, marks: &Marks<'_>) -> State {
         let deleted = marks.deleted.value(row.1);
         let last = before.as_ref().map(|before| before.origin).unwrap_or_default();
@@ -125,7 +129,7 @@ impl Known {
         State { row, deleted, origin, values: Some(values) }
     }
 
-    /// The rows of `states`, all columns that come in.
+    /// Returns the rows of `states`, with all input columns.
     fn rows(&self, states: &[State], batches: &[&RecordBatch]) -> Result<RecordBatch> {
         let rows: Vec<RowIndex> = states.iter().map(|state| state.row).collect();
         let mut whole = interleave_record_batch(batches, &rows).map_err(failed)?;
@@ -149,7 +153,7 @@ impl Known {
         Ok(whole)
     }
 
-    /// What is written of keys that have ended.
+    /// Returns the output for keys that have ended.
     fn written(&mut self, mut states: Vec<State>, batches: &[&RecordBatch]) -> Result<RecordBatch> {
         let renewed = states.iter().map(|state| state.origin);
         let renewed = renewed.filter(|origin| origin.of_snapshot && origin.changed);
@@ -177,7 +181,7 @@ impl Known {
         RecordBatch::try_new(Arc::clone(&self.filling.schema), columns).map_err(failed)
     }
 
-    /// The key of a row, and the columns that are not known of it.
+    /// Describes a row by its key and its unknown columns.
     fn described(&self, rows: &RecordBatch, row: usize, values: &[Option<RowIndex>]) -> String {
         let schema = rows.schema_ref();
         let key = self.filling.key.iter().map(|&column| {
@@ -190,7 +194,7 @@ impl Known {
         format!("{}: {}", key.collect::<Vec<_>>().join(", "), missing.join(", "))
     }
 
-    /// The state of the key that waits, its row being in the second record batch.
+    /// Returns the state of the waiting key, whose row is in the second record batch.
     fn resumed(&self, waiting: &Waiting) -> State {
         let row = (1, 0);
         let values = (!waiting.missing.is_empty()).then(|| {
@@ -202,7 +206,7 @@ impl Known {
     }
 }
 
-/// What a batch says of its rows.
+/// The columns with a batch's marks.
 struct Marks<'a> {
     unknown: &'a BinaryArray,
     deleted: &'a BooleanArray,
@@ -215,7 +219,7 @@ impl Marks<'_> {
         self.written.as_ref().filter(|written| written.is_valid(row)).map(|w| w.value(row))
     }
 
-    /// Where a row comes from whose key had the `last` so far.
+    /// Returns the origin of a key after the row; `last` is the origin before it.
     fn origin(&self, row: usize, last: Origin) -> Origin {
         let of_snapshot = self.late.is_some_and(|late| late.value(row) == 0);
         match of_snapshot {
@@ -227,8 +231,8 @@ impl Marks<'_> {
         }
     }
 
-    /// Whether a row of a snapshot was written before a change whose position is before its own: of a transaction that was
-    /// open when the snapshot was taken.
+    /// Returns true if the snapshot row was written before a change with an earlier position: a
+    /// change by a transaction still open when the snapshot was taken.
     fn is_behind(&self, row: usize, last: Origin) -> bool {
         let both = self.written(row).zip(last.written);
         last.changed && both.is_some_and(|(row, last)| row <= last)

@@ -55,7 +55,7 @@ impl MergeSpec {
         self
     }
 
-    /// Sums the diffs of equal rows, separately for each time if there is a time column.
+    /// Sums the diffs of equal rows, separately for each time if a time column is given.
     pub fn consolidate(mut self, diff: impl Into<String>, time: Option<String>) -> Self {
         self.diff = Some(diff.into());
         self.time = time;

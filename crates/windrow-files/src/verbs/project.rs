@@ -1,4 +1,4 @@
-//! Which columns are written.
+//! Resolves the columns to be written.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::names::Places;
 use crate::setting::Setting;
 
-/// Positions in `schema` of the columns named by `select`, or of all that are not `hidden`.
+/// Returns the positions in `schema` of the columns named by `select`; by default of all columns
+/// not in `hidden`.
 pub(super) fn projection(
     schema: &Schema,
     select: Option<&[String]>,
@@ -32,7 +33,8 @@ pub(super) fn projection(
     Ok(columns)
 }
 
-/// Where `columns` are in `projection`, which gets those that it does not have.
+/// Returns the positions of `columns` in `projection`; missing columns are appended to
+/// `projection`.
 pub(super) fn places(
     projection: &mut Vec<usize>,
     columns: impl IntoIterator<Item = usize>,
@@ -48,12 +50,12 @@ pub(super) fn places(
     columns.into_iter().map(place).collect()
 }
 
-/// Positions of the columns that are named.
+/// Returns the positions of the columns in `names`.
 pub(super) fn required(schema: &Schema, names: &[&Option<String>]) -> Result<Vec<usize>> {
     names.iter().copied().flatten().map(|name| find(schema, name)).collect()
 }
 
-/// Refuses names that no column of the user's has.
+/// Returns an error if a name matches no column of the user.
 pub(super) fn check_names<'a>(
     schema: &Schema,
     mut names: impl Iterator<Item = &'a str>,
@@ -62,12 +64,12 @@ pub(super) fn check_names<'a>(
     names.try_for_each(|name| shown.find(name).map(drop))
 }
 
-/// The position of one column.
+/// Returns the position of a column.
 pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
     Shown::of(schema).find(name)
 }
 
-/// The columns by name, without those of windrow's own.
+/// The columns by name, without windrow's own columns.
 struct Shown<'a> {
     schema: &'a Schema,
     places: Places<'a>,
@@ -78,7 +80,7 @@ impl<'a> Shown<'a> {
         Self { schema, places: Places::of(schema.fields()) }
     }
 
-    /// The position of a column; the message has the names that there are.
+    /// Returns the position of a column. The error lists the existing names.
     fn find(&self, name: &str) -> Result<usize> {
         let own = |name: &str| changelog::is_own(name);
         match self.places.only(name).filter(|_| !own(name)) {

@@ -1,9 +1,9 @@
-//! What becomes of rows in their order: some are left out, or several become one.
+//! Streaming transforms of sorted rows: a sift drops rows, or combines several rows into one.
 //!
 //! ```text
 //! last merge --> record batches in order --Sift--> record batches to write
 //! ```
-//! A sift sees every row once, in order, on one thread. It remembers a row or two, and no more.
+//! A sift receives every row once, in order, on one thread. It keeps one or two rows in memory.
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_ord::partition::partition;
@@ -15,37 +15,37 @@ use arrow_select::interleave::interleave_record_batch;
 
 use crate::error::{Error, Result};
 
-/// Looks at the sorted rows.
+/// A transform of the sorted rows.
 pub(crate) trait Sift: Send {
-    /// What becomes of the next rows.
+    /// Returns the output for the next rows.
     fn push(&mut self, batch: &RecordBatch) -> Result<RecordBatch>;
 
-    /// What is left at the end, if anything is.
+    /// Returns the remaining output at the end, if any.
     fn finish(&mut self) -> Result<Option<RecordBatch>>;
 
-    /// Keys that were left out because they are deleted.
+    /// Returns the number of keys dropped because they are deleted.
     fn deleted(&self) -> u64 {
         0
     }
 
-    /// Keys of which a row of a snapshot was taken that came after changes of theirs.
+    /// Returns the number of keys whose row comes from a snapshot taken after changes of the key.
     fn renewed(&self) -> u64 {
         0
     }
 
-    /// Whether no row that is still to come counts.
+    /// Returns true if no further row can affect the output.
     fn is_done(&self) -> bool {
         false
     }
 }
 
-/// How a job starts to sift. A job that begins again does so, too.
+/// The factory of a job's sift. A restarted job starts a new sift.
 pub(crate) struct Sifting {
-    /// What comes out of it.
+    /// The schema of the output.
     pub(crate) schema: SchemaRef,
-    /// Whether what comes out is in the order of what comes in.
+    /// Whether the output is in the order of the input.
     pub(crate) keeps_order: bool,
-    /// Times that a long row is there beside the batch that it came in.
+    /// Copies of a long row in the sift, in addition to the batch that holds the row.
     pub(crate) copies: usize,
     pub(crate) start: Box<dyn Fn() -> Box<dyn Sift> + Send + Sync>,
 }
@@ -54,7 +54,7 @@ pub(super) fn failed(error: ArrowError) -> Error {
     Error::data(error.to_string())
 }
 
-/// The first so many rows.
+/// Passes the first rows, up to a limit.
 pub(super) struct First {
     left: u64,
 }
@@ -81,13 +81,13 @@ impl Sift for First {
     }
 }
 
-/// Rows whose key no other row has.
+/// Passes the rows whose key occurs once.
 pub(super) struct Alone {
-    /// Places of the key's columns.
+    /// Positions of the key columns.
     key: Vec<usize>,
-    /// Places of the columns that are written.
+    /// Positions of the columns to write.
     shown: Vec<usize>,
-    /// The last row so far, and whether no row before it has its key.
+    /// The last row so far, and whether it is the first row of its key.
     last: Option<(RecordBatch, bool)>,
 }
 
@@ -98,7 +98,7 @@ impl Alone {
 }
 
 impl Sift for Alone {
-    /// The row before, if it is known to be alone now, and those of `batch` that are known to be.
+    /// Returns the rows now known to have a unique key: the row held back, and rows of `batch`.
     fn push(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns: Vec<ArrayRef> = match &self.last {
@@ -117,13 +117,13 @@ impl Sift for Alone {
         let mut alone: Vec<bool> = (0..all.num_rows())
             .map(|row| starts[row] && starts.get(row + 1).copied().unwrap_or(false))
             .collect();
-        // That a row is the first of its key was seen when it came.
+        // `last` records whether the row held back was the first of its key.
         if let Some(first) = alone.first_mut() {
             *first = *first && first_is_new;
         }
         let last = all.num_rows() - 1;
         let last_is_new = if last == 0 { first_is_new } else { starts[last] };
-        // A copy: a slice would keep the whole of it.
+        // A copy: a slice would keep the whole batch in memory.
         self.last = Some((copied(&all.slice(last, 1))?, last_is_new));
         debug_assert!(rows > 0);
         let kept = filter_record_batch(&all, &BooleanArray::from(alone)).map_err(failed)?;
@@ -138,7 +138,7 @@ impl Sift for Alone {
     }
 }
 
-/// Whether each row of `batch` has another key than the one before it.
+/// Returns for each row of `batch` whether its key differs from the key of the row before it.
 pub(super) fn starts(batch: &RecordBatch, key: &[usize]) -> Result<Vec<bool>> {
     let mut starts = vec![false; batch.num_rows()];
     if key.is_empty() {
@@ -152,13 +152,13 @@ pub(super) fn starts(batch: &RecordBatch, key: &[usize]) -> Result<Vec<bool>> {
     Ok(starts)
 }
 
-/// Whether the first rows of two record batches have the same key.
+/// Returns true if the first rows of two record batches have equal keys.
 pub(super) fn same_key(one: &RecordBatch, other: &RecordBatch, key: &[usize]) -> Result<bool> {
     let pair = concat_batches(&one.schema(), [&one.slice(0, 1), &other.slice(0, 1)]);
     Ok(!starts(&pair.map_err(failed)?, key)?[1])
 }
 
-/// The rows, in buffers of their own.
+/// Copies the rows to buffers of their own.
 pub(super) fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
     let all: Vec<_> = (0..rows.num_rows()).map(|row| (0, row)).collect();
     interleave_record_batch(&[rows], &all).map_err(failed)

@@ -1,4 +1,5 @@
-//! The changes between two sides, applied to the old one, give the new one; whatever the sides are.
+//! The changes between two sides, applied to the old side, give the new side, whatever the sides
+//! are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use windrow_files::{
     CompactSpec, DiffSpec, ErrorKind, Inputs, Job, Limits, ReadOptions, Shown, Source,
 };
 
-/// A key of two columns, one of which can be null, and a row of it: text, a float and a struct.
+/// A key of two columns, one of them nullable, and a row of the key: text, a float and a struct.
 type Key = (Option<i64>, String);
 type Row = (Option<String>, f64, Option<bool>);
 type Side = BTreeMap<Key, Row>;
 
-/// Numbers that follow from a seed.
+/// A generator of pseudo-random numbers.
 struct Seeded(u64);
 
 impl Seeded {
@@ -49,7 +50,7 @@ impl Seeded {
         (text, float[self.below(5) as usize], flag[self.below(3) as usize])
     }
 
-    /// Some rows of `side` left out, some added, some with other values.
+    /// Returns `side` with some rows left out, some added, and some changed.
     fn changed(&mut self, side: &Side, keys: u64) -> Side {
         let mut changed = side.clone();
         changed.retain(|_, _| self.below(5) > 0);
@@ -96,7 +97,7 @@ fn batch(rows: &[(&Key, &Row)]) -> RecordBatch {
     RecordBatch::try_new(schema, columns).unwrap()
 }
 
-/// The rows of `batch`, whose columns are those of [`schema`] from `first` on.
+/// Returns the rows of `batch`, whose columns from `first` on are the columns of [`schema`].
 fn side(batch: &RecordBatch, first: usize) -> BTreeMap<Key, (Option<String>, u64, Option<bool>)> {
     let ids = batch.column(first).as_primitive::<Int64Type>();
     let names = batch.column(first + 1).as_string::<i32>();
@@ -107,7 +108,7 @@ fn side(batch: &RecordBatch, first: usize) -> BTreeMap<Key, (Option<String>, u64
         let key = (ids.is_valid(row).then(|| ids.value(row)), names.value(row).to_owned());
         let text = texts.is_valid(row).then(|| texts.value(row).to_owned());
         let flag = flags.is_valid(row).then(|| flags.value(row));
-        // The two zeros are one.
+        // The two zeros are equal.
         (key, (text, (floats.value(row) + 0.0).to_bits(), flag))
     });
     let found: BTreeMap<_, _> = rows.collect();
@@ -134,7 +135,7 @@ fn diff(old: &RecordBatch, new: &RecordBatch, spec: &DiffSpec) -> windrow_files:
     Job::diff(Inputs::open_pair(&[old], &[new], &ReadOptions::default())?, spec)
 }
 
-/// `rows` as insertions, as the changes have them.
+/// Returns `rows` as insertions, in the form of the changes.
 fn inserted(rows: &RecordBatch) -> RecordBatch {
     let op: ArrayRef = Arc::new(StringArray::from(vec!["insert"; rows.num_rows()]));
     let mut fields = vec![Arc::new(Field::new("op", DataType::Utf8, false))];
@@ -154,7 +155,7 @@ fn changes_make_the_new_side_of_the_old_one() {
         let spec = DiffSpec::by_key(["id", "name"]);
         let changes = all(diff(&old, &new, &spec).unwrap());
 
-        // One change of each key whose rows differ, and no other.
+        // Each key whose rows differ has one change, and no other key has any.
         let (before, after) = (side(&old, 0), side(&new, 0));
         let differing = before.keys().chain(after.keys());
         let differing: std::collections::BTreeSet<&Key> =
@@ -244,7 +245,7 @@ fn what_cannot_be_compared_is_said() {
     let alone = Inputs::open(&[source("old", vec![old.clone()])], &ReadOptions::default());
     let error = Job::diff(alone.unwrap(), &DiffSpec::by_key("id")).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
-    // A key that comes twice: on one side or the other, the rows alike or not, many of them or few.
+    // A key with two rows on either side: equal or different rows, many or few.
     let twice = concat_batches(&old.schema(), [&old, &old.slice(2, 1)]).unwrap();
     let many = vec![old.slice(1, 1); 20_000];
     let many = concat_batches(&old.schema(), &many).unwrap();

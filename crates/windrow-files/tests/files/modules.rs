@@ -1,4 +1,5 @@
-//! The folder is the architecture: a module uses only what stands before it, and no part is too long to read.
+//! The folder is the architecture: a module uses only modules before it, and no file or function is
+//! too long to read.
 
 #[path = "sources/mod.rs"]
 mod sources;

@@ -135,7 +135,7 @@ fn a_sorted_file_is_passed_on_byte_by_byte() {
     for copy in ["passed.parquet", "anew.parquet"] {
         assert!(pages(&files.path(copy)) == pages(&file), "{copy}");
     }
-    // The same in place.
+    // The output may also replace its input.
     let (usual, before) = (WriteOptions::default(), pages(&file));
     assert_eq!(sort(&[&file], &spec, &usual, &file).unwrap().row_groups_passed, 3);
     assert!(pages(&file) == before);

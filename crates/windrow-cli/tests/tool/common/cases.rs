@@ -1,4 +1,4 @@
-//! Tables of small inputs, and what is to come of each.
+//! Tables of small inputs with their expected outputs.
 //!
 //! ```text
 //! ## what the case shows
@@ -9,7 +9,7 @@
 //! lines of the output                       or:  ! the exit code, parts of the message | between bars
 //! ? what is said of it
 //! ```
-//! Inputs that the options do not name stand behind the verb, in their order.
+//! Inputs not named by the options are appended to the verb, in their order.
 
 use std::fs;
 use std::io::Write;
@@ -108,7 +108,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// As the name says that it is packed.
+/// Compresses `text` according to the extension of `name`.
 fn packed(name: &str, text: Vec<u8>) -> Vec<u8> {
     if name.ends_with(".gz") {
         let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -123,7 +123,7 @@ fn packed(name: &str, text: Vec<u8>) -> Vec<u8> {
     text
 }
 
-/// `\xNN`, `\t`, `\r`, `\n` and `\\` stand for bytes, and ends of lines for nothing.
+/// Decodes `\xNN`, `\t`, `\r`, `\n` and `\\` to bytes; removes line breaks.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut characters = text.bytes().filter(|&byte| byte != b'\n');
@@ -148,7 +148,8 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Checks all cases of a table, of which there are at least `count`; all are of `verb`, unless it is empty.
+/// Checks all cases of a table; the table must have at least `count` cases. All cases are of
+/// `verb`, unless `verb` is empty.
 #[track_caller]
 pub(crate) fn check(verb: &str, table: &str, count: usize) {
     let cases: Vec<Case<'_>> = table.split("## ").skip(1).map(Case::of).collect();

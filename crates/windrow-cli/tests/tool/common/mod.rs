@@ -1,4 +1,4 @@
-//! A directory to work in, a way to run the binary, and rows to run it on.
+//! A working directory, functions to run the binary, and rows for its inputs.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -21,7 +21,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
-/// What a run said and how it ended.
+/// The messages, the output and the exit code of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -30,7 +30,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Fails unless the run ended with `code` and its message holds each of `parts`.
+    /// Fails unless the run ended with `code` and its message contains each of `parts`.
     #[track_caller]
     pub(crate) fn says(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, Some(code), "{}", self.err);
@@ -53,12 +53,13 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// For the binary that was built with the tests, assertions and all.
+    /// Returns a directory for the binary built along with the tests, with assertions.
     pub(crate) fn new() -> Self {
         Self::with(env!("CARGO_BIN_EXE_windrow").to_owned())
     }
 
-    /// For the binary that users have, where memory is looked at: `WINDROW`, if it is set.
+    /// Returns a directory for tests of memory, which use the released binary `WINDROW` if the
+    /// variable is set.
     pub(crate) fn released() -> Self {
         std::env::var("WINDROW").map_or_else(|_| Self::new(), Self::with)
     }
@@ -87,7 +88,7 @@ impl Work {
         String::from_utf8(self.read(name)).expect("UTF-8")
     }
 
-    /// The names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     pub(crate) fn names(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(directory)).expect("a directory");
         let mut names: Vec<String> = entries
@@ -97,7 +98,8 @@ impl Work {
         names
     }
 
-    /// The binary, to be run in this directory with `line`, its arguments separated by blanks.
+    /// Returns the command of the binary in this directory; `line` has the arguments, separated by
+    /// blanks.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(line.split_whitespace()).current_dir(self.dir.path());
@@ -106,8 +108,8 @@ impl Work {
         command
     }
 
-    /// The same, with signals as a shell in the foreground starts it, whatever this process ignores: that is
-    /// inherited, and tests are started under `nohup` and in the background, too.
+    /// Like `command`, with the signals of a foreground shell, whatever this process ignores:
+    /// ignored signals are inherited, and tests may run under `nohup` or in the background.
     pub(crate) fn command_that_signals_reach(&self, line: &str) -> Command {
         let plain = self.command(line);
         let mut command = Command::new("env");
@@ -142,7 +144,7 @@ impl Work {
         ran(command.spawn().expect("started"))
     }
 
-    /// Fails unless `out` holds nothing but `expected`, and `temp` nothing at all.
+    /// Fails unless `out` holds exactly `expected`, and `temp` nothing.
     #[track_caller]
     pub(crate) fn holds_only(&self, expected: &[&str]) {
         assert_eq!(self.names("out"), expected);
@@ -150,10 +152,10 @@ impl Work {
     }
 }
 
-/// The longest that a run may take: machines are slow, and shared.
+/// Maximum duration of a run: machines are slow, and shared.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// Looks on, again and again, while a run goes on; one that does not end is killed, and the test fails.
+/// Calls `look` repeatedly while a run goes on. Kills a run that does not end, and fails.
 #[track_caller]
 pub(crate) fn while_running(child: &mut Child, mut look: impl FnMut()) {
     let start = Instant::now();
@@ -166,7 +168,7 @@ pub(crate) fn while_running(child: &mut Child, mut look: impl FnMut()) {
     }
 }
 
-/// Waits for the end of a run; one that does not end is killed, and the test fails.
+/// Waits for the end of a run. Kills a run that does not end, and fails.
 #[track_caller]
 pub(crate) fn ran(mut child: Child) -> Ran {
     fn all_of(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
@@ -176,7 +178,7 @@ pub(crate) fn ran(mut child: Child) -> Ran {
             bytes
         })
     }
-    // The end of what it reads, as `wait_with_output` does it.
+    // Ends the standard input, as `wait_with_output` does.
     drop(child.stdin.take());
     let (out, err) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
     let mut pause = Duration::from_micros(100);
@@ -190,7 +192,8 @@ pub(crate) fn ran(mut child: Child) -> Ran {
     Ran { code: status.code(), out, err }
 }
 
-/// Runs `line`; returns the peak of its resident memory as seen from outside, in bytes, and its figures.
+/// Runs `line`; returns the peak of its resident memory as seen from outside, in bytes, and its
+/// figures.
 #[track_caller]
 pub(crate) fn peak_of(work: &Work, line: &str) -> (u64, serde_json::Value) {
     let line = format!("{line} --temp-dir temp --stats out/stats.json -q");
@@ -201,7 +204,7 @@ pub(crate) fn peak_of(work: &Work, line: &str) -> (u64, serde_json::Value) {
     (seen, stats)
 }
 
-/// The peak of the resident memory as it was seen from outside, and how the run ended.
+/// Runs `line`; returns the peak of its resident memory as seen from outside, and the outcome.
 #[track_caller]
 pub(crate) fn watched(work: &Work, line: &str) -> (u64, Ran) {
     let mut child = work.command(line).spawn().expect("started");
@@ -227,8 +230,9 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Rows `start..start + rows` of a change log of `keys` keys: `id, lsn, op, payload, amount, ts`. The
-/// `lsn` is a permutation of `0..total`; one change in sixteen is a delete.
+/// Returns rows `start..start + rows` of a change log of `keys` keys, with the columns
+/// `id, lsn, op, payload, amount, ts`. The `lsn` is a permutation of `0..total`; one change in
+/// sixteen is a delete.
 pub(crate) fn log_rows(start: u64, rows: u64, total: u64, keys: u64) -> RecordBatch {
     let at = |row: u64| {
         let lsn = row * 0x9E37_79B1 % total;
@@ -261,7 +265,7 @@ pub(crate) fn log_rows(start: u64, rows: u64, total: u64, keys: u64) -> RecordBa
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
 
-/// Writes [`log_rows`] `0..rows` as Parquet, a key for every eight rows.
+/// Writes [`log_rows`] `0..rows` as Parquet, with a key for every eight rows.
 pub(crate) fn write_log(path: &Path, rows: u64) {
     const BATCH: u64 = 50_000;
     let mut writer = None;
@@ -293,7 +297,7 @@ pub(crate) fn write_arrow(work: &Work, name: &str, batch: &RecordBatch) {
     writer.finish().expect("finished");
 }
 
-/// The rows of a Parquet file.
+/// Returns the rows of a Parquet file.
 pub(crate) fn read_parquet(path: &Path) -> RecordBatch {
     let file = File::open(path).expect("there");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("a footer");

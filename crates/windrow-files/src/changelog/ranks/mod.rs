@@ -1,4 +1,4 @@
-//! The order of text that stands for something else: `1000000` is behind `999999`, and `0/10000000` behind `0/FFFFFFF`.
+//! Numeric sort keys for text: `1000000` sorts after `999999`, and `0/10000000` after `0/FFFFFFF`.
 //!
 //! ```text
 //!  seq:number   "999999", "1000000"  --forms-->  a column of numbers behind all others, which the order is by
@@ -28,14 +28,14 @@ use crate::names::Places;
 use crate::preset::Preset;
 use crate::setting::Setting;
 
-/// The columns of an order whose text stands for something else.
+/// The text columns of an order that need another order than text.
 pub(crate) struct Ranks {
     schema: SchemaRef,
     read: Vec<Read>,
     plain: Vec<Plain>,
 }
 
-/// A column of text, the numbers of which are the column behind all others.
+/// A text column whose numbers are appended as a column of their own.
 struct Read {
     column: usize,
     name: String,
@@ -43,8 +43,8 @@ struct Read {
 }
 
 impl Ranks {
-    /// Puts columns of numbers in the place of those of text in `order_by`, where `said` or the format tells so.
-    /// `as_of`, a value of the first of them, becomes one of its numbers.
+    /// Replaces text columns in `order_by` by columns of numbers, where `said` or the format
+    /// declares a text's meaning. Converts `as_of`, a value of the first column, accordingly.
     pub(crate) fn bind(
         schema: &SchemaRef,
         preset: Option<Preset>,
@@ -116,22 +116,23 @@ impl Ranks {
         Ok(Self { schema, read, plain })
     }
 
-    /// The schema of what [`apply`](Self::apply) returns: numbers stand behind all other columns.
+    /// Returns the schema of the record batches returned by [`apply`](Self::apply): columns of
+    /// numbers follow all other columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Whether there is text of which nobody said what it stands for.
+    /// Returns true if the order has text columns without a declared meaning.
     pub(crate) fn are_unsure(&self) -> bool {
         !self.plain.is_empty()
     }
 
-    /// Whether anything is to be done with rows.
+    /// Returns true if `apply` has anything to do.
     pub(crate) fn do_anything(&self) -> bool {
         self.are_unsure() || !self.read.is_empty()
     }
 
-    /// Adds the numbers. `row` says which row of the input one of the record batch is.
+    /// Appends the columns of numbers. `row` maps a row of the batch to its number in the input.
     pub(crate) fn apply(
         &self,
         batch: RecordBatch,
@@ -150,7 +151,7 @@ impl Ranks {
         RecordBatch::try_new(self.schema.clone(), columns).map_err(misfit)
     }
 
-    /// Refuses text that looked like something that has another order, in all rows that passed.
+    /// Returns an error if all rows of a text column looked like values with another order.
     pub(crate) fn check(&self) -> Result<()> {
         self.plain.iter().try_for_each(Plain::check)
     }
@@ -168,7 +169,7 @@ impl Read {
             .at_row(row)
             .in_column(name)
         };
-        // CSV has nothing where it has a null.
+        // CSV writes null as empty text.
         let values =
             text.as_string::<i32>().iter().map(|text| text.filter(|text| !text.trim().is_empty()));
         let values = values.enumerate();
@@ -203,9 +204,9 @@ impl Read {
     }
 }
 
-/// The columns of which a format's documentation says what their text is.
+/// Returns the meaning of a text column as documented by the format.
 fn known(preset: Option<Preset>, name: &str) -> Option<TextAs> {
-    // Of BigQuery's storage API, whoever writes it.
+    // BigQuery's storage API defines this column, whatever the producer.
     if name.eq_ignore_ascii_case("_CHANGE_SEQUENCE_NUMBER") {
         return Some(TextAs::Hex);
     }
@@ -248,7 +249,7 @@ fn is_text(kind: &DataType) -> bool {
 }
 
 impl TextAs {
-    /// Whether a column of `kind`, which is no text, has that order anyway.
+    /// Returns true if a column of `kind`, which is no text, has that order anyway.
     fn takes(self, kind: &DataType) -> bool {
         match self {
             Self::Number => kind.is_numeric() || kind.is_null(),

@@ -1,4 +1,4 @@
-//! Numbers between the values of a column: `d < 3.685` where `d` has two digits behind the point.
+//! Numbers between the values of a column: `d < 3.685` for `d` with two digits after the point.
 //!
 //! ```text
 //!  3.685     is cut off to  3.68      d < 3.685  -->  d <= 3.68     d > 3.685  -->  d > 3.68     no d is equal
@@ -13,15 +13,15 @@ use crate::input::options::filter::Op;
 
 use super::{BoundTest, literal};
 
-/// A number that no value of a column is.
+/// A number that equals no value of the column.
 pub(super) struct Between {
     is_negative: bool,
-    /// The value that it is cut off to, towards zero; none beyond all values.
+    /// The number truncated toward zero; `None` beyond all values.
     cut: Option<ArrayRef>,
 }
 
 impl Between {
-    /// `text` as such a number, between values of `kind`.
+    /// Parses `text` as a number between values of `kind`.
     pub(super) fn of(text: &str, kind: &DataType) -> Option<Self> {
         let scale = match kind {
             DataType::Decimal32(_, scale)
@@ -47,7 +47,7 @@ impl Between {
         Some(Self { is_negative, cut })
     }
 
-    /// What a comparison with it means.
+    /// Returns the equivalent test on the column.
     pub(super) fn test(self, op: Op) -> BoundTest {
         let Self { is_negative, cut } = self;
         let is_less = matches!(op, Op::Less | Op::LessOrEqual);

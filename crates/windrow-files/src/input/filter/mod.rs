@@ -1,11 +1,11 @@
-//! Which rows count: `amount > 5 and country = 'nl' and note is not null`.
+//! Row filters: `amount > 5 and country = 'nl' and note is not null`.
 //!
 //! ```text
 //! text --parse--> Filter --bind to the schema of the inputs--> Bound --prune--> row groups that can have rows
 //!                                                                    --mask---> rows of a record batch
 //! ```
-//! A comparison with a null is not true, as in SQL. Of floats, NaN is equal to itself and greater than all else, and
-//! there is one zero.
+//! A comparison with a null is not true, as in SQL. Among floats, NaN equals itself and is greater
+//! than all other values, and -0.0 equals 0.0.
 
 mod between;
 mod prune;
@@ -35,10 +35,10 @@ use between::Between;
 pub(super) use prune::{KeptRows, groups, rows};
 
 impl Filter {
-    /// What it means for rows of `schema`.
+    /// Binds the filter to the columns of `schema`.
     ///
     /// # Errors
-    /// `Usage` for a column that there is not, or a value that is none of its type.
+    /// `Usage` for a missing column, or a literal that does not fit the type of its column.
     pub(super) fn bind(&self, schema: &Schema) -> Result<Bound> {
         let conditions = self.0.iter().map(|condition| condition.bind(schema));
         Ok(Bound(conditions.collect::<Result<_>>()?))
@@ -83,13 +83,13 @@ impl Condition {
     }
 }
 
-/// A value that a column may have, or a number between two of them.
+/// A literal: a value of the column's type, or a number between two such values.
 enum Value {
     There(Scalar<ArrayRef>),
     Between(Between),
 }
 
-/// A value of `kind` as people write it; none if it is no such value.
+/// Parses `text` as a value of `kind`. Returns `None` if `text` is no such value.
 fn literal(text: &str, kind: &DataType) -> Option<ArrayRef> {
     if kind.is_nested() || kind.is_null() {
         return None;
@@ -100,7 +100,7 @@ fn literal(text: &str, kind: &DataType) -> Option<ArrayRef> {
     (value.null_count() == 0).then_some(value)
 }
 
-/// A [`Filter`] of the columns of a schema.
+/// A [`Filter`] bound to the columns of a schema.
 pub(crate) struct Bound(Vec<BoundCondition>);
 
 struct BoundCondition {
@@ -121,7 +121,8 @@ impl BoundTest {
 }
 
 impl Bound {
-    /// Whether no row counts of a file of which `value` tells what columns are in all rows.
+    /// Returns whether the filter excludes all rows of a file. `value` returns the value of a
+    /// column that is constant in the file.
     pub(super) fn excludes<'a>(
         &self,
         schema: &Schema,
@@ -134,7 +135,7 @@ impl Bound {
         })
     }
 
-    /// Which rows of `batch` count; none if all do.
+    /// Returns a mask of the rows of `batch` that pass the filter; `None` if all rows pass.
     pub(crate) fn mask(&self, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
         let mut all: Option<BooleanBuffer> = None;
         for condition in &self.0 {
@@ -150,7 +151,7 @@ impl Bound {
     }
 }
 
-/// The rows of `batch` that are in `mask`.
+/// Returns the rows of `batch` selected by `mask`.
 pub(crate) fn chosen(batch: &RecordBatch, mask: &BooleanBuffer) -> Result<RecordBatch> {
     filter_record_batch(batch, &BooleanArray::new(mask.clone(), None))
         .map_err(|error| Error::data(error.to_string()))
@@ -161,7 +162,7 @@ impl BoundCondition {
         self.met(&paths::values(batch, &self.steps)?)
     }
 
-    /// Which of `values` meet it.
+    /// Returns a mask of the `values` that meet the condition.
     fn met(&self, values: &ArrayRef) -> Result<BooleanBuffer, ArrowError> {
         match &self.test {
             BoundTest::Null(null) => {
@@ -187,7 +188,7 @@ impl BoundCondition {
     }
 }
 
-/// True where it is not null.
+/// Returns `mask` with nulls as false.
 fn certain(mask: &BooleanArray) -> BooleanBuffer {
     match mask.nulls() {
         Some(nulls) => mask.values() & nulls.inner(),
@@ -195,7 +196,7 @@ fn certain(mask: &BooleanArray) -> BooleanBuffer {
     }
 }
 
-/// How `values` compare to one of the type that they have, however they are encoded.
+/// Compares `values`, in any encoding, to `value`, which has the type of the values.
 fn compare(
     values: &ArrayRef,
     op: Op,

@@ -1,4 +1,4 @@
-//! What filters mean, against the rows that they keep, and against statistics.
+//! Filters against the selected rows, and against statistics.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::input::options::filter::Filter;
 use crate::input::source::expand::Source;
 use crate::watch::Watch;
 
-/// Ten rows: their number `n`, and a column of each kind.
+/// Returns ten rows: the row number `n`, and a column of each kind.
 fn rows() -> RecordBatch {
     let nan = f64::NAN;
     let numbers = [Some(-1.5), Some(-0.0), Some(0.0), None, Some(nan), Some(-nan), Some(2.0)];
@@ -179,7 +179,7 @@ fn what_is_no_filter_is_told() {
     }
 }
 
-/// Row groups of two rows each that are read of [`rows`], and the rows of them that are kept.
+/// Returns the number of row groups read from [`rows`], in groups of two, and the selected rows.
 fn read(filter: &str) -> (usize, Vec<i64>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
@@ -218,9 +218,9 @@ fn row_groups_without_such_rows_are_not_read() {
         ("n is null", 0),
         ("n is not null", 5),
         ("n > 1 and n < 6", 2),
-        // NaN is in no bounds: what is greater than all may be in any group.
+        // Bounds exclude NaN, the greatest value, so any group may have one.
         ("f > 1e301", 5),
-        // Of nothing but NaN nothing is known.
+        // A group with only NaN has no bounds.
         ("f < -1", 3),
         ("f = 0", 4),
         ("f is null", 1),
@@ -231,7 +231,7 @@ fn row_groups_without_such_rows_are_not_read() {
         ("\"the day\" > 2026-01-08", 1),
         ("t < 1970-01-01T00:00:01", 1),
         ("money = 1.25", 1),
-        // Within structs nothing is known.
+        // Members of structs are not pruned.
         ("user.id = 10", 5),
         ("flag = true", 5),
     ] {

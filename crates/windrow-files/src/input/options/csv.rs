@@ -1,4 +1,4 @@
-//! How CSV is written down: what the caller says of it.
+//! The dialect of CSV, as set by the caller.
 //!
 //! ```text
 //!  exported on 2026-01-31          skip_lines 1
@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::packing::Packing;
 use crate::setting::Setting;
 
-/// Stands for the quote where there is none: no byte of UTF-8.
+/// In place of the quote in CSV without quotes: no byte of UTF-8.
 pub(crate) const NO_QUOTE: u8 = 0xFF;
 
-/// How CSV is written down.
+/// The dialect of CSV.
 ///
 /// ```
 /// use windrow_files::CsvOptions;
@@ -32,79 +32,80 @@ pub(crate) const NO_QUOTE: u8 = 0xFF;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CsvOptions {
-    /// The byte between fields. Unless given it is a tab in `.tsv` files and is told by looking in others: the
-    /// comma, or that of semicolon, tab and bar that splits all of the first lines alike if the comma does not.
-    /// A first line `sep=;` says it, too.
+    /// The delimiter of fields. By default, a tab in `.tsv` files. In other files, the delimiter is
+    /// detected: the first of comma, semicolon, tab and bar that splits all of the first lines
+    /// alike, otherwise the comma. A first line `sep=;` also states the delimiter.
     pub delimiter: Option<u8>,
-    /// The byte around fields that hold others of these; none if there are no quotes.
+    /// The quote around fields with delimiters, quotes or line ends; `None` if quotes have no
+    /// meaning.
     pub quote: Option<u8>,
-    /// In inputs, the byte in front of a quote within quotes. A quote that is doubled is one, too.
+    /// In inputs, the byte before a quote within quotes. A doubled quote is a quote as well.
     pub escape: Option<u8>,
-    /// In inputs, the byte that begins lines which are no records.
+    /// In inputs, the first byte of comment lines.
     pub comment: Option<u8>,
-    /// In inputs, the lines in front of everything else.
+    /// In inputs, the number of lines before everything else.
     pub skip_lines: usize,
-    /// What stands for null; a field without text unless given. If it is given, such a field is an empty string in
-    /// columns of text, and null in others. The first of several is written. In quotes it is text, and null in columns of
-    /// other types.
+    /// Texts for null; by default, a field without text. If set, a field without text is an empty
+    /// string in text columns, and null in others. Outputs use the first text. In quotes, such a
+    /// text is a string in text columns, and null in others.
     pub nulls: Vec<String>,
-    /// Whether fractions stand behind a comma.
+    /// Whether a comma precedes the fraction of a number.
     pub decimal_comma: bool,
     /// Whether the first line names the columns.
     pub has_header: bool,
 }
 
 impl CsvOptions {
-    /// Sets the character between fields.
+    /// Sets the delimiter of fields.
     ///
     /// # Errors
-    /// `Usage` if it is no ASCII character, or ends a line.
+    /// `Usage` if the character is not ASCII, ends a line, or already has another meaning.
     pub fn delimiter(mut self, delimiter: char) -> Result<Self> {
         self.delimiter = Some(byte(Setting::CsvDelimiter, delimiter)?);
         self.distinct()
     }
 
-    /// Sets the character around fields that hold delimiters, quotes or line ends; none where quotes are like any
-    /// other character. Such fields cannot be written then.
+    /// Sets the quote around fields with delimiters, quotes or line ends. Without a quote, quotes
+    /// in inputs are ordinary characters, and such fields cannot be written.
     ///
     /// # Errors
-    /// `Usage` if it is no ASCII character, or ends a line.
+    /// `Usage` if the character is not ASCII, ends a line, or already has another meaning.
     pub fn quote(mut self, quote: Option<char>) -> Result<Self> {
         self.quote = quote.map(|quote| byte(Setting::CsvQuote, quote)).transpose()?;
         self.distinct()
     }
 
-    /// Sets the character in front of a quote within quotes, of inputs.
+    /// Sets the character before a quote within quotes, in inputs.
     ///
     /// # Errors
-    /// `Usage` if it is no ASCII character, or ends a line.
+    /// `Usage` if the character is not ASCII, ends a line, or already has another meaning.
     pub fn escape(mut self, escape: char) -> Result<Self> {
         self.escape = Some(byte(Setting::CsvEscape, escape)?);
         self.distinct()
     }
 
-    /// Sets the character that begins lines which are no records, of inputs.
+    /// Sets the first character of comment lines, in inputs.
     ///
     /// # Errors
-    /// `Usage` if it is no ASCII character, or ends a line.
+    /// `Usage` if the character is not ASCII, ends a line, or already has another meaning.
     pub fn comment(mut self, comment: char) -> Result<Self> {
         self.comment = Some(byte(Setting::CsvComment, comment)?);
         self.distinct()
     }
 
-    /// Sets how many lines stand in front of everything else, in inputs.
+    /// Sets the number of lines before everything else, in inputs.
     pub fn skip_lines(mut self, lines: usize) -> Self {
         self.skip_lines = lines;
         self
     }
 
-    /// Adds a text that stands for null.
+    /// Adds a text for null.
     pub fn null(mut self, text: impl Into<String>) -> Self {
         self.nulls.push(text.into());
         self
     }
 
-    /// Sets whether fractions stand behind a comma.
+    /// Sets whether a comma precedes the fraction of a number.
     pub fn decimal_comma(mut self, comma: bool) -> Self {
         self.decimal_comma = comma;
         self
@@ -116,27 +117,27 @@ impl CsvOptions {
         self
     }
 
-    /// The byte between fields; the comma if that is not known.
+    /// Returns the delimiter; the comma if unknown.
     pub(crate) fn separator(&self) -> u8 {
         self.delimiter.unwrap_or(b',')
     }
 
-    /// The byte that quotes fields, or one that is in no text.
+    /// Returns the quote, or a byte of no valid text.
     pub(crate) fn quote_byte(&self) -> u8 {
         self.quote.unwrap_or(NO_QUOTE)
     }
 
-    /// What is written for a null.
+    /// Returns the text for null in outputs.
     pub(crate) fn null_text(&self) -> &str {
         self.nulls.first().map_or("", String::as_str)
     }
 
-    /// Whether fields without text are null in columns that are not of text only.
+    /// Returns whether fields without text are null only in columns of types other than text.
     pub(crate) fn has_other_nulls(&self) -> bool {
         !self.nulls.is_empty()
     }
 
-    /// What is said of `path`, or is known by its name.
+    /// Adds the delimiter known from the name of the file.
     pub(crate) fn known_of(mut self, path: Option<&Path>) -> Self {
         if self.delimiter.is_none() && path.is_some_and(is_tsv) {
             self.delimiter = Some(b'\t');
@@ -144,10 +145,11 @@ impl CsvOptions {
         self
     }
 
-    /// The same to the parser. `empty_is_null` says so even where other text stands for null.
+    /// Converts the options to the options of the parser. With `empty_is_null`, fields without text
+    /// are null, also beside other texts for null.
     ///
     /// # Errors
-    /// If what stands for null is too long for a pattern.
+    /// If the texts for null are too long for a pattern.
     pub(crate) fn format(&self, empty_is_null: bool) -> Result<Format, ArrowError> {
         let mut format = Format::default()
             .with_header(self.has_header)
@@ -169,7 +171,7 @@ impl CsvOptions {
         Ok(format)
     }
 
-    /// Itself, if no byte of it means two things.
+    /// Refuses a byte with two meanings.
     fn distinct(self) -> Result<Self> {
         let bytes = [
             (Setting::CsvDelimiter, self.delimiter),
@@ -181,7 +183,7 @@ impl CsvOptions {
         for (setting, byte) in (0..bytes.len()).filter_map(given) {
             let mut others =
                 (0..bytes.len()).filter_map(given).filter(|(other, _)| *other != setting);
-            // A quote that escapes quotes is one that is doubled.
+            // A quote that escapes quotes is a doubled quote.
             let is_doubled = |other| {
                 [setting, other].contains(&Setting::CsvQuote)
                     && [setting, other].contains(&Setting::CsvEscape)

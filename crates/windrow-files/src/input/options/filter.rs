@@ -15,7 +15,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::setting::Setting;
 
-/// Conditions on columns, all of which a row has to meet.
+/// A conjunction of conditions on columns.
 ///
 /// ```
 /// use windrow_files::Filter;
@@ -26,7 +26,7 @@ use crate::setting::Setting;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter(pub(crate) Vec<Condition>);
 
-/// One of them.
+/// A condition on one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) column: String,
@@ -36,13 +36,13 @@ pub(crate) struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     Compare(Op, String),
-    /// Null, or not.
+    /// Null (true), or not null (false).
     Null(bool),
-    /// One of these values, or none of them.
+    /// One of the values (true), or none of them (false).
     In(Vec<String>, bool),
 }
 
-/// How a value compares.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Equal,
@@ -54,7 +54,7 @@ pub(crate) enum Op {
 }
 
 impl Filter {
-    /// The columns that it is about, as they are written there.
+    /// Iterates over the columns of the conditions, as written in the filter.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|condition| condition.column.as_str())
     }

@@ -1,4 +1,4 @@
-//! How inputs are read: what the caller says of them.
+//! Options for reading inputs.
 
 pub(crate) mod csv;
 pub(crate) mod filter;
@@ -31,40 +31,42 @@ use filter::Filter;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// The format of all inputs; otherwise each file's extension or first bytes decide.
+    /// The format of all inputs. By default, each file's extension or first bytes decide.
     pub format: Option<Format>,
-    /// The types of columns of text; those not named are inferred. See [`parse_schema`](crate::parse_schema).
+    /// Types of text columns; all other types are inferred. See
+    /// [`parse_schema`](crate::parse_schema).
     pub schema: Option<SchemaRef>,
-    /// How CSV is written down.
+    /// The dialect of CSV.
     pub csv: CsvOptions,
-    /// The encoding of text; UTF-8, or UTF-16 where a byte order mark says so, unless given.
+    /// The encoding of text. By default UTF-8, or UTF-16 with a byte order mark.
     pub charset: Option<Charset>,
-    /// The format of change logs, whose rows may have to be looked for in the text. See
+    /// The format of change logs, whose text may need a conversion to rows. See
     /// [`CompactSpec::reading`](crate::CompactSpec::reading).
     pub op_preset: Option<Preset>,
-    /// What else the caller says of change logs.
+    /// Further settings for change logs.
     pub(crate) asked: Asked,
-    /// The types of columns in names of directories; see [`Source::Found`](crate::Source::Found).
+    /// Types of columns in directory names; see [`Source::Found`](crate::Source::Found).
     pub hive_types: Option<SchemaRef>,
-    /// Whether inputs may have other columns, and numbers and times of other widths, than the first.
+    /// Whether columns, and the widths of numbers and times, may differ from the first input.
     pub union_by_name: bool,
-    /// Which rows count; all unless given.
+    /// The condition on rows; by default, all rows are read.
     pub filter: Option<Filter>,
-    /// Columns of CSV that have types, if the others are carried as the text that they are.
+    /// Typed columns of CSV, if all others are carried as unchanged text.
     pub(crate) compared: Option<Vec<String>>,
-    /// The columns that count, if not all do.
+    /// The needed columns, if not all.
     pub(crate) wanted: Option<Vec<String>>,
-    /// How addresses are reached.
+    /// Access to object stores.
     pub(crate) stores: Stores,
-    /// The most rows of a batch.
+    /// Maximum rows of a batch.
     pub(crate) batch_rows: usize,
-    /// Where streams go that must be read at random; the system's temporary directory if none.
+    /// Directory for copies of streams that need random access; by default, the system's directory
+    /// for temporary files.
     pub(crate) temp_dir: Option<PathBuf>,
-    /// Bytes that they may take there together.
+    /// Maximum bytes of all copies together.
     pub(crate) temp_bytes: u64,
-    /// What opening them may take.
+    /// Memory limit for opening inputs.
     pub(crate) ceiling: Ceiling,
-    /// Ends the copying of streams.
+    /// Cancels the copying of streams.
     pub(crate) cancel: Cancel,
 }
 
@@ -75,13 +77,13 @@ impl ReadOptions {
         self
     }
 
-    /// Sets the types of columns of text.
+    /// Sets the types of text columns.
     pub fn schema(mut self, schema: SchemaRef) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// Sets how CSV is written down.
+    /// Sets the dialect of CSV.
     pub fn csv(mut self, csv: CsvOptions) -> Self {
         self.csv = csv;
         self
@@ -93,33 +95,37 @@ impl ReadOptions {
         self
     }
 
-    /// Sets the types of columns in names of directories, `day=2026-01-31`: integers, dates or text unless given.
+    /// Sets the types of columns in directory names, `day=2026-01-31`. By default, integers, dates
+    /// or text.
     pub fn hive_types(mut self, types: SchemaRef) -> Self {
         self.hive_types = Some(types);
         self
     }
 
-    /// Sets whether columns of inputs are united by their names: those that one lacks are null there, and numbers,
-    /// decimals, times and structs get types that hold the values of all. Otherwise the first input says what all
-    /// have.
+    /// Sets whether the columns of inputs are united by name. If so, a column missing from an input
+    /// is null in its rows, and numbers, decimals, times and structs are widened to hold the values
+    /// of all inputs. Otherwise, all inputs must have the columns of the first.
     pub fn union_by_name(mut self, unite: bool) -> Self {
         self.union_by_name = unite;
         self
     }
 
-    /// Sets which rows count. Row groups of Parquet whose statistics rule them out are not read.
+    /// Sets the condition on rows. Row groups of Parquet are not read if their statistics exclude
+    /// all rows.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Has columns of CSV that are neither among `compared` nor in the condition of [`filter`](Self::filter) be text as it
-    /// stands - `1.10`, `007`, `True` - where `output` is CSV, too, and all inputs are. Columns that
-    /// [`schema`](Self::schema) names have the types that it gives them. Other outputs have types, and so all columns.
+    /// Carries columns of CSV as unchanged text (`1.10`, `007`, `True`), if neither `compared` nor
+    /// the condition of [`filter`](Self::filter) contains the column. This applies only if all
+    /// inputs and `output` are CSV. A column in [`schema`](Self::schema) has its type from the
+    /// schema. For other outputs, all columns have types.
     ///
-    /// What a verb compares its specification tells, as [`SortSpec::compared`](crate::SortSpec::compared); where
-    /// it compares all columns, all have types. [`WriteOptions::format_of`](crate::WriteOptions::format_of) tells the
-    /// format.
+    /// The specification of a verb returns the compared columns, for example
+    /// [`SortSpec::compared`](crate::SortSpec::compared). If the verb compares all columns, all
+    /// columns have types. [`WriteOptions::format_of`](crate::WriteOptions::format_of) returns the
+    /// format of the output.
     pub fn carried_as_text(
         mut self,
         compared: Option<Vec<String>>,
@@ -129,9 +135,10 @@ impl ReadOptions {
         self
     }
 
-    /// Has inputs be read as rows of the columns that count, if `select` names those that are written: they may differ
-    /// in all others. What a verb compares is told as for [`carried_as_text`](Self::carried_as_text); where it
-    /// compares all columns, all count. Of raw change logs all columns are read.
+    /// Reads only the needed columns, if `select` names the columns of the output: `compared` and
+    /// `select`. Inputs may differ in all other columns. `compared` is the same as for
+    /// [`carried_as_text`](Self::carried_as_text); if a verb compares all columns, all are needed.
+    /// Raw change logs are read with all columns.
     pub fn selecting(mut self, compared: Option<Vec<String>>, select: Option<&[String]>) -> Self {
         self.wanted = compared.zip(select).map(|(mut names, select)| {
             names.extend_from_slice(select);
@@ -140,18 +147,18 @@ impl ReadOptions {
         self
     }
 
-    /// Sets how addresses are reached, of inputs and of the output.
+    /// Sets the access to object stores, for inputs and the output.
     pub fn stores(mut self, stores: &Stores) -> Self {
         self.stores = stores.clone();
         self
     }
 
-    /// Copies streams that must be read at random - Parquet and Arrow files on standard input - to a
+    /// Copies streams that need random access (Parquet and Arrow files on standard input) to a
     /// temporary file within `limits`. If the job is [alone](Limits::alone) in the process, inputs
-    /// with schemas and footers beyond the memory limit are refused before they are read.
+    /// with schemas and footers beyond the memory limit are refused before reading.
     ///
     /// # Errors
-    /// `Usage` if a directory for temporary files is not there.
+    /// `Usage` if a directory for temporary files does not exist.
     pub fn within(mut self, limits: &Limits) -> Result<Self> {
         limits.check()?;
         self.temp_dir = limits.temp_dirs.first().cloned();
@@ -160,7 +167,7 @@ impl ReadOptions {
         Ok(self)
     }
 
-    /// Ends that copying when `cancel` is requested.
+    /// Cancels the copying of streams when `cancel` is requested.
     pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
         self.cancel = cancel.clone();
         self

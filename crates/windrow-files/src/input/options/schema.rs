@@ -1,8 +1,9 @@
-//! The text of `schema`: `id:int64,name:utf8,at:timestamp_us,amount:decimal128(12,2)`.
+//! The syntax of `schema`: `id:int64,name:utf8,at:timestamp_us,amount:decimal128(12,2)`.
 //!
-//! A column is its name, a colon and its type; names may hold anything but commas, the last colon that is
-//! not in the parentheses of the type parts name and type. Lists and objects of JSON are `list(int64)` and
-//! `struct(id:int64,tags:list(utf8))`. Every column is nullable, as text formats cannot promise otherwise.
+//! A column is a name, a colon and a type. Names may contain anything but commas: the last colon
+//! outside of the type's parentheses separates name and type. Lists and objects of JSON are
+//! `list(int64)` and `struct(id:int64,tags:list(utf8))`. Every column is nullable, as text formats
+//! cannot promise otherwise.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,29 +13,29 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Result};
 
-/// What an unknown type is answered with.
+/// The known types, for messages about an unknown type.
 const TYPES: &str = "bool, int8..int64, uint8..uint64, float16..float64, utf8, binary, binary(length), date32, \
      date64, time32_s, time32_ms, time64_us, time64_ns, timestamp_s..timestamp_ns, timestamp_us(UTC), \
      duration_s..duration_ns, decimal128(precision,scale), decimal256(precision,scale), list(type), \
      struct(name:type,...)";
 
-/// Types within each other: JSON is not read deeper.
+/// Maximum depth of nested types. JSON is not read any deeper.
 const MOST_DEPTH: usize = 64;
 
 /// Parses the text of `schema`.
 ///
 /// # Errors
-/// `Usage` that names the part which cannot be understood.
+/// `Usage` with the incomprehensible part.
 pub fn parse_schema(text: &str) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields(text, 0)?)))
 }
 
-/// The columns of `text`, or the members of a struct that is in so many others.
+/// Parses the columns of `text`, or the members of a struct at depth `within`.
 fn fields(text: &str, within: usize) -> Result<Vec<Field>> {
     let (mut fields, mut names) = (Vec::new(), HashSet::new());
     for part in columns(text) {
         let part = part.trim();
-        // An offset in parentheses has a colon, too.
+        // An offset in parentheses also contains a colon.
         let arguments = opening(part);
         let Some(colon) = part[..arguments.unwrap_or(part.len())].rfind(':') else {
             return Err(bad(part, "expected name:type"));
@@ -52,7 +53,7 @@ fn fields(text: &str, within: usize) -> Result<Vec<Field>> {
     Ok(fields)
 }
 
-/// The parenthesis that the last character of `text` closes.
+/// Returns the position of the parenthesis closed by the last character of `text`.
 fn opening(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut places = text.char_indices().rev();
@@ -71,7 +72,7 @@ fn bad(part: &str, why: &str) -> Error {
     Error::usage(format!("`schema`: '{part}': {why}"))
 }
 
-/// The parts between commas that are not in parentheses.
+/// Splits `text` at the commas outside of parentheses.
 fn columns(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     text.split(move |c| {

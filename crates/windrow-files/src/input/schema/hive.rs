@@ -1,11 +1,12 @@
-//! Columns in the names of directories: `lake/country=nl/day=2026-01-31/part-0.parquet`.
+//! Columns in directory names: `lake/country=nl/day=2026-01-31/part-0.parquet`.
 //!
 //! ```text
 //!  lake/country=nl/part-0.parquet: id, v   -->  id, v, country     country is "nl" in every row
 //! ```
-//! Names are looked at behind a directory that is an input, and in all of a path that a pattern matches; those of
-//! files that are named say nothing. A column that the file has itself is the file's. The types follow from all
-//! values: integers, dates, or else text; names are percent-decoded, and one name stands for null.
+//! The names below an input directory count, and all names in a path matched by a pattern. The path
+//! of a file that the user names gives no columns. A column in the file itself has precedence.
+//! Types follow from all values: integers, dates, or else text. Names are percent-decoded; one name
+//! stands for null.
 
 use std::borrow::Cow;
 use std::path::{Component, Path};
@@ -23,21 +24,22 @@ use crate::input::source::expand::Source;
 use crate::input::text::exact::one_value;
 use crate::setting::Setting;
 
-/// The name of a null, as Hive writes it.
+/// The directory name for null, as Hive writes it.
 pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The columns that names of directories have, of all inputs.
+/// The directory columns of all inputs.
 pub(crate) struct Hive {
     fields: Vec<FieldRef>,
-    /// Those that an input got, so that they are not looked for in the next.
+    /// Columns that were appended to an earlier input, and are not expected in later files.
     appended: Vec<FieldRef>,
 }
 
 impl Hive {
-    /// The columns in the names of `sources`, with `types` or those that their values have.
+    /// Collects the directory columns of `sources`, with the given `types` or with types inferred
+    /// from the values.
     ///
     /// # Errors
-    /// `Usage` for a type of a column that no name has.
+    /// `Usage` for a column of `types` without a directory name.
     pub(crate) fn of(sources: &[Source], types: Option<&Schema>) -> Result<Self> {
         let mut columns: Vec<(String, Vec<String>)> = Vec::new();
         for (name, value) in sources.iter().flat_map(levels) {
@@ -65,7 +67,7 @@ impl Hive {
         Ok(Self { fields: fields.collect(), appended: Vec::new() })
     }
 
-    /// The names of the columns that names of directories have, of which a file may have one itself.
+    /// Iterates over the names of the directory columns. A file may have a column of the same name.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
         self.fields.iter().map(|field| field.name())
     }
@@ -83,7 +85,7 @@ impl Hive {
         Cow::Owned(ReadOptions { compared, ..options.clone() })
     }
 
-    /// `schema` without the columns that are not in files.
+    /// Returns `schema` without the appended columns.
     pub(crate) fn without(&self, schema: &SchemaRef) -> SchemaRef {
         let fields = schema
             .fields()
@@ -146,7 +148,7 @@ impl Hive {
     }
 }
 
-/// The names and values of the directories that the file is in.
+/// Returns the names and values in the directory names of a file.
 fn levels(source: &Source) -> Vec<(String, Option<String>)> {
     let Source::Found { path, by } = source else { return Vec::new() };
     let directory = path.parent().unwrap_or(Path::new(""));
@@ -165,7 +167,7 @@ fn levels(source: &Source) -> Vec<(String, Option<String>)> {
     levels
 }
 
-/// Text with the bytes that stand behind percent signs; as it is, if they are no text.
+/// Decodes percent escapes. Returns `text` unchanged if the result is not UTF-8.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -182,14 +184,14 @@ fn decoded(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The type that all values have.
+/// Returns the common type of all values.
 fn kind_of(values: &[String]) -> DataType {
     let all = |is: fn(&str) -> bool| !values.is_empty() && values.iter().all(|value| is(value));
     let is_date = |value: &str| {
         let shape = value.len() == 10 && value.as_bytes()[4] == b'-';
         shape && one_value(value, &DataType::Date32).is_ok_and(|date| date.null_count() == 0)
     };
-    // As they are written: 007 would come back as 7.
+    // Numbers must keep their spelling: 007 would come back as 7.
     if all(|value| value.parse::<i64>().is_ok_and(|number| number.to_string() == value)) {
         DataType::Int64
     } else if all(is_date) {
@@ -199,15 +201,15 @@ fn kind_of(values: &[String]) -> DataType {
     }
 }
 
-/// What is appended to all rows of a file.
+/// The columns appended to all rows of a file.
 pub(crate) struct Appendix {
-    /// That of the rows with it.
+    /// Schema of the rows with the appended columns.
     schema: SchemaRef,
     values: Vec<ArrayRef>,
 }
 
 impl Appendix {
-    /// `batch` with the values in all of its rows.
+    /// Appends the values to all rows of `batch`.
     pub(crate) fn behind(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let first = UInt32Array::from(vec![0; rows]);

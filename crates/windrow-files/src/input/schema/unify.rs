@@ -1,8 +1,8 @@
 //! One schema for all inputs.
 //!
-//! The first input gives the names, their order, the types and the metadata, as far as that is [true of
-//! all](crate::facts). The others may hold the
-//! columns in another order, and the same values in another form, which becomes that of the first:
+//! The first input determines names, order, types and metadata; metadata only as far as it is [true
+//! of all](crate::facts) inputs. Other inputs may have the columns in another order, and the same
+//! values in another representation, which is converted to a common one:
 //!
 //! ```text
 //!  string, large string, string view; binary alike       the first's
@@ -14,11 +14,12 @@
 //!  nothing but nulls                                      the other's
 //!  dictionaries with keys of 8 or 16 bits                 keys of 32 bits
 //! ```
-//! Nested types are alike if their parts are. A column is nullable when it is so in any input. All else
-//! must agree: a column that is missing, extra or of another type is named, with both files.
+//! Nested types match if their parts match. A column is nullable if it is nullable in any input.
+//! All else must agree: an error names the missing, extra or differing column and both files.
 //!
-//! Unless columns are united by name: what an input lacks is null there, what it has more stands behind the others,
-//! and types are those that hold the values of all (see [`widen`](super::widen)).
+//! A union by name is less strict. A column that an input lacks is null in its rows; additional
+//! columns are appended; types are widened to hold the values of all inputs (see
+//! [`widen`](super::widen)).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -36,7 +37,7 @@ use crate::setting::Setting;
 
 use super::widen::{nullable, widened, wider, with_wide_keys};
 
-/// The schema so far.
+/// The common schema of the inputs so far.
 pub(super) struct Unifier {
     first: Arc<str>,
     schema: SchemaRef,
@@ -45,18 +46,20 @@ pub(super) struct Unifier {
     by_name: bool,
 }
 
-/// Where the columns of the schema are in a file, those that it has; `None` when they are in its order. What comes behind
-/// them another file has.
+/// Positions of the schema's columns in a file, `None` for a missing column. No order at all means
+/// that the file has the order of the schema. Only other files have the columns after the last
+/// position.
 pub(crate) type Order = Option<Arc<[Option<usize>]>>;
 
 impl Unifier {
-    /// For files like the first, which has this name and schema; or for any, whose columns are united `by_name`.
+    /// Starts with the name and the schema of the first file. With `by_name`, later files may have
+    /// other columns.
     pub(super) fn new(name: Arc<str>, schema: SchemaRef, by_name: bool) -> Self {
         let (fields, metadata) = (schema.fields().to_vec(), schema.metadata().clone());
         Self { first: name, fields, metadata, schema, by_name }
     }
 
-    /// The schema of the files that fitted.
+    /// Returns the common schema of the files so far.
     pub(super) fn so_far(&self) -> SchemaRef {
         if self.fields.as_slice() == &self.schema.fields()[..]
             && self.metadata == *self.schema.metadata()
@@ -66,10 +69,11 @@ impl Unifier {
         Arc::new(Schema::new_with_metadata(self.fields.clone(), self.metadata.clone()))
     }
 
-    /// Where the columns are in the file called `name`, which has the schema `other`.
+    /// Includes the file `name` with the schema `other`, and returns the positions of the columns
+    /// in the file.
     ///
     /// # Errors
-    /// `Data` that names both files and the column in which they differ.
+    /// `Data` with the names of both files and of the differing column.
     pub(super) fn fit(&mut self, name: &str, other: &Schema) -> Result<Order> {
         let same_names = self.fields.len() == other.fields().len()
             && self.fields.iter().zip(other.fields()).all(|(a, b)| a.name() == b.name());
@@ -110,9 +114,10 @@ impl Unifier {
         Ok(order)
     }
 
-    /// Where the columns are in `other`, if it has them; those that it has more are added.
+    /// Returns the positions of the columns in `other`, and appends the additional columns of
+    /// `other`.
     fn united(&mut self, name: &str, other: &Schema) -> Result<Arc<[Option<usize>]>> {
-        // Of columns of one name the first is that of the first here.
+        // Columns with equal names are paired in order.
         let mut left: HashMap<&str, VecDeque<usize>> = HashMap::new();
         for (place, field) in other.fields().iter().enumerate() {
             left.entry(field.name()).or_default().push_back(place);
@@ -179,7 +184,7 @@ impl Unifier {
     }
 }
 
-/// What holds the values of both fields, called as the first.
+/// Returns a field for the values of both fields, with the name of `first`.
 fn common_field(first: &FieldRef, other: &Field, by_name: bool) -> Option<FieldRef> {
     let first = &annotations::common(first, other)?;
     let kind = common_type(first.data_type(), other.data_type(), by_name)?;
@@ -190,7 +195,8 @@ fn common_field(first: &FieldRef, other: &Field, by_name: bool) -> Option<FieldR
     Some(Arc::new(Field::clone(first).with_data_type(kind).with_nullable(nullable)))
 }
 
-/// The type that holds the values of both, in the form of the first; none if they differ by more than form.
+/// Returns a type for the values of both, in the representation of `first` where possible. Returns
+/// `None` if the types have no common type; without `by_name`, only representations may differ.
 fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<DataType> {
     use DataType as D;
     let common = match (first, other) {
@@ -217,7 +223,7 @@ fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<Data
             D::List(common_field(of, other, by_name)?)
         }
         (D::Map(of, sorted), D::Map(other, same)) if sorted == same => {
-            // Of a map only the places tell which are the keys.
+            // The keys of a map are identified by position alone.
             D::Map(common_entries(of, other, by_name)?, *sorted)
         }
         (D::Struct(fields), D::Struct(others)) if by_name => {
@@ -235,7 +241,7 @@ fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<Data
         }
         (first, other) if first.is_string() && other.is_string() => first.clone(),
         (first, other) if is_binary(first) && is_binary(other) => first.clone(),
-        // Bytes that are no text are an error.
+        // Bytes outside of UTF-8 are an error at conversion.
         (text, binary) | (binary, text) if by_name && text.is_string() && is_binary(binary) => {
             text.clone()
         }
@@ -248,7 +254,7 @@ fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<Data
     [first, other].iter().all(|kind| can_cast_types(kind, &common)).then_some(common)
 }
 
-/// Gives the dictionaries of a column keys that number the values of many inputs.
+/// Widens the dictionary keys of a column, for the values of many inputs.
 fn widen_keys(field: &mut FieldRef) {
     let kind = with_wide_keys(field.data_type());
     if kind != *field.data_type() {
@@ -268,7 +274,7 @@ fn common_entries(first: &FieldRef, other: &Field, by_name: bool) -> Option<Fiel
     Some(Arc::new(Field::clone(first).with_data_type(DataType::Struct(fields))))
 }
 
-/// The members of both structs, by name; none if one of them has two of a name.
+/// Returns the members of both structs, by name; `None` if a struct has two members of one name.
 fn united_members(fields: &Fields, others: &Fields) -> Option<Fields> {
     let (here, there) = (Places::of(fields), Places::of(others));
     let is_twice = |places: &Places<'_>, field: &FieldRef| places.only(field.name()).is_none();
@@ -285,7 +291,7 @@ fn united_members(fields: &Fields, others: &Fields) -> Option<Fields> {
     own.chain(more.map(|field| Some(nullable(field)))).collect()
 }
 
-/// The precision and the scale of a decimal of any width.
+/// Returns the precision and the scale of a decimal of any width.
 fn digits(kind: &DataType) -> Option<(u8, i8)> {
     match kind {
         DataType::Decimal32(precision, scale)
@@ -300,7 +306,7 @@ fn is_binary(kind: &DataType) -> bool {
     matches!(kind, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
-/// `batch` with its columns in `order`, as rows of `schema`.
+/// Returns `batch` with its columns in `order`, as rows of `schema`.
 pub(crate) fn conform(
     batch: RecordBatch,
     order: &Order,

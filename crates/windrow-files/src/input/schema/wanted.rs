@@ -1,11 +1,11 @@
-//! The columns that a job has to know, where it selects some: inputs may differ in all others.
+//! Selection of columns: where a job needs only some columns, inputs may differ in all others.
 //!
 //! ```text
 //!  a: id, v, w     wanted: id, v --narrow-->  id, v
 //!  b: v, x, id                                id, v      in the order of the first
 //! ```
-//! Invariant: inputs are narrowed only if the first has all that is wanted, so that a name that is missing is told
-//! beside all the names that there are.
+//! Invariant: inputs are narrowed only if the first input has all wanted columns. An error for a
+//! missing name can thus list all existing names.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::preset::Preset;
 
 use super::unify::{Order, Unifier};
 
-/// The columns that inputs have in common, as they are opened one after the other.
+/// The common columns of inputs, which are opened one after the other.
 pub(crate) struct Common<'a> {
     options: &'a ReadOptions,
     unifier: Option<Unifier>,
@@ -30,20 +30,20 @@ pub(crate) struct Common<'a> {
 }
 
 impl<'a> Common<'a> {
-    /// Nothing is opened.
+    /// Returns the state before the first input.
     pub(crate) fn new(options: &'a ReadOptions) -> Self {
         Self { options, unifier: None, wanted: None }
     }
 
-    /// The schema of those that fitted.
+    /// Returns the schema of the inputs so far.
     pub(crate) fn so_far(&self) -> Option<SchemaRef> {
         self.unifier.as_ref().map(Unifier::so_far)
     }
 
-    /// Where the columns are in the input that was opened.
+    /// Returns the positions of the common columns in an opened input.
     ///
     /// # Errors
-    /// `Data` for one that differs from those before it.
+    /// `Data` if the input differs from earlier inputs.
     pub(crate) fn fit(&mut self, opened: &Opened) -> Result<Order> {
         let name = &opened.about.name;
         if self.unifier.is_none() {
@@ -65,24 +65,25 @@ impl<'a> Common<'a> {
     }
 }
 
-/// The columns that are wanted, by name.
+/// The wanted columns, by name.
 struct Wanted {
     names: Vec<String>,
     preset: Option<Preset>,
 }
 
-/// A file with the columns that are wanted of it.
+/// The schema of a file, reduced to the wanted columns.
 struct Narrowed {
     schema: SchemaRef,
-    /// Where they are in the file; none if it has no others.
+    /// Positions of the wanted columns in the file; `None` if the file has no other columns.
     places: Option<Vec<usize>>,
 }
 
 impl Wanted {
-    /// Those that `options` say, if the first file has this `schema`; none where all are wanted.
+    /// Returns the columns that `options` want. Returns `None`, for all columns, if `options`
+    /// select none or the `schema` of the first file lacks one.
     fn of(options: &ReadOptions, schema: &Schema) -> Option<Self> {
         let preset = options.op_preset;
-        // Of events the row is a part.
+        // The rows are nested in the columns of a raw event.
         if preset.is_some_and(Preset::is_raw) {
             return None;
         }
@@ -93,7 +94,7 @@ impl Wanted {
         has_all.then_some(Self { names, preset })
     }
 
-    /// A file of this schema.
+    /// Narrows a file of this schema.
     fn narrow(&self, schema: &SchemaRef) -> Narrowed {
         let paths = Paths::of(schema);
         let found = self.names.iter().filter_map(|name| paths.find(name)?.first().copied());
@@ -114,12 +115,12 @@ impl Wanted {
 }
 
 impl Narrowed {
-    /// All columns of a file.
+    /// Keeps all columns of a file.
     fn whole(schema: &SchemaRef) -> Self {
         Self { schema: Arc::clone(schema), places: None }
     }
 
-    /// Where columns are in the file that are in this `order` in the narrowed schema.
+    /// Converts an `order` within the narrowed schema to positions in the file.
     fn order(&self, order: Order) -> Order {
         let Some(places) = &self.places else { return order };
         Some(match order {

@@ -1,4 +1,4 @@
-//! Types that hold the values of two others without loss, and columns brought to them.
+//! Lossless common types of two types, and conversion of columns to a common type.
 //!
 //! ```text
 //!  integers                     the narrower of the types that hold both; uint64 beside a sign: decimal128(20,0)
@@ -10,7 +10,7 @@
 //!  dates                        date64
 //!  structs                      all members, by name; what one of them lacks is null there
 //! ```
-//! A timestamp of a zone and one without are not the same, nor are a date and a time.
+//! Timestamps with and without a zone have no common type, nor have dates and times.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
 use crate::names::Places;
 
-/// The most digits of a decimal.
+/// Maximum digits of a decimal.
 const MOST_DIGITS: u8 = 76;
 
-/// The type that holds the numbers or times of both; none if there is none, or they are something else.
+/// Returns the type for the numbers or times of both types; `None` if there is no such type.
 pub(crate) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
     match (one, other) {
         (D::Timestamp(unit, zone), D::Timestamp(second, other))
@@ -63,7 +63,7 @@ fn integers(one: &DataType, other: &DataType) -> Option<DataType> {
     let (least, most) = (one.primitive_width()?, other.primitive_width()?);
     let width = match one.is_signed_integer() == other.is_signed_integer() {
         true => least.max(most),
-        // One without a sign needs a bit more.
+        // The unsigned type needs one more bit.
         false if one.is_signed_integer() => least.max(2 * most),
         false => most.max(2 * least),
     };
@@ -97,7 +97,7 @@ fn decimals(one: &DataType, other: &DataType) -> Option<DataType> {
     })
 }
 
-/// The digits of a number, and how many of them are behind the point.
+/// Returns the digits of a number type, and how many of the digits follow the point.
 fn digits(kind: &DataType) -> Option<(u8, i8)> {
     match kind {
         D::Decimal32(precision, scale)
@@ -113,7 +113,7 @@ fn digits(kind: &DataType) -> Option<(u8, i8)> {
     }
 }
 
-/// `values` as `kind`, which holds them.
+/// Converts `values` to `kind`, a type for all of the values.
 pub(super) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, ArrowError> {
     match (values.data_type(), kind) {
         (given, kind) if given == kind => Ok(ArrayRef::clone(values)),
@@ -140,10 +140,10 @@ pub(super) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Ar
 /// A value that does not fit is an error.
 const WHOLE: CastOptions = CastOptions { safe: false, format_options: FormatOptions::new() };
 
-/// Integers as floats.
+/// Converts integers to floats.
 ///
 /// # Errors
-/// The first that is between two floats.
+/// The first integer between two floats.
 fn floats(integers: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let floats = cast_with_options(integers, &DataType::Float64, &WHOLE)?;
     let back = cast(&floats, integers.data_type())?;
@@ -158,7 +158,7 @@ fn floats(integers: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// `kind` with dictionaries whose keys number the values of many files.
+/// Returns `kind` with wide dictionary keys, for the values of many files.
 pub(super) fn with_wide_keys(kind: &DataType) -> DataType {
     let wide = |field: &FieldRef| {
         Arc::new(Field::clone(field).with_data_type(with_wide_keys(field.data_type())))
@@ -181,7 +181,7 @@ fn list<O: OffsetSizeTrait>(values: &ArrayRef, item: &FieldRef) -> Result<ArrayR
     Ok(Arc::new(GenericListArray::try_new(Arc::clone(item), offsets, items, nulls)?))
 }
 
-/// `field` where there may be no value.
+/// Returns `field` as nullable.
 pub(super) fn nullable(field: &FieldRef) -> FieldRef {
     match field.is_nullable() {
         true => Arc::clone(field),

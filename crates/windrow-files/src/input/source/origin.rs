@@ -1,8 +1,8 @@
-//! Where the bytes of an input come from: a file that is opened anew for every unit, an object in a store, a spooled
-//! copy of a stream, or a stream that passes once.
+//! Sources of an input's bytes: a file that is opened anew for every unit, an object in a store, a
+//! spooled copy of a stream, or a stream that can be read only once.
 //!
-//! No descriptor of a file is held between reads, so that any number of inputs fits under `ulimit -n`.
-//! Reads are positioned: threads that share a descriptor do not share an offset.
+//! No file descriptor is held between reads, so any number of inputs fits under `ulimit -n`. Reads
+//! are positioned: threads that share a descriptor do not share an offset.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -24,41 +24,42 @@ use super::copied::Copying;
 use super::head::Head;
 use super::random::RandomFile;
 
-/// Bytes of a stream or text that are looked at to tell its format or its schema.
+/// Bytes of a stream or text for detection of the format and inference of the schema.
 pub(crate) const SAMPLE_BYTES: usize = 1 << 20;
 
-/// What is asked for first of a Parquet object: most footers end in it.
+/// First range requested of a Parquet object, at its end. Most footers are smaller.
 pub(crate) const TAIL: u64 = 64 << 10;
 
-/// What is asked for first of any other object: the sample, and the line that it breaks off in.
+/// First range requested of any other object: the sample, and 64 KiB for the rest of its last line.
 const HEAD_OF_TEXT: u64 = SAMPLE_BYTES as u64 + (64 << 10);
 
 /// A stream of bytes.
 pub(crate) type Stream = Box<dyn Read + Send>;
 
-/// An input as the formats see it.
+/// An input, as the formats see the input.
 pub(crate) struct Origin {
     name: Arc<str>,
     place: Storage,
-    /// What the bytes are turned into before anyone sees them; of what passes once, they are already.
+    /// Conversions of the text. In a stream that can be read only once, the conversions are already
+    /// part of the stream.
     turned: Vec<Turn>,
-    /// What they are before that, if it is not UTF-8.
+    /// Character set of the bytes, if not UTF-8.
     charset: Option<Charset>,
-    /// Memory that decompressing and decoding it takes.
+    /// Memory for decompressing and decoding the bytes.
     unpacking: usize,
     /// The last look at the first bytes, until it is forgotten.
     look: Arc<Mutex<Head>>,
 }
 
-/// How the text of a change log is turned into rows.
+/// A conversion of text, for example of a change log to rows.
 #[derive(Clone)]
 pub(crate) enum Turn {
     Events(Arc<Raw>),
-    /// Rows of a full load without operations, with this byte between fields.
+    /// Rows of a full load without operations, with this delimiter.
     FullLoad(u8),
-    /// Objects of JSON arrays, as objects one after the other.
+    /// Objects in JSON arrays, converted to consecutive objects.
     Elements,
-    /// Records in MongoDB's extended JSON, as plain ones.
+    /// Records in MongoDB's extended JSON, converted to plain JSON.
     Extended,
 }
 
@@ -74,17 +75,17 @@ impl Turn {
 }
 
 enum Storage {
-    /// Where it can be opened again.
+    /// A file or an object.
     There(There),
     /// Compressed text.
     Packed(Packed),
-    /// A stream that was copied to a file without a name.
+    /// A stream, copied to an unnamed file.
     Spooled(RandomFile),
-    /// A stream; taken by its only reader.
+    /// A stream; its only reader takes the stream.
     Passing(Mutex<Option<Stream>>),
 }
 
-/// What can be opened any number of times.
+/// A source that can be opened any number of times.
 enum There {
     /// A regular file, and its length when the job began.
     File(PathBuf, u64),
@@ -108,7 +109,7 @@ impl There {
         }
     }
 
-    /// The bytes from the start, in order.
+    /// Opens the bytes from the start, in order.
     fn stream(&self) -> Result<Stream> {
         let random = match self {
             Self::File(..) => self.random()?,
@@ -117,13 +118,14 @@ impl There {
         Ok(Box::new(random.reader_at(0)))
     }
 
-    /// All bytes that there were when the job began, or an error. An object stays as long as it is.
+    /// Opens the bytes from the start. A file that became shorter since the job began is an error;
+    /// an object cannot change.
     fn whole(&self) -> Result<Stream> {
         let stream = self.stream()?;
         Ok(Box::new(Whole { stream, len: self.len(), read: 0 }))
     }
 
-    /// What ranges under way take where they are read in order.
+    /// Returns the memory of ranges in flight during a sequential read.
     fn range_bytes(&self) -> usize {
         match self {
             Self::File(..) => 0,
@@ -132,29 +134,29 @@ impl There {
     }
 }
 
-/// What went wrong with an object, which those that read its bytes take for damage.
+/// The faults of an object, which decoders of the bytes take for damage.
 #[derive(Clone, Default)]
 pub(crate) struct Faults(Option<Arc<Object>>);
 
 impl Faults {
-    /// Lets go of what came first of the object.
+    /// Releases the first range of the object.
     pub(crate) fn forget(&self) {
         if let Some(object) = &self.0 {
             object.forget();
         }
     }
 
-    /// `error`, unless there is a cause for it that was met before.
+    /// Returns the earlier fault of the object, if any; otherwise `error`.
     pub(crate) fn behind(&self, error: Error) -> Error {
         self.0.as_ref().and_then(|object| object.fault()).unwrap_or(error)
     }
 }
 
 impl Origin {
-    /// Looks at a file without reading it, or at an object by what comes first of it.
+    /// Inspects a file without reading it, or an object by its first range.
     ///
     /// # Errors
-    /// `Data` for what is missing, is a directory or may not be read.
+    /// `Data` if the path is missing, is a directory or may not be read.
     pub(crate) fn of_path(path: &Path, options: &ReadOptions) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
         if is_far(path) {
@@ -173,7 +175,7 @@ impl Origin {
         } else if about.is_dir() {
             return Err(Error::input(path, "is a directory, not a file"));
         } else {
-            // A named pipe, a process substitution: it can be opened only once.
+            // A named pipe or a process substitution can be opened only once.
             Storage::Passing(Mutex::new(Some(Box::new(file))))
         };
         Ok(Self::at(name, place))
@@ -183,7 +185,7 @@ impl Origin {
         Self { name, place, turned: Vec::new(), charset: None, unpacking: 0, look: Arc::default() }
     }
 
-    /// Takes standard input, which can be done once.
+    /// Takes standard input. Only the first call succeeds.
     pub(crate) fn of_stdin(stdin: &mut Option<Stream>) -> Result<Self> {
         let stream =
             stdin.take().ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
@@ -191,7 +193,7 @@ impl Origin {
         Ok(Self::at("stdin".into(), place))
     }
 
-    /// The same, turned into rows. Offsets are then those of the rows' text.
+    /// Adds a conversion to rows. Offsets are then offsets in the text of the rows.
     pub(crate) fn turned(mut self, turn: Turn) -> Self {
         self.look = Arc::default();
         match &self.place {
@@ -204,7 +206,8 @@ impl Origin {
         self
     }
 
-    /// The same, in UTF-8 where it is of another `charset`, or says so by a byte order mark.
+    /// Converts the text to UTF-8 from the character set of its byte order mark, or else from
+    /// `charset`.
     pub(crate) fn in_utf8(mut self, charset: Option<Charset>) -> Result<Self> {
         let charset = Charset::of_mark(&self.head(HEAD)?).or(charset);
         let Some(charset) = charset.filter(|charset| !charset.is_utf8()) else { return Ok(self) };
@@ -220,7 +223,7 @@ impl Origin {
         Ok(self)
     }
 
-    /// The text that `bytes` are.
+    /// Decodes and converts `bytes` to text.
     fn text(&self, bytes: Stream) -> Stream {
         let text = match self.charset {
             Some(charset) => Box::new(charset.reader(bytes)),
@@ -229,7 +232,7 @@ impl Origin {
         self.turned.iter().fold(text, |text, turn| turn.of(text))
     }
 
-    /// The same, decompressed if it opens with the magic number of a compressor.
+    /// Adds decompression, if the input starts with the magic number of a compressor.
     pub(crate) fn unpacked(mut self) -> Result<Self> {
         let head = self.head(HEAD)?;
         let Some(packing) = Packing::of_magic(&head) else { return Ok(self) };
@@ -249,17 +252,18 @@ impl Origin {
         Ok(self)
     }
 
-    /// What messages call it.
+    /// Returns the name for messages.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Memory that decompressing it takes, if it is compressed.
+    /// Returns the memory for decompressing and decoding the input.
     pub(crate) fn unpacking_bytes(&self) -> usize {
         self.unpacking
     }
 
-    /// Memory that reading it in order takes beside its readers: what is decompressed, and ranges of an object.
+    /// Returns the memory for sequential reading besides the readers: for decompression, and for
+    /// ranges of an object.
     pub(crate) fn stream_bytes(&self) -> usize {
         self.unpacking + self.there().map_or(0, There::range_bytes)
     }
@@ -271,12 +275,12 @@ impl Origin {
         }
     }
 
-    /// Whether each read here and there is a request.
+    /// Returns whether each random read is a request.
     pub(crate) fn is_far(&self) -> bool {
         matches!(self.there(), Some(There::Object(_)))
     }
 
-    /// What can go wrong with it.
+    /// Returns the faults of the input's store.
     pub(crate) fn faults(&self) -> Faults {
         match self.there() {
             Some(There::Object(object)) => Faults(Some(Arc::clone(object))),
@@ -284,7 +288,7 @@ impl Origin {
         }
     }
 
-    /// Whether the bytes can be read only once, in order.
+    /// Returns whether the bytes can be read only once, in order.
     pub(crate) fn passes_once(&self) -> bool {
         matches!(self.place, Storage::Passing(_))
     }
@@ -320,7 +324,7 @@ impl Origin {
         Arc::clone(&self.look)
     }
 
-    /// The bytes from the start, in order.
+    /// Opens the bytes from the start, in order.
     pub(crate) fn stream(&self) -> Result<Stream> {
         match &self.place {
             Storage::Passing(stream) => stream
@@ -334,7 +338,8 @@ impl Origin {
         }
     }
 
-    /// The bytes from the start, in order; of a file all that it had when the job began, or an error.
+    /// Opens the bytes from the start, in order. A file that is shorter than at the start of the
+    /// job is an error.
     pub(crate) fn whole(&self) -> Result<Stream> {
         match &self.place {
             Storage::There(there) => Ok(self.text(there.whole()?)),
@@ -342,11 +347,11 @@ impl Origin {
         }
     }
 
-    /// The bytes from `offset` on, where they can be read again.
+    /// Opens the bytes from `offset` on; `None` if the bytes can be read only once.
     pub(crate) fn again_from(&self, offset: u64) -> Option<Stream> {
         match &self.place {
             Storage::Passing(_) => None,
-            // Where text begins among compressed bytes, or rows in the text of a log, is not known.
+            // Offsets in the text are not offsets in compressed or unconverted bytes.
             place
                 if !self.turned.is_empty()
                     || self.charset.is_some()
@@ -371,11 +376,11 @@ impl Origin {
         }
     }
 
-    /// Copies what passes once, or is compressed, to an unnamed file in `directory`, so that it can be read at
-    /// random. Its bytes are taken from those that are `left`.
+    /// Copies a stream or a compressed input to an unnamed file in `directory`, for random access.
+    /// Subtracts the length of the copy from `left`.
     ///
     /// # Errors
-    /// `Space` when the directory is full, or there are more than are left.
+    /// `Space` if the directory is full or the copy is longer than `left`.
     pub(crate) fn spooled(
         self,
         directory: Option<&Path>,
@@ -417,7 +422,7 @@ impl Origin {
         Ok(Self { place: Storage::Spooled(copy), unpacking: 0, ..self })
     }
 
-    /// The length in bytes, unless they pass once.
+    /// Returns the length in bytes; `None` for a stream.
     pub(crate) fn len(&self) -> Option<u64> {
         match &self.place {
             Storage::There(there) | Storage::Packed(Packed { there, .. }) => match there {
@@ -429,7 +434,7 @@ impl Origin {
         }
     }
 
-    /// The error for bytes that cannot be read, or are no change log.
+    /// Returns the error for bytes that cannot be read or are no change log.
     pub(crate) fn unreadable(&self, cause: &std::io::Error) -> Error {
         let error = match cause.get_ref().and_then(|cause| cause.downcast_ref::<Fault>()) {
             Some(fault) => self.error(fault).at_line(fault.line),
@@ -438,22 +443,22 @@ impl Origin {
         self.faults().behind(error)
     }
 
-    /// An error about this input.
+    /// Returns an error about this input.
     pub(crate) fn error(&self, cause: impl std::fmt::Display) -> Error {
         Error::data(format!("{}: {cause}", self.name)).in_file(Arc::clone(&self.name))
     }
 }
 
-/// Where compressed text is.
+/// The source of compressed text.
 struct Packed {
     there: There,
     packing: Packing,
-    /// The first of its bytes.
+    /// The first compressed bytes.
     head: Vec<u8>,
 }
 
 impl Packed {
-    /// The text from the start.
+    /// Opens the text from the start.
     fn open(&self, name: &str) -> Result<Stream> {
         let whole = self.there.whole()?;
         self.packing.reader(whole, &self.head).map_err(|cause| unreadable(name, &cause))
@@ -482,7 +487,7 @@ fn refused(path: &Path, cause: &std::io::Error) -> Error {
     }
 }
 
-/// Bytes that must not end before their length: text does not tell where it was cut.
+/// A stream that must not end before its length: text does not show where a file was cut.
 struct Whole {
     stream: Stream,
     len: u64,

@@ -1,5 +1,5 @@
-//! Blocks of text are the whole of it: whatever their size and the order in which they are decoded, rows, numbers of rows
-//! and messages are those of one block, and of a parser that knows of no blocks.
+//! Cuts between blocks have no effect: for any block size and order of decoding, rows, row numbers
+//! and messages equal the result of a single block, and of a parser without blocks.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use crate::input::text::named::NamedTypes;
 
 use super::*;
 
-/// Numbers without an order, the same each time.
+/// A reproducible generator of random numbers.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// A file of columns of text, or of `schema`.
+/// Creates a file with `text` and the columns of `schema`.
 fn file(path: &Path, text: &[u8], dialect: &Dialect, schema: &Schema) -> TextFile {
     fs::write(path, text).unwrap();
     let origin = Origin::of_path(path, &ReadOptions::default()).unwrap();
@@ -38,7 +38,8 @@ fn file(path: &Path, text: &[u8], dialect: &Dialect, schema: &Schema) -> TextFil
     }
 }
 
-/// The rows as text, or the message; all blocks are decoded before any is finished, the last first.
+/// Returns the rows as text, or the message. All blocks are decoded before any is finished, the
+/// last block first.
 fn read_in_blocks(file: &TextFile, batch_rows: usize, most: Most) -> Result<Vec<String>, String> {
     let told = |error: Error| error.to_string();
     let mut pieces = Vec::new();
@@ -129,7 +130,7 @@ fn dialects() -> Vec<CsvOptions> {
     ]
 }
 
-/// What the parser of arrow makes of all of it at once.
+/// Parses the whole text with the parser of arrow.
 fn arrow_csv(csv: &CsvOptions, text: &[u8], schema: &Schema) -> Option<Vec<String>> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let text: Vec<u8> = lines.skip(csv.skip_lines).flatten().copied().collect();
@@ -180,10 +181,10 @@ fn csv_is_the_same_in_blocks_of_every_size() {
             Ok(_) => 1,
             Err(_) => 2,
         }] += 1;
-        // A quote that is never closed is an error here.
+        // An unclosed quote is an error here, not in arrow.
         match (found, arrow_csv(csv, &text, &schema)) {
             (Ok(rows), expected) => {
-                // Arrow takes what stands for null for it in quotes, too.
+                // Arrow takes a quoted text for null as null.
                 let null = format!("Some({:?})", csv.null_text());
                 let plain = |rows: Vec<String>| rows.join("\n").replace(&null, "None");
                 let text = String::from_utf8_lossy(&text);
@@ -219,7 +220,7 @@ fn ndjson_is_the_same_in_blocks_of_every_size() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.ndjson");
     let mut random = Random(2);
-    // Records on a line, several, or a part of one; lines of no record; what is no JSON.
+    // A record on one line, several records, a part of one; lines without a record; invalid JSON.
     let pieces: [&str; 16] = [
         "{\"a\":\"1\"}\n",
         "{\"a\":\"2\"}\r\n",
@@ -263,10 +264,10 @@ fn ndjson_is_the_same_in_blocks_of_every_size() {
     assert!(kinds.iter().all(|kind| *kind > 60), "{kinds:?}");
 }
 
-/// What threads took, and what they failed with, each with its first row.
+/// The rows or the faults of all threads, each with the first row.
 type TakenBy = Result<Vec<(u64, RecordBatch)>, Vec<(u64, String)>>;
 
-/// The rows of all threads that read the unit, in order; or the first message.
+/// Reads the unit on several threads. Returns the rows in order, or the messages.
 fn read_by(inputs: &Inputs, threads: usize) -> TakenBy {
     let unit = inputs.units()[0].open(&Watch::default()).unwrap();
     let work = || {
@@ -303,7 +304,7 @@ fn threads_number_rows_as_one_does() {
     fs::write(dir.path().join("a.csv"), format!("id,note\n{csv}")).unwrap();
     let json = |i: i64| match i % 9 {
         0 => format!("{{\n  \"id\": {i},\n  \"note\": \"x\"\n}}\n"),
-        // No JSON, and behind the sample, but taken.
+        // Invalid JSON after the sample, but accepted.
         1 if i > 12_000 => format!("{{\"id\":{i},\"note\":\"}}\n{{\"}}\n"),
         _ => format!("{{\"id\":{i},\"note\":\"plain\"}}\n"),
     };

@@ -1,4 +1,4 @@
-//! Text as blocks that can be decoded apart from each other, since each ends where a record does.
+//! Blocks of text that can be decoded independently, since each block ends with a record.
 //!
 //! ```text
 //!  read   |-- record -- record -- rec|ord -- record -- ...
@@ -7,11 +7,11 @@
 //!  a record longer than a block:  |rec...|...|...ord| -- record -- |
 //!                          begins  yes    no  no     yes
 //! ```
-//! Of CSV it is known where records end. Of NDJSON it is not: a record may go on behind a line, even behind one that
-//! ends in a brace. So a block is cut between what looks like two objects, or else behind a line, and who decodes it
-//! finds out whether that was right.
+//! CSV determines the ends of records. NDJSON does not: a record may continue after a line end,
+//! even after a brace at a line end. A block of NDJSON is therefore cut between two probable
+//! objects, or else at a line end, and the decoder of the block detects a wrong cut.
 //!
-//! Invariant: the blocks are the text, in its order, and the cuts are a function of it alone.
+//! Invariant: the blocks are the text, in order, and the cuts depend on the text alone.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
@@ -31,12 +31,13 @@ use super::quotes::{Ends, Quotes};
 /// The byte order mark, as UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Bytes of the mark that `text` begins with, if it is the head of a file: the parser of CSV passes over it.
+/// Returns the length of the byte order mark at the head of a file. The parser of CSV skips the
+/// mark.
 pub(super) fn mark(text: &[u8], start: Position) -> usize {
     if start.offset == 0 && text.starts_with(MARK) { MARK.len() } else { 0 }
 }
 
-/// A place in the text: bytes before it, and the line it is on.
+/// A position in the text: byte offset and line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Position {
     pub(super) offset: u64,
@@ -46,35 +47,35 @@ pub(super) struct Position {
 impl Position {
     pub(super) const START: Self = Self { offset: 0, line: 1 };
 
-    /// The place behind `bytes`.
+    /// Returns the position after `bytes`.
     pub(super) fn behind(self, bytes: &[u8]) -> Self {
         Self { offset: self.offset + bytes.len() as u64, line: self.line + newlines(bytes) }
     }
 }
 
-/// Some text of a file.
+/// A block of a file's text.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) text: Vec<u8>,
     pub(super) start: Position,
-    /// Where a parser of CSV is in front of it, until quoted fields that stand for null were marked.
+    /// State of a CSV parser at the start of the block, until quoted nulls are marked.
     pub(super) quotes: Option<Quotes>,
-    /// Whether a record begins with it, as far as the cut knows.
+    /// Whether a record begins with the block, as far as the cut knows.
     pub(super) begins: bool,
-    /// Whether the last record ends with it, as far as the cut knows.
+    /// Whether the last record ends with the block, as far as the cut knows.
     pub(super) ends: bool,
-    /// Whether the input ends with it.
+    /// Whether the input ends with the block.
     pub(super) is_last: bool,
-    /// The line of a quote that is open at the end of the input.
+    /// Line of a quote that is open at the end of the input.
     pub(super) unclosed: Option<u64>,
 }
 
-/// Buffers of blocks that were decoded.
+/// Reusable buffers of decoded blocks.
 #[derive(Clone, Default)]
 pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Buffers {
-    /// A buffer of `bytes` bytes, whatever is in it.
+    /// Returns a buffer of `bytes` bytes with arbitrary content.
     fn take(&self, bytes: usize) -> Vec<u8> {
         let mut buffers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = buffers.pop().unwrap_or_default();
@@ -87,7 +88,7 @@ impl Buffers {
     }
 }
 
-/// The most that a block has.
+/// Maximum size of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
     pub(crate) bytes: usize,
@@ -104,44 +105,45 @@ pub(super) struct Blocks {
     most: Most,
     buffers: Buffers,
     watch: Watch,
-    /// Text behind the last block, and where it begins.
+    /// Text after the last block, and its position.
     rest: Vec<u8>,
     place: Position,
-    /// Whether a record begins there, and where the one did that the text is in.
+    /// Whether a record begins at `place`, and the start of the current record.
     begins: bool,
     record: Position,
-    /// Of CSV; the line of the quote that was opened last; whether the names of the columns are yet to come, and a
-    /// comment in front of them goes on.
+    /// For CSV: the parser state; the line of the last opening quote; whether the column names are
+    /// yet to come, and whether a comment before the column names continues.
     quotes: Option<Quotes>,
     quote: u64,
-    /// Bytes of a quoted field that stands for null, at the most, and of the one behind it.
+    /// Maximum bytes of a quoted null, including one byte after its closing quote.
     reach: usize,
     header: bool,
     in_comment: bool,
-    /// A block for which others make room.
+    /// A block that waits until other blocks have released memory.
     ready: Option<Block>,
     is_done: bool,
 }
 
-/// What there is behind the text that was read.
+/// State of the input after the text read so far.
 enum End {
     More,
     Nothing,
     Fault(io::Error),
 }
 
-/// What there is next.
+/// The result of a call of `next`.
 pub(super) enum Next {
     Block(Block),
-    /// A block that has a record longer than all before it: what others hold has to leave first.
+    /// The next block has a record longer than all earlier records: other holders must release
+    /// memory first.
     Room,
 }
 
-/// Where a block is to end, if a record does, and the longest record in it.
+/// The end of a block at the end of a record, if any, and the longest record in the block.
 struct Cut {
     end: Option<usize>,
     longest: Range<usize>,
-    /// Where it ends if no record does.
+    /// End of the block if no record ends in it.
     else_at: usize,
 }
 
@@ -179,10 +181,11 @@ impl Blocks {
         })
     }
 
-    /// The next block; none behind the last.
+    /// Returns the next block; `None` after the last.
     ///
     /// # Errors
-    /// If the text cannot be read on, once all records before that were in blocks; or a record is too long for the job.
+    /// A fault of the input, after all records before the fault were returned in blocks; or a
+    /// record that is too long for the job.
     pub(super) fn next(&mut self) -> Result<Option<Next>> {
         if let Some(block) = self.ready.take() {
             return Ok(Some(Next::Block(block)));
@@ -240,9 +243,10 @@ impl Blocks {
         })
     }
 
-    /// The text that is left, and what can be read behind it.
+    /// Returns the remaining text, followed by new text.
     fn fill(&mut self) -> Vec<u8> {
-        // The parser of CSV looks for a mark in the first bytes that it gets; and what is within reach of the end is not all.
+        // The parser of CSV looks for a mark in its first bytes. A block must be longer than
+        // `reach`, or a cut before a quoted null could be at its start.
         let least = MARK.len().max(self.reach + 1);
         let mut text = self.buffers.take(self.most.bytes.max(least));
         text[..self.rest.len()].copy_from_slice(&self.rest);
@@ -261,7 +265,7 @@ impl Blocks {
 
     fn cut_csv(&mut self, text: &[u8], mut quotes: Quotes) -> Cut {
         let mark = mark(text, self.place);
-        // The rest of a record that has begun is decoded while others wait.
+        // Other threads wait for the rest of a begun record, so the block ends with this record.
         let most = if self.begins || self.header { self.most.records } else { 1 };
         let before = quotes.clone();
         let Ends { last, longest, quote, .. } = quotes.pass(&text[mark..], most);
@@ -269,14 +273,14 @@ impl Blocks {
         if let (None, Some(quote), End::More) = (last, quote, &self.end)
             && text.len() - (mark + quote) <= self.reach
         {
-            // What these quotes are around may go on in the next block.
+            // The quoted field may continue in the next block.
             else_at = mark + quote;
             quotes = before;
             quotes.pass(&text[mark..else_at], most);
         } else if let (None, Some(quote)) = (last, quote) {
             self.quote = self.place.line + newlines(&text[..mark + quote]);
         }
-        // What is behind the last record is passed once more, from there.
+        // Text after the last record is parsed again in the next block.
         if last.is_none() || self.quotes.is_none() {
             self.quotes = Some(quotes);
         } else if let Some(quotes) = &mut self.quotes {
@@ -308,7 +312,8 @@ impl Blocks {
         Cut { end, longest, else_at: text.len() }
     }
 
-    /// Makes room for the longest record in `text`; true if what others hold has to leave first.
+    /// Reserves memory for the longest record in `text`. Returns true if other holders must release
+    /// memory first.
     fn admit(&self, text: &[u8], longest: &Range<usize>) -> Result<bool> {
         let begun = self.place.offset - self.record.offset;
         let bytes = match longest.start {
@@ -322,7 +327,7 @@ impl Blocks {
         self.admit_record(bytes, start)
     }
 
-    /// The same for the record that `text` is in and that does not end in it.
+    /// Reserves memory for the current record, which does not end in `text`.
     fn admit_begun(&self, text: &[u8]) -> Result<bool> {
         let behind = self.place.offset + text.len() as u64;
         let so_far = behind - self.record.offset;
@@ -331,7 +336,8 @@ impl Blocks {
         }
         let rest = match self.end {
             End::Nothing | End::Fault(_) => 0,
-            // Of what passes once, or would be decompressed beside itself, it is taken to be half.
+            // A stream cannot be read ahead, and a second decompression needs memory: assume that
+            // half of the record is read.
             End::More => {
                 let again = self.origin.unpacking_bytes() == 0;
                 let rest = again.then(|| self.origin.again_from(behind)).flatten();
@@ -348,12 +354,12 @@ impl Blocks {
         })
     }
 
-    /// Bytes of the record that the text is in, in `text` behind it.
+    /// Returns how many bytes of `text`, the text after the block, belong to the current record.
     fn rest_of_record(&self, text: Stream) -> u64 {
         let mut text = BufReader::with_capacity(BUFFER, text);
         let (mut quotes, mut rest) = (self.quotes.clone(), 0);
         loop {
-            // A fault is told when it is come to.
+            // A later read reports the fault.
             let Ok(bytes @ [_, ..]) = text.fill_buf() else { return rest };
             let end = match &mut quotes {
                 Some(quotes) => quotes.pass(bytes, 1).first,
@@ -368,15 +374,15 @@ impl Blocks {
         }
     }
 
-    /// Whether `text`, which is next, stands in front of the names of the columns.
+    /// Returns whether `text`, the next block, lies entirely before the column names.
     fn is_lead(&mut self, text: &[u8]) -> bool {
         let text = &text[mark(text, self.place)..];
         self.dialect.lead(text, &mut self.in_comment) == text.len()
     }
 }
 
-/// Behind the last line end that has a closing brace before it and an opening one behind it: in JSON that is between
-/// two objects.
+/// Returns the position after the last line end between a closing and an opening brace: in JSON, a
+/// position between two objects.
 fn between_objects(text: &[u8]) -> Option<usize> {
     let (mut next, mut end) = (b'{', None);
     for (place, &byte) in text.iter().enumerate().rev() {

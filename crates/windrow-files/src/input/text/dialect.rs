@@ -1,4 +1,4 @@
-//! How text is written down, and the decoder for each way.
+//! Dialects of text files, with a decoder for each.
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -18,7 +18,7 @@ use super::quoted_nulls::QuotedNulls;
 /// Bytes read at a time.
 pub(super) const BUFFER: usize = 128 << 10;
 
-/// How text is written down.
+/// The dialect of a text file.
 #[derive(Debug, Clone)]
 pub(crate) enum Dialect {
     Csv(CsvOptions),
@@ -26,7 +26,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// The text that its decoder takes, from `offset` on.
+    /// Returns the text for the decoder, from `offset` on.
     pub(super) fn stream(&self, text: Stream, offset: u64) -> Stream {
         match self {
             Self::Csv(csv) if csv.skip_lines > 0 && offset == 0 => {
@@ -37,8 +37,8 @@ impl Dialect {
         }
     }
 
-    /// Bytes that stand in front of the first record in `bytes`: blank ones, and comments, `within` one of which they
-    /// may begin and end.
+    /// Returns the bytes before the first record in `bytes`: blanks and comments. `within` is true
+    /// if `bytes` begin within a comment; on return, if `bytes` end within a comment.
     pub(super) fn lead(&self, bytes: &[u8], within: &mut bool) -> usize {
         let Self::Csv(csv) = self else { return bytes.len() - bytes.trim_ascii_start().len() };
         for (place, byte) in bytes.iter().enumerate() {
@@ -57,9 +57,9 @@ impl Dialect {
 /// The columns of a text file.
 #[derive(Clone)]
 pub(crate) struct Columns {
-    /// All of them, in the order of the file.
+    /// All columns, in the order of the file.
     pub(crate) schema: SchemaRef,
-    /// Those that `schema` names; the types of the others were inferred.
+    /// The columns in `schema`; the types of other columns were inferred.
     pub(crate) named: NamedTypes,
 }
 
@@ -69,25 +69,26 @@ pub(super) struct CsvDecoder {
     exact: Exact,
     quote: Option<u8>,
     nulls: Option<QuotedNulls>,
-    /// Whether the text that it has may hold marks of quoted nulls.
+    /// Whether the decoder's text may contain marks of quoted nulls.
     is_marked: bool,
 }
 
-/// Either decoder.
+/// A decoder of either dialect.
 pub(super) enum Decoder {
     Csv(Box<CsvDecoder>),
     Ndjson(Box<json::decoder::Decoder>),
 }
 
-/// What a decoder did with the bytes it was given.
+/// The result of decoding some bytes.
 pub(super) struct Step {
     pub(super) taken: usize,
-    /// The batch is full, or the input is at its end.
+    /// Whether the batch is full or the input ends.
     pub(super) done: bool,
 }
 
 impl Columns {
-    /// Whether `schema` takes the type of the column that `fault` is in. Of nested columns the whole would have to be named.
+    /// Returns whether `schema` can give a type to the column in `fault`. A nested column has no
+    /// such type.
     pub(super) fn can_be_named(&self, fault: &str) -> bool {
         let name = fault.strip_prefix("column '").and_then(|rest| rest.split_once("': "));
         name.is_none_or(|(name, _)| {
@@ -97,7 +98,7 @@ impl Columns {
         })
     }
 
-    /// `fault` with the column of a row by the name that `schema` knows it by.
+    /// Adds the name in `schema` to the path of a row's column in `fault`.
     pub(super) fn of_row(&self, fault: String) -> String {
         let name = fault.strip_prefix("column '").and_then(|rest| rest.split_once('\''));
         match name.and_then(|(path, rest)| Some((path, self.named.of_row(path)?, rest))) {
@@ -106,7 +107,7 @@ impl Columns {
         }
     }
 
-    /// A decoder of text from its start on, or from behind other records.
+    /// Creates a decoder for text from the start of a file, or from a later record on.
     pub(super) fn decoder(
         &self,
         dialect: &Dialect,
@@ -122,7 +123,7 @@ impl Columns {
                     .with_batch_size(batch_rows)
                     .build_decoder();
                 if !at_start {
-                    // A byte order mark is one in the first bytes only.
+                    // Only the first bytes of a decoder may be a byte order mark.
                     decoder.decode(b"\n")?;
                 }
                 let (quote, nulls) = (csv.quote, QuotedNulls::of(csv));
@@ -136,7 +137,7 @@ impl Columns {
     }
 }
 
-/// The lines of `bytes` in front of one that holds `byte`, which no text has.
+/// Returns the lines of `bytes` before the line with `byte`, a byte of no valid text.
 fn text_of(bytes: &[u8], byte: u8) -> Result<&[u8], ArrowError> {
     let Some(place) = memchr(byte, bytes) else { return Ok(bytes) };
     let end = memrchr(b'\n', &bytes[..place]);
@@ -145,7 +146,7 @@ fn text_of(bytes: &[u8], byte: u8) -> Result<&[u8], ArrowError> {
 }
 
 impl Decoder {
-    /// Takes bytes; none at the end of the input.
+    /// Decodes bytes; no bytes mean the end of the input.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> Result<Step, ArrowError> {
         match self {
             Self::Csv(csv) => {
@@ -163,14 +164,15 @@ impl Decoder {
         }
     }
 
-    /// Says whether text that it takes next may hold marks of quoted nulls; text `behind` other text has those of both.
+    /// Sets whether the next text may contain marks of quoted nulls. With `behind`, marks of
+    /// earlier text remain possible.
     pub(super) fn expect_marks(&mut self, is_marked: bool, behind: bool) {
         if let Self::Csv(csv) = self {
             csv.is_marked = is_marked || behind && csv.is_marked;
         }
     }
 
-    /// The rows of `text`, which is all records, if that is known faster than by taking it.
+    /// Returns the rows of `text`, complete records, if a fast path can decode them.
     pub(super) fn decode_plain(&mut self, text: &[u8]) -> Option<RecordBatch> {
         match self {
             Self::Csv(..) => None,
@@ -178,7 +180,7 @@ impl Decoder {
         }
     }
 
-    /// Takes all of `bytes`; batches that are full go to `batches`.
+    /// Decodes all of `bytes`; appends full batches to `batches`.
     pub(super) fn take(
         &mut self,
         mut bytes: &[u8],
@@ -194,8 +196,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes the lines of `bytes` that the record goes on in, where the decoder alone knows where that ends, and then
-    /// has nothing in hand; returns how many bytes these are, and whether it ended.
+    /// Decodes the lines of `bytes` up to the end of the current record, if only the decoder knows
+    /// the end, and flushes. Returns the decoded bytes, and whether the record ended.
     pub(super) fn take_record(
         &mut self,
         bytes: &[u8],
@@ -217,7 +219,7 @@ impl Decoder {
         Ok((bytes.len(), false))
     }
 
-    /// Whether a record has begun that does not end at its line.
+    /// Returns whether a record continues after its line.
     pub(super) fn is_within_record(&self) -> bool {
         match self {
             Self::Csv(..) => false,

@@ -1,15 +1,15 @@
-//! Where in a text a fault is.
+//! Location of a fault in a text.
 //!
-//! The decoders tell little of where they failed: the number of a record, or nothing. A line is what an editor goes to.
-//! So the place where each block starts is kept, and after an error the block is decoded again, a record at a time,
-//! counting lines, until the same error comes back:
+//! Decoders report little about the location of a fault: the number of a record, or nothing. Users
+//! need a line for their editor. The start of each block is therefore kept. After an error, the
+//! block is decoded again, one record at a time with a count of lines, until the same error occurs:
 //!
 //! ```text
 //!  offset, line        ..block that fails..              next block
 //!     |-- record -- record -- RECORD (line found here) -- record --|
 //! ```
-//! What begins in an earlier block is read again from there. A stream that passes once cannot be: its message says behind
-//! which line to look.
+//! A record from an earlier block is read again from its start. A stream cannot be read again: the
+//! message names the line after which the fault is.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -25,22 +25,22 @@ use super::blocks::{Position, mark};
 use super::dialect::{BUFFER, Columns, Dialect};
 use super::json::fault as json_text;
 
-/// What is said of a row of another length.
+/// Start of the message about a row with another number of fields.
 const FIELDS: &str = "incorrect number of fields";
 
-/// Text of one file, to find faults in.
+/// The text of one file, for a search of faults.
 pub(super) struct Faulty<'a> {
     pub(super) origin: &'a Arc<Origin>,
     pub(super) dialect: &'a Dialect,
     pub(super) columns: &'a Columns,
-    /// Where the records begin of which one is faulty.
+    /// Start of the records with the fault.
     pub(super) start: Position,
-    /// Their text from there on, if it is at hand.
+    /// Text of the records from `start` on, if in memory.
     pub(super) text: Option<&'a [u8]>,
 }
 
 impl Faulty<'_> {
-    /// The text from the start on, where it is there or can be read again.
+    /// Returns the text from `start` on, if in memory or readable again.
     fn again(&self) -> Option<BufReader<Stream>> {
         let text: Stream = match self.text {
             Some(text) => Box::new(std::io::Cursor::new(text.to_vec())),
@@ -50,7 +50,7 @@ impl Faulty<'_> {
         Some(BufReader::with_capacity(BUFFER, text))
     }
 
-    /// The error for a `fault` in one of the records.
+    /// Returns the error for a `fault` in one of the records.
     pub(super) fn explain(&self, fault: &ArrowError) -> Error {
         let start = self.start;
         let found = self.find();
@@ -79,7 +79,7 @@ impl Faulty<'_> {
         number.map_or(error.clone(), |line| error.at_line(line))
     }
 
-    /// The head of the line of this number in NDJSON.
+    /// Returns the head of an NDJSON line, by the number of the line.
     fn line(&self, number: u64) -> Option<Vec<u8>> {
         if let Dialect::Csv(_) = self.dialect {
             return None;
@@ -93,12 +93,12 @@ impl Faulty<'_> {
         Some(line)
     }
 
-    /// The line of the first record that fails, and why.
+    /// Returns the line of the first faulty record, and the fault.
     fn find(&self) -> Option<(u64, String)> {
         let (mut text, mut place, dialect) = (self.again()?, self.start, self.dialect);
         let mut decoder = self.columns.decoder(dialect, 1, place.offset == 0).ok()?;
         loop {
-            // The line of the record, once a byte of it was seen.
+            // Line of the record, known from its first byte on.
             let (mut line, mut in_comment) = (None, false);
             loop {
                 let bytes = text.fill_buf().ok()?;
@@ -118,7 +118,7 @@ impl Faulty<'_> {
                     Err(fault) => return Some((at, tidy(&fault, &self.columns.schema))),
                 };
                 place = place.behind(&bytes[..step.taken]);
-                // A decoder that stops short of its bytes without a record was at the header.
+                // A decoder that stops within its bytes, without a record, has read the header.
                 if !step.done && step.taken < bytes.len() {
                     line = None;
                 }
@@ -138,7 +138,8 @@ impl Faulty<'_> {
     }
 }
 
-/// What a decoder says, with columns by name and without the numbers that count from the wrong place.
+/// Returns the message of a decoder with column names, and without line numbers that are relative
+/// to the block.
 pub(super) fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
     let text = match fault {
         ArrowError::CsvError(text)
@@ -163,7 +164,7 @@ pub(super) fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
             None => "not valid UTF-8".into(),
         };
     }
-    // What is parsed after the decoder names its column, and may hold any words.
+    // The parsers after the decoder name the column, and their message may contain any words.
     if text.starts_with("column '") {
         return text;
     }

@@ -1,4 +1,4 @@
-//! What CSV and NDJSON have in common: a file that is cut into blocks of text, which any thread decodes.
+//! Common code of CSV and NDJSON: a file is cut into blocks of text, which any thread decodes.
 //!
 //! ```text
 //!  file --blocks--> block 0, block 1, block 2, ...     one thread at a time reads and cuts
@@ -7,9 +7,10 @@
 //!                      |        |        |
 //!                    finish   finish   finish          in their order: rows, or the first error
 //! ```
-//! A record may go on behind its block: it is longer than a block, or the cut was wrong (see [`blocks`](super::blocks)).
-//! Then the decoder that has begun it is passed on, and goes on with the next block in that one's turn. What was made of
-//! that block before is dropped, if anything was. So the rows are those that one decoder makes of the whole text.
+//! A record may continue after its block: the record is longer than a block, or the cut was wrong
+//! (see [`blocks`](super::blocks)). The decoder with the begun record is then handed on, and
+//! decodes the next block in the turn of the next block. An earlier result of the next block is
+//! dropped. The rows are thus the same as from one decoder for the whole text.
 
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
@@ -31,18 +32,18 @@ use super::dialect::{BUFFER, Columns, Decoder, Dialect};
 use super::faults::{Faulty, tidy};
 use super::quoted_nulls::QuotedNulls;
 
-/// Text that is decoded at a time, at the most, and what less is not worth taking turns for.
+/// Maximum bytes of a block, and a minimum: a smaller block is not worth the hand-over.
 const BLOCK_BYTES: usize = 256 << 10;
 const LEAST_BLOCK_BYTES: usize = 4 << 10;
 
-/// What a decoder keeps of every field beside its text: where it ends, and a value of fixed width.
+/// Bytes per field in a decoder besides the text: the end of the field, and a value of fixed width.
 const FIELD_PLACES: usize = 40;
 
-/// What the decoders of a column take, and its arrays.
+/// Bytes per column for its decoders and arrays.
 const CSV_COLUMN: usize = 512;
 const JSON_COLUMN: usize = 2560;
 
-/// Times that a long line is there while it is decoded: as it was read, its values, and these in an array.
+/// Copies of a long line during decoding: the text read, the values, and the values in an array.
 const COPIES: usize = 3;
 
 /// A text file whose columns are known.
@@ -50,7 +51,7 @@ pub(crate) struct TextFile {
     pub(crate) origin: Arc<Origin>,
     pub(crate) dialect: Dialect,
     pub(crate) columns: Columns,
-    /// Bytes of a line of the sample, on average, and of the longest.
+    /// Average and maximum bytes of a line in the sample.
     pub(crate) line_bytes: usize,
     pub(crate) longest: usize,
     /// All but the options of CSV.
@@ -58,7 +59,7 @@ pub(crate) struct TextFile {
 }
 
 impl TextFile {
-    /// The file as one unit.
+    /// Returns the file as one unit.
     pub(crate) fn opened(mut self, batch_rows: usize) -> Opened {
         let fields = leaves(self.columns.schema.fields()).max(1);
         let decoders = match self.dialect {
@@ -66,9 +67,9 @@ impl TextFile {
             Dialect::Ndjson => fields * JSON_COLUMN,
         };
         let batch_rows = self.batch_rows(batch_rows);
-        // Buffers of many pages grow in place, and what is not touched is not there.
+        // Buffers of many pages grow in place, and untouched pages take no memory.
         let copies = if self.line_bytes >= BLOCK_BYTES { COPIES } else { 4 };
-        // A line that is longer than a batch has one to itself, and to those before it.
+        // The batch of a line longer than a usual batch holds this line and earlier lines.
         let longer = COPIES * self.longest.saturating_sub(batch_rows * self.line_bytes);
         let mut about = std::mem::take(&mut self.about);
         if let Dialect::Csv(csv) = &self.dialect {
@@ -86,8 +87,8 @@ impl TextFile {
                 None => vec![Span { part: 0..1, first_row: 0, rows: None }],
                 Some(_) => Vec::new(),
             },
-            // A block, and what is left of the one before it; the text of a batch and the values made of it, which
-            // grow by doubling; their places.
+            // Two blocks: the current block, and the rest of the one before. The text of a batch
+            // and its values, both in buffers that double. Positions of fields.
             reader_bytes: 2 * self.most(batch_rows).bytes
                 + self.origin.stream_bytes()
                 + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES)
@@ -101,20 +102,21 @@ impl TextFile {
         }
     }
 
-    /// What a block has at the most.
+    /// Returns the maximum size of a block.
     fn most(&self, batch_rows: usize) -> Most {
         let bytes = batch_rows.saturating_mul(self.line_bytes.max(1));
         Most { bytes: bytes.clamp(LEAST_BLOCK_BYTES, BLOCK_BYTES), records: batch_rows }
     }
 
-    /// The rows of a batch: fewer where lines are long, or lack most of many columns.
+    /// Returns the rows of a batch: fewer if lines are long, or if most of many columns are
+    /// missing.
     fn batch_rows(&self, most: usize) -> usize {
         let columns = leaves(self.columns.schema.fields());
         most.min(BLOCK_BYTES / self.line_bytes.max(1)).min(BLOCK_BYTES / columns.max(1)).max(1)
     }
 }
 
-/// Columns of `fields`, and members of those that are nested.
+/// Counts the columns of `fields`, with all members of nested columns.
 fn leaves(fields: &[FieldRef]) -> usize {
     let of = |kind: &DataType| match kind {
         DataType::Struct(fields) => leaves(fields),
@@ -142,10 +144,11 @@ pub(crate) fn line_lengths(origin: &Origin, sample: &[u8], first: usize) -> (usi
     (mean, longest.unwrap_or(0))
 }
 
-/// Bytes of the line that `sample`, the head of `origin`, breaks off in; none if they pass once.
+/// Returns the bytes after `sample`, the head of `origin`, up to the end of its last line; 0 for a
+/// stream.
 pub(crate) fn rest_of_line(origin: &Origin, sample: &[u8]) -> usize {
     origin.again_from(sample.len() as u64).map_or(0, |rest| {
-        // A fault is told when the file is read.
+        // Reading the file reports the fault.
         BufReader::with_capacity(BUFFER, rest).skip_until(b'\n').unwrap_or(0)
     })
 }
@@ -158,7 +161,7 @@ impl Content for TextFile {
 }
 
 impl TextFile {
-    /// The file in batches of so many rows at the most, and blocks that have at the `most` so much.
+    /// Returns the file in batches of at most `batch_rows` rows, and blocks of at most `most`.
     pub(crate) fn pieces(&self, batch_rows: usize, most: Most, watch: &Watch) -> Result<Pieces> {
         let text = Arc::new(Text {
             origin: Arc::clone(&self.origin),
@@ -173,7 +176,7 @@ impl TextFile {
             decoders: Mutex::default(),
             begun: Mutex::default(),
         });
-        // What is wrong with the options is told before anything is read.
+        // Faults of the options are reported before any reading.
         text.decoder(Position::START)
             .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?;
         let mut blocks = Blocks::new(&self.origin, &self.dialect, most, &text.buffers, watch)?;
@@ -189,45 +192,45 @@ impl TextFile {
     }
 }
 
-/// What the blocks of a file share.
+/// The state shared by the blocks of a file.
 struct Text {
     origin: Arc<Origin>,
     dialect: Dialect,
     columns: Columns,
     batch_rows: usize,
     buffers: Buffers,
-    /// Of CSV that has any.
+    /// For CSV with quotes.
     nulls: Option<QuotedNulls>,
-    /// Those that have nothing in hand.
+    /// Idle decoders.
     decoders: Mutex<Vec<Decoder>>,
-    /// The one that is within a record, behind the blocks that are finished.
+    /// The decoder within a record, after the last finished block.
     begun: Mutex<Option<OpenRecord>>,
 }
 
-/// A decoder that is within a record, and a place in front of all records that it has.
+/// A decoder within a record, and a position before all of its records.
 struct OpenRecord {
     decoder: Decoder,
     start: Position,
 }
 
-/// A block on its way to rows.
+/// A block, before and after decoding.
 struct TextBlock {
     text: Arc<Text>,
     block: Block,
-    /// Whether quoted nulls in it were marked.
+    /// Whether quoted nulls in the block were marked.
     marked: Result<bool, ArrowError>,
     done: Option<Result<Decoded, ArrowError>>,
 }
 
-/// What was made of a block.
+/// The result of decoding a block.
 struct Decoded {
     batches: Vec<RecordBatch>,
-    /// If its last record goes on.
+    /// The decoder, if the last record continues.
     begun: Option<OpenRecord>,
 }
 
 impl Text {
-    /// A decoder of text from `start` on, which has nothing in hand.
+    /// Returns an idle decoder for text from `start` on.
     fn decoder(&self, start: Position) -> Result<Decoder, ArrowError> {
         let known = match start.offset {
             0 => None,
@@ -237,11 +240,11 @@ impl Text {
         known.map_or_else(|| self.columns.decoder(&self.dialect, rows, at_start), Ok)
     }
 
-    /// Decodes `block`, with which a record begins.
+    /// Decodes `block`, which begins with a record.
     fn decode(&self, block: &Block, is_marked: bool) -> Result<Decoded, ArrowError> {
         let mut decoder = self.decoder(block.start)?;
         decoder.expect_marks(is_marked, false);
-        // What does not end with its line may be no record: its next byte is a part of the line.
+        // If the block breaks off within a line, the rest of the line may belong to the last record.
         if (block.ends || block.is_last)
             && let Some(batch) = decoder.decode_plain(&block.text)
         {
@@ -252,7 +255,7 @@ impl Text {
         self.go_on(begun, block, 0, Vec::new())
     }
 
-    /// Decodes `block` with what has begun its first record.
+    /// Decodes `block` with the decoder that began the first record.
     fn decode_behind(
         &self,
         mut begun: OpenRecord,
@@ -262,7 +265,8 @@ impl Text {
         let mut batches = Vec::new();
         begun.decoder.expect_marks(is_marked, true);
         let (end, ended) = begun.decoder.take_record(&block.text, &mut batches)?;
-        // Faults are looked for from there, and only at the head of a line is a byte order mark passed over.
+        // Faults are searched from this position on. A byte order mark is skipped only at the head
+        // of a line.
         if ended && block.text[..end].ends_with(b"\n") {
             begun.start = block.start.behind(&block.text[..end]);
         }
@@ -280,7 +284,7 @@ impl Text {
         let decoder = &mut begun.decoder;
         decoder.take(&block.text[place..], &mut batches)?;
         if let Some(line) = block.unclosed {
-            // The decoder takes what was cut off for the last field.
+            // The decoder would take the incomplete field for the last field.
             let what = format!("the quote that opens on line {line} is never closed");
             return Err(ArrowError::CsvError(what));
         }

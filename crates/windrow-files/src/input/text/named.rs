@@ -1,8 +1,8 @@
-//! The columns that `schema` names: each must be in an input, or a name that is misspelt would be a column of
-//! nulls, and the type that was meant for another would do nothing.
+//! Columns named in `schema`. Each must exist in an input. Otherwise a misspelt name would add a
+//! column of nulls, and the intended column would not get its type.
 //!
-//! NDJSON tells its columns by the way: the keys of a sample, and of the rest of a file while a named column has
-//! not been seen. A stream cannot be looked at further. A key that is named may come behind its sample.
+//! The columns of NDJSON are the keys in a sample, and in the rest of the file while a named column
+//! is unseen. The rest of a stream cannot be searched: a named key may come after the sample.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::setting::Setting;
 /// The rows of an event.
 pub(crate) const IMAGES: [&str; 2] = ["after", "before"];
 
-/// Where Kafka Connect puts an event.
+/// The key around an event in Kafka Connect.
 pub(crate) const PAYLOAD: &str = "payload";
 
-/// The types that `schema` gives to columns of text.
+/// Types of text columns, given by `schema`.
 ///
 /// ```text
 ///  --schema amt:decimal(20,2)     {"amt":1.5}                     the column
@@ -27,14 +27,15 @@ pub(crate) const PAYLOAD: &str = "payload";
 /// ```
 #[derive(Clone, Default)]
 pub(crate) struct NamedTypes {
-    /// Names of columns, and of columns of rows.
+    /// Names of columns, and names of columns in the rows of events.
     columns: Arc<HashSet<String>>,
     of_rows: Arc<HashSet<String>>,
     of_log: bool,
 }
 
 impl NamedTypes {
-    /// Those of a text of these columns, which may be of a log. A name that a column of the row has is that one's.
+    /// Collects the named types for a text with these columns. In a change log (`of_log`), a name
+    /// denotes the column of the rows, if the rows have one.
     pub(crate) fn of(named: Option<&SchemaRef>, columns: &Schema, of_log: bool) -> Self {
         let mut rows = HashSet::new();
         if of_log {
@@ -46,13 +47,13 @@ impl NamedTypes {
         Self { columns: Arc::new(columns), of_rows: Arc::new(of_rows), of_log }
     }
 
-    /// All of them.
+    /// Returns all named types.
     pub(super) fn all(&self) -> TypesAt<'_> {
         let of_rows = Some(&*self.of_rows).filter(|names| !names.is_empty());
         TypesAt { here: Some(&self.columns), of_rows }
     }
 
-    /// The name by which a type is given to the column of a row that is there at `path`.
+    /// Returns the name in `schema` for a row's column at `path` in an event.
     pub(super) fn of_row<'a>(&self, path: &'a str) -> Option<&'a str> {
         let path =
             path.strip_prefix(PAYLOAD).and_then(|rest| rest.strip_prefix('.')).unwrap_or(path);
@@ -61,7 +62,7 @@ impl NamedTypes {
     }
 }
 
-/// The columns of rows in events among `fields`.
+/// Collects the columns of the rows in events among `fields`.
 fn rows_of<'a>(fields: &'a Fields, names: &mut HashSet<&'a str>) {
     for field in fields {
         match (field.name().as_str(), field.data_type()) {
@@ -74,13 +75,13 @@ fn rows_of<'a>(fields: &'a Fields, names: &mut HashSet<&'a str>) {
     }
 }
 
-/// Those of `named` that are called as one of `names`.
+/// Returns the fields of `named` with a name in `names`.
 pub(crate) fn named_within(named: Option<&Schema>, names: &HashSet<&str>) -> Vec<FieldRef> {
     let fields = named.into_iter().flat_map(|named| named.fields());
     fields.filter(|field| names.contains(field.name().as_str())).cloned().collect()
 }
 
-/// The named types of the columns of a text, or of the members of one of them.
+/// Named types of the columns of a text, or of the members of one column.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TypesAt<'a> {
     here: Option<&'a HashSet<String>>,
@@ -88,12 +89,12 @@ pub(super) struct TypesAt<'a> {
 }
 
 impl<'a> TypesAt<'a> {
-    /// Whether the type of `field` is named.
+    /// Returns whether the type of `field` is named.
     pub(super) fn has(self, field: &Field) -> bool {
         self.here.is_some_and(|named| named.contains(field.name()))
     }
 
-    /// Those of the members of `field`, whose own type is not named.
+    /// Returns the named types of the members of `field`, whose own type is not named.
     pub(super) fn within(self, field: &Field) -> Self {
         match (self.of_rows, field.name().as_str()) {
             (None, _) => Self::default(),
@@ -104,11 +105,11 @@ impl<'a> TypesAt<'a> {
     }
 }
 
-/// The columns of `schema`, and those of them that no input was seen to have.
+/// The columns of `schema`, and the columns not seen in any input so far.
 pub(crate) struct Named {
     all: HashSet<String>,
     unseen: Vec<String>,
-    /// Whether an input has columns that were not looked at.
+    /// Whether an input has columns that were not inspected.
     open: bool,
 }
 
@@ -119,17 +120,17 @@ impl Named {
         Self { all: unseen.iter().cloned().collect(), unseen, open: false }
     }
 
-    /// Whether `schema` gives a type to this column.
+    /// Returns whether `schema` gives a type to `column`.
     pub(crate) fn has(&self, column: &str) -> bool {
         self.all.contains(column)
     }
 
-    /// Whether there is anything left to look for.
+    /// Returns whether all named columns were seen.
     pub(crate) fn is_seen(&self) -> bool {
         self.unseen.is_empty()
     }
 
-    /// An input has these columns.
+    /// Records the columns of an input.
     pub(crate) fn see<'a>(&mut self, columns: impl Iterator<Item = &'a str>) {
         if !self.is_seen() {
             let columns: HashSet<&str> = columns.collect();
@@ -137,7 +138,7 @@ impl Named {
         }
     }
 
-    /// An input may have others than those that were seen.
+    /// Records that an input may have more columns than were seen.
     pub(crate) fn leave_open(&mut self) {
         self.open = true;
     }
@@ -145,7 +146,7 @@ impl Named {
     /// Refuses names that no input has.
     ///
     /// # Errors
-    /// `Usage` that names the first.
+    /// `Usage` with such a name.
     pub(crate) fn check(&self, schema: &Schema) -> Result<()> {
         let places = Places::of(schema.fields());
         let within = |name: &String| {

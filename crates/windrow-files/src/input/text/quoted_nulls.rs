@@ -1,14 +1,15 @@
-//! Quoted fields of CSV whose text stands for null: they are that text, as in PostgreSQL, and no null.
+//! Quoted CSV fields with the text of a null: such fields are text, as in PostgreSQL, not null.
 //!
 //! ```text
 //!  stands for null   text        the decoder takes   value in a column of text
 //!  (no text)         1,"",x      1,~,x               ""
 //!  \N                1,"\N",x    1,~\N,x             "\N"
 //! ```
-//! The decoder does not tell which fields had quotes. So a [mark](MARK), `~` above, takes their place before it decodes: it is
-//! as long as they are, so that all other text stays where it was. In columns of other types such a field stays null.
+//! The decoder does not report which fields had quotes. Before decoding, a [mark](MARK), `~` above,
+//! therefore replaces the quotes. The mark is as long as two quotes, so all other text keeps its
+//! position. In columns of other types, a marked field remains null.
 //!
-//! Invariant: what is marked is a function of the text alone, wherever its blocks begin.
+//! Invariant: marks depend on the text alone, not on the cuts between blocks.
 
 use std::sync::Arc;
 
@@ -21,23 +22,23 @@ use crate::input::options::csv::CsvOptions;
 
 use super::quotes::Quotes;
 
-/// A character that is not assigned, and so is in no text.
+/// An unassigned character, expected in no text.
 const MARK: &str = "\u{5ff}";
 
-/// Longer texts for null are not looked for.
+/// Maximum bytes of a text for null; a longer text is not marked.
 const MOST_TEXT: usize = 256;
 
-/// Finds such fields.
+/// Marks quoted nulls, and removes the marks.
 #[derive(Clone)]
 pub(super) struct QuotedNulls {
     delimiter: u8,
-    /// What stands for null; and the same in quotes.
+    /// Texts for null; the same texts in quotes.
     texts: Vec<String>,
     quoted: Vec<Finder<'static>>,
 }
 
 impl QuotedNulls {
-    /// Of CSV that is written down so; none if it has no quotes.
+    /// Creates a finder for CSV with these options; `None` if no quoted null is possible.
     pub(super) fn of(csv: &CsvOptions) -> Option<Self> {
         let quote = csv.quote?;
         let special = [Some(csv.separator()), Some(quote), csv.escape, Some(b'\n'), Some(b'\r')];
@@ -54,15 +55,17 @@ impl QuotedNulls {
         (!texts.is_empty()).then_some(Self { delimiter: csv.separator(), texts, quoted })
     }
 
-    /// Bytes from the quote that opens such a field on to the one behind the field.
+    /// Returns the maximum bytes from the opening quote of a quoted null to the byte after the
+    /// field.
     pub(super) fn reach(&self) -> usize {
         self.texts.iter().map(String::len).max().unwrap_or(0) + 3
     }
 
-    /// Marks such fields in `text`, before which a parser of CSV is at `quotes`; true if there are any.
+    /// Marks quoted nulls in `text`. `quotes` is the state of a CSV parser before the text. Returns
+    /// whether any field was marked.
     ///
     /// # Errors
-    /// If the text has the mark itself.
+    /// If text with quoted nulls contains the mark itself.
     pub(super) fn mark(&self, text: &mut [u8], mut quotes: Quotes) -> Result<bool, ArrowError> {
         if self.quoted.iter().all(|quoted| quoted.find(text).is_none()) {
             return Ok(false);
@@ -92,7 +95,8 @@ impl QuotedNulls {
         Ok(!found.is_empty())
     }
 
-    /// `batch` with the text of marked fields in the columns that are text in `schema`, and with nulls in others.
+    /// Returns `batch` with marked fields as text in the text columns of `schema`, and as nulls in
+    /// other columns.
     pub(super) fn unmarked(
         &self,
         batch: &RecordBatch,

@@ -1,11 +1,11 @@
-//! Where the records of CSV end: its quotes and comments, as far as the decoder looks at them.
+//! Ends of CSV records, from quotes and comments as the decoder interprets them.
 //!
 //! ```text
 //!  1,"a ""b"" c",x          between quotes only a quote is looked for, outside of them only a quote and line ends
 //!    |   ||  ||  |
 //!    open    ..  close      a quote in the middle of a field, as in 5'10", is a byte like any other
 //! ```
-//! Lines that are comments are looked at byte by byte.
+//! With a comment byte, text outside of quotes is scanned byte by byte.
 
 use std::ops::Range;
 
@@ -13,14 +13,14 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::input::options::csv::CsvOptions;
 
-/// Where in a CSV field the text is: what the decoder knows and does not tell.
+/// The position within a CSV field: state of the decoder that the decoder does not expose.
 #[derive(Clone, Debug)]
 pub(super) struct Quotes {
     marks: Marks,
     at: Field,
 }
 
-/// The bytes that mean something.
+/// The special bytes.
 #[derive(Clone, Copy, Debug)]
 struct Marks {
     delimiter: u8,
@@ -31,34 +31,34 @@ struct Marks {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Field {
-    /// Where a record may begin.
+    /// At the possible start of a record.
     Record,
     Comment,
     Start,
     Plain,
     Quoted,
-    /// Behind an escape within quotes.
+    /// After an escape within quotes.
     Escaped,
-    /// Behind a quote that closes the field, or is the first of two.
+    /// After a quote that closes the field, or is the first of two.
     Closed,
 }
 
-/// Where records end in some text.
+/// Ends of the records in a text.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Ends {
-    /// Behind the first of them, and the last.
+    /// Positions after the first record, and after the last.
     pub(super) first: Option<usize>,
     pub(super) last: Option<usize>,
-    /// How many there are.
+    /// Number of records.
     pub(super) count: usize,
-    /// The longest of them.
+    /// The longest record.
     pub(super) longest: Range<usize>,
-    /// Where the quote stands that was opened last.
+    /// Position of the last opening quote.
     pub(super) quote: Option<usize>,
 }
 
 impl Ends {
-    /// A record ends behind the line end at `place`.
+    /// Adds a record with its line end at `place`.
     fn push(&mut self, place: usize) {
         let record = self.last.unwrap_or(0)..place + 1;
         self.first.get_or_insert(record.end);
@@ -81,18 +81,18 @@ impl Quotes {
         Self { marks, at: Field::Record }
     }
 
-    /// The text is where a record may begin.
+    /// Moves to the possible start of a record.
     pub(super) fn restart(&mut self) {
         self.at = Field::Record;
     }
 
-    /// Whether a quote is open.
+    /// Returns whether a quote is open.
     pub(super) fn are_open(&self) -> bool {
         matches!(self.at, Field::Quoted | Field::Escaped)
     }
 
-    /// Passes `bytes` up to the end of the record that is number `most` among them. At the end of a record the
-    /// text is where it may begin.
+    /// Scans `bytes` up to the end of record number `most`. After a line end, the state is the
+    /// possible start of a record.
     pub(super) fn pass(&mut self, bytes: &[u8], most: usize) -> Ends {
         let mut ends = Ends::default();
         let mut place = 0;
@@ -102,7 +102,7 @@ impl Quotes {
         ends
     }
 
-    /// Passes `bytes`, and tells `opened` where quotes open.
+    /// Scans `bytes`, and calls `opened` with the position of each opening quote.
     pub(super) fn each_quoted(&mut self, bytes: &[u8], mut opened: impl FnMut(usize)) {
         let mut ends = Ends::default();
         let mut place = 0;
@@ -112,7 +112,7 @@ impl Quotes {
         }
     }
 
-    /// Goes on from `place`, at the most to the next quote.
+    /// Scans from `place`, at most to the next quote; returns the new position.
     fn advance(&mut self, bytes: &[u8], place: usize, most: usize, ends: &mut Ends) -> usize {
         match self.at {
             Field::Quoted => self.within(bytes, place),
@@ -122,7 +122,7 @@ impl Quotes {
         }
     }
 
-    /// Goes on from `place` between quotes, and behind what may close them.
+    /// Scans from `place` between quotes, to the position after a possible closing quote.
     fn within(&mut self, bytes: &[u8], place: usize) -> usize {
         let Marks { quote, escape, .. } = self.marks;
         let found = match escape {
@@ -135,7 +135,7 @@ impl Quotes {
         place + found + 1
     }
 
-    /// Goes on from `place` outside of quotes, and behind the next quote.
+    /// Scans from `place` outside of quotes, to the position after the next quote.
     fn outside(&mut self, bytes: &[u8], place: usize, most: usize, ends: &mut Ends) -> usize {
         let quote = memchr(self.marks.quote, &bytes[place..]).map(|found| place + found);
         let plain = &bytes[place..quote.unwrap_or(bytes.len())];
@@ -155,7 +155,7 @@ impl Quotes {
         quote.map_or(bytes.len(), |quote| self.step(bytes, quote, ends))
     }
 
-    /// Goes on behind the byte at `place`.
+    /// Scans the byte at `place`.
     fn step(&mut self, bytes: &[u8], place: usize, ends: &mut Ends) -> usize {
         let (marks, byte) = (self.marks, bytes[place]);
         let is_quote = byte == marks.quote;
@@ -186,7 +186,7 @@ impl Quotes {
 mod tests {
     use super::*;
 
-    /// A byte after the other.
+    /// Scans byte by byte.
     fn slowly(mut quotes: Quotes, bytes: &[u8], most: usize) -> (Ends, bool) {
         let mut ends = Ends::default();
         for place in 0..bytes.len() {

@@ -270,14 +270,14 @@ impl Unit {
         self.open(watch).map(|unit| batches(&unit))
     }
 
-    /// Opens the unit for any number of threads: batches as those of [`Unit::read`].
+    /// Opens the unit for any number of threads. The batches are the same as from [`Unit::read`].
     ///
-    /// The file is open while one of them reads.
+    /// The file is open while any thread reads.
     pub(crate) fn open(&self, watch: &Watch) -> Result<Arc<OpenUnit>> {
         OpenUnit::new(self, watch)
     }
 
-    /// Asks for the bytes of a unit that is read soon.
+    /// Prefetches the bytes of the unit.
     pub(crate) fn ask_for(&self) {
         self.files[self.file].content.ask_for(self.part.clone());
     }

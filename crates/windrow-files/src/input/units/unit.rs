@@ -9,7 +9,7 @@ use crate::input::opened::{About, Content};
 use crate::input::schema::hive::Appendix;
 use crate::input::schema::unify::Order;
 
-/// A file that is opened for planning.
+/// A file opened for planning.
 pub(crate) struct File {
     pub(crate) content: Box<dyn Content>,
     pub(crate) order: Order,
@@ -18,17 +18,17 @@ pub(crate) struct File {
     pub(crate) appendix: Option<Appendix>,
 }
 
-/// A part of a file that is read on its own.
+/// A part of a file that is read separately.
 #[derive(Clone)]
 pub(crate) struct Unit {
     /// The ordinal of the file.
     pub(crate) file: usize,
-    /// The number within its file of the unit's first row.
+    /// Number of the unit's first row within the file.
     pub(crate) first_row: u64,
-    /// The rows of the unit, where the format tells.
+    /// Rows of the unit, if the format stores the number.
     pub(crate) rows: Option<u64>,
     pub(crate) part: Range<usize>,
-    /// The rows of it that can count, if not all can.
+    /// Rows of the unit that can pass the filter, if not all.
     pub(crate) kept: Option<Arc<[Range<u64>]>>,
     pub(crate) schema: SchemaRef,
     pub(crate) batch_rows: usize,

@@ -1,11 +1,11 @@
-//! What a job takes, before anybody decides how it is done: per process, reader, file, writer and long row.
+//! Memory costs of a job, independent of the plan: per process, reader, file, writer and long row.
 //!
 //! ```text
 //! Inputs, Arrangement, Output --of--> Costs --Plan::choose--> Plan
 //!                                       ^
 //!                        longer(row) ---/   a row that was met is longer than all that were known
 //! ```
-//! All of it is in bytes. Nothing here looks at the limit.
+//! All costs are in bytes. No cost depends on the limit.
 
 use arrow_schema::{DataType, SchemaRef};
 use windrow::Codec;
@@ -19,87 +19,91 @@ use crate::store;
 use crate::system;
 use crate::verbs::{Arrangement, Way};
 
-/// What a job has resident of code and constants at its end, but for [`TIGHT`]: 14 to 16.5 MiB were seen. When it is
-/// planned that is half, or most of it where the page cache is kind.
+/// Resident code and constants at the end of a job, without [`TIGHT`]; 14 to 16.5 MiB were
+/// measured. At planning time half of it is resident, or most of it if the page cache holds many
+/// pages of the binary.
 const CODE: usize = 13 << 20;
-/// The rest of that. Jobs that write Parquet have it in what their readers and writers are estimated at, unless they read
-/// record batches as large as the file says, merge files as they read them, or encode columns in turn.
+/// The rest of the resident code and constants. For jobs that write Parquet, the estimates for
+/// readers and writers cover this, unless the job reads record batches of the size set by the file,
+/// merges files while reading, or encodes columns in turn.
 const TIGHT: usize = 3 << 20;
-/// What the allocator keeps beyond what is asked for, thread stacks, and the rest that nobody
-/// counts. A guess that no run so far has passed, not a measurement: see `docs/memory.md`.
+/// Allocator overhead, thread stacks, and other allocations that are not accounted for. A guess
+/// that no run has exceeded so far, not a measurement: see `docs/memory.md`.
 const SLACK: usize = 2 << 20;
-/// More of it where record batches are as large as the file says: other readers are estimated with some to
-/// spare.
+/// Additional slack where the file sets the size of record batches: the estimates for other readers
+/// include a reserve.
 const EXACT: usize = 3 << 20;
-/// A row of this length is a part of what is needed to sort it and to write it.
+/// Length from which a row contributes to the costs of sorting and writing.
 const NOTABLE_ROW: usize = 64 << 10;
-/// What is resident before anything is planned differs by some pages from run to run.
+/// Variation from run to run of the memory resident before planning: some pages.
 const RESIDENT_SWAY: usize = 256 << 10;
-/// Of code and constants it differs by more, as it depends on where they are mapped how many pages of the cache
-/// come at once: of a binary that was copied 13.5 to 14.8 MiB were seen. Counts as far as that passes [`CODE`].
+/// Variation of resident code and constants. Their address determines how many pages of the page
+/// cache are mapped at once: for a copied binary 13.5 to 14.8 MiB were measured. Only the part
+/// above [`CODE`] counts.
 const CODE_SWAY: usize = 1536 << 10;
-/// An array beside its values.
+/// Bytes of an array without its values.
 const ARRAY_BYTES: usize = 512;
-/// What zstd takes beside its buffers to compress a chunk.
+/// zstd's workspace to compress a chunk, without buffers.
 const SPILL_CONTEXT: usize = 640 << 10;
-/// Allocator slack and stack of each thread more.
+/// Allocator overhead and stack of each additional thread.
 const THREAD_SLACK: usize = 2 << 20;
-/// Bytes of rows that sorting must be able to hold, for runs to be longer than a few chunks.
+/// Minimum budget for sorting, so that runs are longer than a few chunks.
 const LEAST_SORTING: usize = 8 << 20;
-/// Bytes that the last merge must have, for it to take some dozen runs.
+/// Minimum budget for the last merge, enough for some dozen runs.
 const LEAST_MERGING: usize = 4 << 20;
 
-/// What becomes of the sorted rows.
+/// The destination of the sorted rows.
 pub(in crate::job) enum Output<'a> {
-    /// They are written, in parts of so many bytes.
+    /// An output file, with row groups of up to `row_group_bytes`.
     Written { schema: &'a SchemaRef, options: &'a OutputOptions, row_group_bytes: usize },
-    /// The caller takes them, as record batches of this schema.
+    /// The caller, as record batches of this schema.
     Taken { schema: &'a SchemaRef },
 }
 
-/// What writing takes.
+/// Costs of writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::job) struct Writing {
-    /// An encoder of all columns at once, and one of a column after the other.
+    /// An encoder of all columns at once, and an encoder of one column after the other.
     pub(super) together: usize,
     pub(super) in_turn: usize,
-    /// Times that a long row is there while it is encoded either way, and as a part that waits.
+    /// Copies of a long row while it is encoded either way, and in a part that waits.
     pub(super) copies: usize,
     pub(super) copies_in_turn: usize,
     pub(super) copies_held: usize,
-    /// The rows of a part.
+    /// Bytes of the rows of a part.
     pub(super) held: usize,
     pub(super) footers: usize,
     pub(super) part_rows: usize,
     pub(super) part_bytes: usize,
 }
 
-/// What a job takes.
+/// Costs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::job) struct Costs {
     pub(super) way: Way,
-    /// The process, in any phase, with one thread.
+    /// The process with one thread, in any phase.
     pub(super) base: usize,
-    /// What the process may have more of the next time.
+    /// Possible increase of `base` in another run.
     pub(super) sway: usize,
-    /// More, while reading.
+    /// Additional bytes while reading.
     pub(super) exact: usize,
-    /// A reader, with the rows that were known.
+    /// A reader, for rows up to the length `known`.
     pub(super) reader: usize,
     /// A record batch.
     pub(super) batch: usize,
     pub(super) files: usize,
-    /// Files that the system lets be open.
+    /// Limit of the system for open files.
     pub(super) allowed: usize,
-    /// Rows of a file that a merge has as rows: one, the one before it, and under a rule one that is held back.
+    /// Rows of a file that a merge holds encoded: the current row, the previous one, and under a
+    /// rule one held back.
     pub(super) rows_of_a_file: usize,
     pub(super) writing: Writing,
-    /// Bytes of the longest row, in Arrow; and of the longest that `reader` has in it.
+    /// Bytes in Arrow of the longest row, and of the longest row included in `reader`.
     pub(super) longest: usize,
     pub(super) known: usize,
-    /// Times that a reader has a longer one.
+    /// Copies of a longer row in a reader.
     pub(super) copies_read: usize,
-    /// How much longer a row can be in the engine.
+    /// Factor by which a row can be longer in the engine than in Arrow.
     pub(super) stretch: usize,
 }
 
@@ -111,12 +115,12 @@ impl Costs {
         codec: Codec,
         threads: usize,
     ) -> Self {
-        // Whoever spills has a context of its own, and so has the spill thread.
+        // Every spilling thread has a context, and so has the spill thread.
         let spilling = match codec {
             Codec::Zstd => (threads + 1) * SPILL_CONTEXT,
             Codec::None | Codec::Lz4 => 0,
         };
-        // What opening the inputs has freed is there for the job.
+        // Memory freed after opening the inputs is available to the job.
         windrow::give_back_free_blocks();
         let (own, of_files) = system::resident();
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
@@ -139,14 +143,15 @@ impl Costs {
                 let parts = output::part_limits(schema, options, *row_group_bytes);
                 writing(inputs, arrangement, schema, options, parts)
             }
-            // The array; and of threads that decode ahead each has a slab, one array in hand and one that waits.
+            // `copies` is the array. With threads that decode ahead, each has a slab, an array in
+            // work and an array that waits.
             Output::Taken { .. } => {
                 Writing { copies: 1, copies_in_turn: 1, copies_held: 2, ..Writing::default() }
             }
         };
         let mut written = batch;
         if arrangement.sifting.is_some() {
-            // What a sift is given and what it leaves, while both are there, on the thread that merges.
+            // Input and output of a sift coexist on the merging thread.
             written = batch_of(SIFTED_BYTES);
             writing.footers = writing.footers.saturating_add(3 * written);
         }
@@ -154,7 +159,8 @@ impl Costs {
         (writing.copies, writing.copies_in_turn) =
             (writing.copies + copies, writing.copies_in_turn + copies);
         if matches!(output, Output::Written { options, .. } if options.max_file_bytes.is_some()) {
-            // The head of the output, by which all files are encoded, and a slab that two of them share.
+            // The first rows of the output, from which the encoding of all files is derived, and a
+            // slab shared by two files.
             writing.footers = writing.footers.saturating_add(2 * batch);
         }
         writing.together = writing.together.saturating_add(2 * written);
@@ -183,17 +189,17 @@ impl Costs {
         }
     }
 
-    /// The same with a row of so many bytes in Arrow.
+    /// Returns the costs with a row of `row` bytes in Arrow.
     pub(in crate::job) fn longer(&self, row: usize) -> Self {
         Self { longest: self.longest.max(row), ..self.clone() }
     }
 
-    /// Bytes of a row that none is planned to be longer than.
+    /// Returns the maximum row length covered by the plan, in bytes.
     pub(in crate::job) fn longest(&self) -> usize {
         self.longest.max(NOTABLE_ROW)
     }
 
-    /// A long row in the engine; nothing if all are short.
+    /// Returns the length of a long row in the engine; 0 if all rows are short.
     pub(super) fn long(&self) -> usize {
         match self.longest >= NOTABLE_ROW {
             true => self.longest.saturating_mul(self.stretch),
@@ -201,43 +207,44 @@ impl Costs {
         }
     }
 
-    /// Bytes that sorting must have.
+    /// Returns the minimum budget for sorting.
     pub(super) fn least_sorting(&self) -> usize {
-        // Of long rows one is staged, when the one before it is written out.
+        // A long row is staged while the previous row is written out.
         LEAST_SORTING.saturating_add(self.long())
     }
 
-    /// Bytes that merging must have.
+    /// Returns the minimum budget for merging.
     pub(super) fn least_merging(&self) -> usize {
-        // Runs of long rows are merged into one before anything is written.
+        // Runs of long rows are merged into one run before any row is written.
         LEAST_MERGING.saturating_add(self.long())
     }
 
-    /// The most rows and row bytes of a part.
+    /// Returns the maximum rows and row bytes of a part.
     pub(super) fn part(&self) -> (usize, usize) {
         (self.writing.part_rows, self.writing.part_bytes)
     }
 
-    /// The process, with so many threads.
+    /// Returns the cost of the process with `threads` threads.
     pub(super) fn process(&self, threads: usize) -> usize {
         self.base + threads.saturating_sub(1) * THREAD_SLACK
     }
 
-    /// A thread that decodes.
+    /// Returns the cost of a decoding thread.
     pub(super) fn reader(&self) -> usize {
         let late = if self.longest > self.known { self.long() } else { 0 };
         self.reader.saturating_add(late.saturating_mul(self.copies_read))
     }
 
-    /// A sorted file that is merged as it is read: its reader, batches read ahead, the chunk made of one. Of long
-    /// rows one is encoded, the one before it is compared to it, and under a rule one is held back; the budget
-    /// has the chunk of one file.
+    /// Returns the cost of a sorted file that is merged while it is read: the reader, batches read
+    /// ahead, and the chunk made of one batch. With long rows, one row is encoded, the previous row
+    /// is kept for comparison, and under a rule one row is held back; the budget covers the chunk
+    /// of one file.
     pub(super) fn file(&self) -> usize {
         let rows = self.long().saturating_mul(self.rows_of_a_file);
         self.reader().saturating_add(2 * self.batch).saturating_add(rows)
     }
 
-    /// Reading by so many threads, or so many files in groups.
+    /// Returns the cost of reading by `n` threads, or of `n` files in groups.
     pub(super) fn reading(&self, n: usize) -> usize {
         let process = self.process(n) + self.exact;
         match self.way {
@@ -250,22 +257,22 @@ impl Costs {
         }
     }
 
-    /// All files, read beside the writers.
+    /// Returns the cost of all files, read while the writers run.
     pub(super) fn all_files(&self) -> usize {
         let file = self.file().saturating_add(2 * self.long());
         self.files.saturating_mul(file)
     }
 
-    /// A writer of all columns at once, or of one after the other.
+    /// Returns the cost of a writer, of all columns at once or of one after the other.
     pub(super) fn writer(&self, in_turn: bool) -> usize {
         let Writing { together, in_turn: one, copies, copies_in_turn, .. } = self.writing;
         let (writer, copies) = if in_turn { (one, copies_in_turn) } else { (together, copies) };
         writer.saturating_add(self.long().saturating_mul(copies))
     }
 
-    /// Writing by so many threads.
+    /// Returns the cost of writing by `n` threads.
     pub(super) fn writing(&self, in_turn: bool, n: usize) -> usize {
-        // A writer that is not alone holds the rows of its part while it encodes them.
+        // One of several writers holds the rows of its part while it encodes them.
         let waiting = self.long().saturating_mul(self.writing.copies_held);
         let part = self.writing.held.saturating_add(BATCH_BYTES).saturating_add(waiting);
         let parts = if n > 1 { n.saturating_mul(part) } else { 0 };
@@ -274,15 +281,15 @@ impl Costs {
     }
 }
 
-/// Times that a long row is there beside the merge and what is written.
+/// Returns the copies of a long row in addition to those of the merge and the encoder.
 fn copies_of_a_long_row(arrangement: &Arrangement) -> usize {
-    // A row that is filled and what it is filled to, each of the long values of two.
+    // The row being filled and the resulting row, each with the long values of two rows.
     let filled = if arrangement.layout.rule() == windrow::Rule::LastKnown { 4 } else { 0 };
     filled + arrangement.sifting.as_ref().map_or(0, |sifting| sifting.copies)
 }
 
-/// What a reader takes to look at rows before they are rows: a record batch of those that count, the orders of the
-/// best and of a batch.
+/// Returns the cost of examining rows before they are encoded: a record batch of the filtered rows,
+/// the orders of the best rows and of a batch.
 fn looks(inputs: &Inputs, arrangement: &Arrangement, batch: usize) -> usize {
     let filtered = if inputs.are_filtered() { batch } else { 0 };
     let best = arrangement.best.map_or(0, |rows| {
@@ -293,7 +300,7 @@ fn looks(inputs: &Inputs, arrangement: &Arrangement, batch: usize) -> usize {
     filtered + best
 }
 
-/// What an output of files takes, without the record batches at hand.
+/// Returns the costs of writing, without the record batches in work.
 fn writing(
     inputs: &Inputs,
     arrangement: &Arrangement,
@@ -302,13 +309,14 @@ fn writing(
     (part_rows, part_bytes): (usize, usize),
 ) -> Writing {
     let row = row_bytes(inputs, arrangement);
-    // A part has a slab at the least.
+    // A part has at least one slab.
     let held = part_bytes.max(BATCH_BYTES).min(most_bytes(inputs, arrangement));
     let rows = part_rows.min(held / row + 1);
     let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
-    // Where it is the mean, nothing is known.
+    // If both are equal, the longest row is unknown.
     let longest = Some(inputs.needs().longest_row).filter(|&longest| longest > row);
-    // Each writer has an upload, or there is one; and one of many is being finished.
+    // Each writer may have an upload, or the job has a single one; among many uploads one is being
+    // completed.
     let upload = options.upload.map_or(0, |upload| store::upload_bytes(upload.part));
     let of_writer = if options.upload.is_some_and(|upload| upload.many) { upload } else { 0 };
     let client = if options.upload.is_some() { upload + store::CLIENT_BYTES } else { 0 };
@@ -326,20 +334,21 @@ fn writing(
     }
 }
 
-/// Bytes of a row, as far as the inputs tell.
+/// Returns the mean bytes of a row, as far as the inputs show.
 fn row_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     let widths = arrangement.layout.schema().fields().iter();
     let least: usize = widths.map(|field| field.data_type().primitive_width().unwrap_or(1)).sum();
     arrangement.layout.stride().unwrap_or(inputs.needs().row_bytes.max(least)).max(1)
 }
 
-/// How much longer a row can be in the engine than in Arrow: an item of a list has 5 bytes more.
+/// Returns the factor by which a row can be longer in the engine than in Arrow: an item of a list
+/// takes 5 bytes more.
 fn lists_stretch(schema: &SchemaRef) -> usize {
     let nested = schema.fields().iter().any(|field| field.data_type().is_nested());
     if nested { 2 } else { 1 }
 }
 
-/// What the footers of the output take, as far as the inputs tell how many rows there are.
+/// Returns the cost of the output's footers, as far as the inputs show the number of rows.
 fn footers(
     inputs: &Inputs,
     arrangement: &Arrangement,
@@ -356,7 +365,7 @@ fn footers(
     output::footer_bytes(schema, options, rows / part + 1, rows.saturating_mul(row))
 }
 
-/// Bytes that all rows take together at the most, where the inputs tell.
+/// Returns the maximum bytes of all rows; `usize::MAX` if the inputs do not show it.
 fn most_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     let widths = arrangement.layout.schema().fields().iter();
     let row: Option<usize> = widths.map(|field| field.data_type().primitive_width()).sum();
@@ -369,10 +378,10 @@ fn most_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     }
 }
 
-/// Bytes of the fixed-width part of a record batch that ends at so many bytes of rows.
+/// Returns the bytes of the fixed-width buffers of a record batch with `bytes` of rows.
 fn fixed_bytes(schema: &SchemaRef, bytes: usize) -> usize {
     let kinds = || schema.fields().iter().map(|field| field.data_type());
-    // A varying value takes a byte of a row at the least.
+    // A variable-length value takes at least one byte of a row.
     let least_row: usize = kinds().map(|kind| kind.primitive_width().unwrap_or(1)).sum();
     let rows = BATCH_ROWS.min(bytes / least_row.max(1) + 1);
     let place = |kind: &DataType| match kind {

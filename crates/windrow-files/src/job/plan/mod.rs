@@ -1,4 +1,5 @@
-//! The plan: how many threads, and how the memory limit is divided. Made before anything is read.
+//! The plan of a job: the number of threads and the division of the memory limit. Made before any
+//! row is read.
 //!
 //! ```text
 //! limit = base (resident when planning) + slack
@@ -11,9 +12,9 @@
 //!                   \________ after reading           the writers are chosen again, by the longest row met
 //! ```
 //!
-//! Threads are given up before the budget gets too small for sorting: one thread with memory beats
-//! two that spill small runs. What one thread cannot do without is the floor; under it the job is
-//! refused at once.
+//! The plan reduces threads before the budget gets too small for sorting: one thread with memory is
+//! faster than two that spill small runs. The floor is the need of a single thread; a job with a
+//! lower limit fails at once.
 
 mod costs;
 #[cfg(test)]
@@ -29,37 +30,37 @@ use crate::limits::{Limits, Space};
 use crate::size::Size;
 use crate::verbs::{Arrangement, Way};
 
-/// Rows of a record batch, in and out.
+/// Rows of a record batch, for input and output.
 pub(super) const BATCH_ROWS: usize = 8192;
-/// A record batch of wide rows ends once it has this many bytes.
+/// Bytes at which a record batch of wide rows ends.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
-/// Bytes of rows that a sift sees at a time, at the most or one row: it has several such batches at once, beside all
-/// that a writer has.
+/// Maximum bytes of rows passed to a sift at a time, unless a single row is longer: a sift holds
+/// several such batches, in addition to the memory of a writer.
 pub(super) const SIFTED_BYTES: usize = 256 << 10;
 
-/// The most that what nobody counts grows by with the limit.
+/// Largest reserve for allocations that are not accounted for.
 const MORE_SLACK: usize = 6 << 20;
-/// Up to this limit the slack is all that there is to spare.
+/// Up to this limit the slack is the only reserve.
 const SMALL_LIMIT: usize = 64 << 20;
-/// Of what is beyond, one part in so many is kept for what nobody counts.
+/// Above `SMALL_LIMIT`, 1/48 of the limit is reserved for allocations that are not accounted for.
 const UNCOUNTED: usize = 48;
-/// Sorted files that are open at one time, if the system allows as many.
+/// Sorted files open at one time, if the system allows as many.
 const MOST_FILES: usize = 512;
-/// Open files that are none of the inputs: output, temporary files, streams.
+/// Open files other than inputs: output, temporary files, streams.
 pub(super) const OTHER_FILES: usize = 24;
-/// Resident memory that nobody plans to use when there is no limit.
+/// Available memory assumed for a job without a limit.
 pub(super) const UNLIMITED: usize = usize::MAX / 4;
-/// By how much a limit is raised to find one that is enough.
+/// Step of the search for a sufficient limit.
 const STEP: usize = 1 << 20;
 
-/// What the job may take.
+/// The resources granted to the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) limit: Option<u64>,
-    /// Threads that read, and threads that write, or decode for who takes the rows.
+    /// Reading threads, and threads that write or decode for the caller.
     pub(super) readers: usize,
     pub(super) writers: usize,
-    /// What the limit comes from, if not from who called.
+    /// The source of the limit, if the caller did not set it.
     pub(super) space: Option<Space>,
 }
 
@@ -75,24 +76,25 @@ impl Terms {
         self.limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED))
     }
 
-    /// What nobody counts grows a little with what there is.
+    /// Returns the reserve for allocations that are not accounted for, which grows with the limit.
     fn more(&self) -> usize {
         (self.available().saturating_sub(SMALL_LIMIT) / UNCOUNTED).min(MORE_SLACK)
     }
 
-    /// What is left of it beside so much.
+    /// Returns the memory left after `needed` bytes and the reserve.
     fn spare(&self, needed: usize) -> usize {
         self.available().saturating_sub(self.more()).saturating_sub(needed)
     }
 
-    /// The most threads, or files, that leave half of what there is, or `least`.
+    /// Returns the largest number of threads or files, up to `most`, whose need leaves at least
+    /// `least` bytes and a third of the memory left by `base`; at least 1.
     fn most(&self, most: usize, base: usize, least: usize, need: impl Fn(usize) -> usize) -> usize {
         let kept = least.max(self.spare(base) / 3);
         (1..=most).rev().find(|&n| self.spare(need(n)) >= kept).unwrap_or(1)
     }
 }
 
-/// A plan, and what it was made of.
+/// A plan and its inputs.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     pub(super) costs: Costs,
@@ -124,30 +126,29 @@ pub(super) struct Plan {
     pub(super) limit: Option<u64>,
     pub(super) readers: usize,
     pub(super) writers: usize,
-    /// Bytes for rows while reading; where all sorted files are merged as they are read, beside the
-    /// writers.
+    /// Bytes for rows while reading. If `direct`, the writers' memory comes in addition.
     pub(super) ingest_budget: usize,
     /// Bytes for chunks and windows while writing.
     pub(super) settle_budget: usize,
-    /// Rows and row bytes that a part has at the most.
+    /// Maximum rows and row bytes of a part.
     pub(super) part_rows: usize,
     pub(super) part_bytes: usize,
     /// Whether the columns of a part are encoded one after the other.
     pub(super) columns_in_turn: bool,
-    /// Sorted files that are merged at one time: all of them, or so many by each reader.
+    /// Sorted files merged at one time: all files, or this many by each reader.
     pub(super) open_files: usize,
-    /// Whether all of them are merged as they are written out.
+    /// Whether all files are merged while the output is written.
     pub(super) direct: bool,
-    /// The least limit, as messages name it.
+    /// The smallest possible limit, as shown in messages.
     pub(super) floor: Size,
     pub(super) reader_bytes: usize,
     pub(super) writer_bytes: usize,
 }
 
-/// Who reads, and how much rows may take meanwhile.
+/// The reading phase: threads, and the budget for rows.
 struct Reading {
     readers: usize,
-    /// Writers at the same time, if files are merged as they are written out.
+    /// The number of concurrent writers, if files are merged while the output is written.
     beside: Option<usize>,
     open_files: usize,
     budget: usize,
@@ -157,7 +158,7 @@ impl Plan {
     /// Divides the limit.
     ///
     /// # Errors
-    /// The floor, where the limit is below.
+    /// Returns the floor if the limit is lower.
     pub(super) fn choose(costs: &Costs, terms: &Terms) -> Result<Self, Floor> {
         let in_turn = in_turn(costs, terms);
         let floor = Floor::of(costs);
@@ -186,10 +187,10 @@ impl Plan {
         })
     }
 
-    /// What rows may take from now on, if the job that goes on by this plan turns out to have these costs; none if
-    /// that is too little.
+    /// Returns the budget for rows if a job already running by this plan turns out to have `costs`;
+    /// `None` if the budget would be too small.
     pub(super) fn admits(&self, costs: &Costs, terms: &Terms) -> Option<usize> {
-        // What comes after reading is chosen again.
+        // The plan for the time after reading is made again later.
         Self::choose(costs, terms).ok()?;
         let (needed, least) = match costs.way {
             Way::Unordered => (costs.reading(self.readers), costs.least_sorting()),
@@ -202,13 +203,14 @@ impl Plan {
         Some(terms.spare(needed)).filter(|&budget| budget >= least)
     }
 
-    /// What all writers take.
+    /// Returns the memory of all writers.
     pub(super) fn writing_bytes(&self) -> usize {
         self.writers.saturating_mul(self.writer_bytes)
     }
 }
 
-/// Whether columns are encoded one after the other: only where that lets the job run, or run on more threads.
+/// Returns true if columns are to be encoded one after the other: only where the job could not run
+/// otherwise, or would run on fewer threads.
 fn in_turn(costs: &Costs, terms: &Terms) -> bool {
     let fits = |in_turn: bool| {
         let writing = |n: usize| costs.writing(in_turn, n);
@@ -220,7 +222,7 @@ fn in_turn(costs: &Costs, terms: &Terms) -> bool {
     costs.writer(true) < costs.writer(false) && fits(false) < fits(true).max(1)
 }
 
-/// Who reads, where so many would write.
+/// Plans the reading phase, for a job with up to `writers` writers.
 fn reading(costs: &Costs, terms: &Terms, in_turn: bool, writers: usize) -> Reading {
     let (process, least) = (costs.process(1), costs.least_sorting());
     if costs.way == Way::Unordered {
@@ -245,7 +247,7 @@ fn reading(costs: &Costs, terms: &Terms, in_turn: bool, writers: usize) -> Readi
     Reading { readers, beside: None, open_files: group, budget }
 }
 
-/// The least that a job needs, and what for.
+/// The smallest possible limit of a job, and its components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) bytes: usize,
@@ -253,14 +255,14 @@ pub(super) struct Floor {
     sorting: usize,
     writing: usize,
     merging: usize,
-    /// Whether most of it is for footers.
+    /// Whether footers take the largest share.
     footers: bool,
-    /// A row that is a part of all this.
+    /// Length of the longest row, if it contributes to the other figures.
     long: usize,
 }
 
 impl Floor {
-    /// That of the way to write that needs less, which is the one that is chosen there.
+    /// Returns the floor of the cheaper way to write. `in_turn` chooses the same way.
     fn of(costs: &Costs) -> Self {
         let (together, in_turn) = (Self::if_written(costs, false), Self::if_written(costs, true));
         if in_turn.bytes < together.bytes { in_turn } else { together }
@@ -270,7 +272,7 @@ impl Floor {
         let (reading, writing) = (costs.reading(1), costs.writing(in_turn, 1));
         let (sorting, merging) = (costs.least_sorting(), costs.least_merging());
         let needed = reading.saturating_add(sorting).max(writing.saturating_add(merging));
-        // At the floor itself there is as much more as the floor has above a small limit.
+        // Chosen such that at the floor itself the reserve equals `Terms::more`.
         let more = (needed.saturating_sub(SMALL_LIMIT) / (UNCOUNTED - 1)).min(MORE_SLACK);
         let bytes = needed.saturating_add(more);
         let footers = costs.writing.footers > costs.writer(in_turn);
@@ -278,12 +280,13 @@ impl Floor {
         Self { bytes, reading, sorting, writing, merging, footers, long }
     }
 
-    /// As a limit it is to be enough also for a process that is a little larger from the start.
+    /// Returns the floor as a rounded limit, which also suffices for a process that starts a little
+    /// larger.
     pub(super) fn named(&self, costs: &Costs) -> Size {
         Size(self.bytes.saturating_add(costs.sway) as u64).rounded_up()
     }
 
-    /// The error of a job that has less.
+    /// Returns the error of a job whose limit is too low.
     pub(super) fn error(&self, costs: &Costs, terms: &Terms) -> Error {
         let size = |bytes: usize| Size(bytes as u64);
         let message = format!(
@@ -300,7 +303,7 @@ impl Floor {
                 long => format!(", with rows of up to {}", size(long)),
             },
             terms.space.map_or("raise `memory_limit`".to_owned(), |space| space.remedy()),
-            // Smaller row groups are more of them, and the footer has all.
+            // Smaller row groups are more numerous, and the footer describes all of them.
             if self.footers { "raise" } else { "lower" },
         );
         let floor = self.bytes.saturating_add(costs.sway) as u64;
@@ -308,15 +311,15 @@ impl Floor {
     }
 }
 
-/// A limit at which a job that is planned with the costs that are `known` goes on when it meets the row that is in
-/// `met`.
+/// Returns a limit at which a job planned with the costs `known` can continue after it meets the
+/// row in `met`.
 pub(super) fn enough_for(known: &Costs, met: &Costs, terms: &Terms) -> Size {
     let goes_on = |limit: usize| {
         let terms = Terms { limit: Some(limit as u64), ..*terms };
         Plan::choose(known, &terms).is_ok_and(|plan| plan.admits(met, &terms).is_some())
     };
     let first = Floor::of(met).bytes;
-    // With a limit that is much higher there are all threads, and room for each of them.
+    // At a much higher limit, all threads run and each has enough memory.
     let limits = (0..1 << 14).map(|steps| first.saturating_add(steps * STEP));
     let limit = limits.into_iter().find(|&limit| goes_on(limit)).unwrap_or(first);
     Size(limit.saturating_add(met.sway) as u64).rounded_up()

@@ -38,7 +38,7 @@ fn sorted(files: usize) -> Costs {
     Costs { way: Way::Sorted, files, ..costs() }
 }
 
-/// Of wide tables, whose writers take more than their rows.
+/// Returns the costs of wide tables, whose writers take more than their rows.
 fn wide() -> Costs {
     let writing = Writing { together: 250 * MIB, in_turn: 40 * MIB, ..costs().writing };
     Costs { writing, ..costs() }

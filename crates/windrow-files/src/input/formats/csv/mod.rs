@@ -52,10 +52,10 @@ use crate::setting::Setting;
 
 use values::{Seen, look_at_values};
 
-/// Rows of the sample that are looked at.
+/// Maximum number of inspected rows of the sample.
 const SAMPLE_ROWS: usize = 10_000;
 
-/// Bytes of a column while its type is inferred, and in a job.
+/// Bytes per column during inference, and in a job.
 const COLUMN_BYTES: u64 = 2 << 10;
 const JOB_BYTES: u64 = 6 << 10;
 
@@ -72,8 +72,8 @@ impl InputFormat for Csv {
     }
 }
 
-/// Reads the header and a sample of `origin`. `reference` is the schema of the first input, if this
-/// is not it.
+/// Reads the header and a sample of `origin`. `reference` is the schema of the first input; `None`
+/// for the first input itself.
 fn open(
     origin: Origin,
     path: Option<&Path>,
@@ -109,7 +109,7 @@ fn open(
     let named = options.schema.as_deref();
     let mut noted = Noted::default();
     let schema = match reference {
-        // Without a header there are no columns, and no rows.
+        // Without a header, the file has no columns and no rows.
         Some(first) if is_empty => like(first, first),
         None if is_empty => Schema::empty(),
         _ => {
@@ -153,17 +153,17 @@ fn open(
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
-/// Reads the first bytes of `origin`, with a row at least if there is one.
+/// Reads the first bytes of `origin`, including at least one row, if any.
 fn sampled(origin: &Origin, skip_lines: usize) -> Result<Head> {
     let sample = origin.head(SAMPLE_BYTES)?;
     if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 + skip_lines as u64 {
-        // A header and a part of a row tell no types.
+        // Types cannot be inferred from a header and a part of a row.
         return origin.head(SAMPLE_BYTES + rest_of_line(origin, &sample));
     }
     Ok(sample)
 }
 
-/// Refuses a file if there is no memory for its columns.
+/// Refuses a file whose columns exceed the memory.
 fn admit_columns(
     origin: &Origin,
     csv: &CsvOptions,
@@ -176,7 +176,7 @@ fn admit_columns(
     options.ceiling.admit(bytes, later, origin.name(), "the names of its columns")
 }
 
-/// The columns of a file with rows, of which those are text that nothing compares, where they are carried.
+/// Returns the columns of a file with rows; text for carried columns.
 fn of_rows(
     origin: &Origin,
     csv: &CsvOptions,
@@ -192,7 +192,7 @@ fn of_rows(
     Ok(as_text(&schema, is_carried))
 }
 
-/// Which columns of a file are carried as text, since nothing compares them.
+/// Returns a test for columns that are carried as text, because nothing compares them.
 fn carried_columns(
     schema: &Schema,
     named: Option<&Schema>,
@@ -211,7 +211,7 @@ fn carried_columns(
     move |place| typed.as_ref().is_some_and(|typed| !typed.contains(&place))
 }
 
-/// `schema` with text for the columns that are carried.
+/// Returns `schema` with text for the carried columns.
 fn as_text(schema: &Schema, is_carried: impl Fn(usize) -> bool) -> Schema {
     let fields = schema.fields().iter().enumerate().map(|(place, field)| match is_carried(place) {
         false => Arc::clone(field),
@@ -220,17 +220,18 @@ fn as_text(schema: &Schema, is_carried: impl Fn(usize) -> bool) -> Schema {
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-/// What users may want to know of a file that is read all the same.
+/// Notes about a readable file, for users.
 #[derive(Default)]
 struct Noted {
-    /// The columns of text that would be numbers without few words; the record of the first word, and the word.
+    /// Columns of text that would be numbers without a few words; the record of the first word; the
+    /// word.
     words: Vec<(usize, usize, String)>,
-    /// The first record that is the names of the columns.
+    /// The first record that repeats the column names.
     names: Option<usize>,
 }
 
 impl Noted {
-    /// In words; `line` tells the line of a record.
+    /// Returns the notes in words. `line` returns the line of a record.
     fn notes(&self, name: &str, schema: &Schema, line: impl Fn(usize) -> u64) -> Vec<String> {
         let words = self.words.iter().map(|(column, record, word)| {
             format!(
@@ -251,11 +252,11 @@ impl Noted {
 }
 
 pub(super) fn reader(csv: &CsvOptions) -> Result<Reader, ArrowError> {
-    // Rows of another length are told with their line when they are read.
+    // Reading reports rows of another length later, with the line.
     Ok(csv.format(true)?.with_truncated_rows(true))
 }
 
-/// `sample` without the line that was cut off, if it was.
+/// Returns `sample` without an incomplete last line.
 fn whole_lines(sample: &[u8], cut: bool) -> &[u8] {
     match sample.iter().rposition(|byte| *byte == b'\n') {
         Some(end) if cut => &sample[..=end],
@@ -263,7 +264,7 @@ fn whole_lines(sample: &[u8], cut: bool) -> &[u8] {
     }
 }
 
-/// The columns of a later file, with the types of the first where it has them.
+/// Returns the columns of a later file, with the types of the first file or text.
 fn like(names: &Schema, first: &Schema) -> Schema {
     let known = Places::of(first.fields());
     let fields = names.fields().iter().map(|field| {
@@ -274,7 +275,8 @@ fn like(names: &Schema, first: &Schema) -> Schema {
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-/// The columns of a later file that may have others than the first, with the types of the first where it has them.
+/// Returns the columns of a later file in a union by name. Columns of the first file have the types
+/// of the first file.
 fn with_types_of(first: &Schema, own: &Schema) -> Schema {
     let known = Places::of(first.fields());
     let fields = own.fields().iter().map(|field| {
@@ -287,14 +289,14 @@ fn with_types_of(first: &Schema, own: &Schema) -> Schema {
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-/// Those of `named` that a file has.
+/// Returns the columns of `named` that a file has.
 fn only_of(named: &Schema, columns: &Schema) -> Schema {
     let columns = Places::of(columns.fields());
     let kept = named.fields().iter().filter(|field| columns.has(field.name()));
     Schema::new(kept.cloned().collect::<Vec<_>>())
 }
 
-/// The columns of a file without rows: those that `schema` names have types.
+/// Returns the columns of a file without rows, with types for the columns in `schema`.
 fn header_only(origin: &Origin, names: &Schema, named: Option<&Schema>) -> Result<Schema> {
     named.map_or(Ok(()), |named| are_in_header(origin, names, named))?;
     let types = types_of(named);
@@ -305,7 +307,7 @@ fn header_only(origin: &Origin, names: &Schema, named: Option<&Schema>) -> Resul
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The types that `schema` gives to columns.
+/// Returns a look-up of the types in `schema`.
 fn types_of<'a>(named: Option<&'a Schema>) -> impl Fn(&Field) -> Option<&'a DataType> {
     let places = Places::of(named.map_or(&[], |named| &**named.fields()));
     move |field| {
@@ -313,7 +315,7 @@ fn types_of<'a>(named: Option<&'a Schema>) -> impl Fn(&Field) -> Option<&'a Data
     }
 }
 
-/// Refuses types that CSV has no text for.
+/// Refuses types without a text form in CSV.
 fn nested(named: Option<&Schema>) -> Result<()> {
     let mut fields = named.into_iter().flat_map(|named| named.fields());
     match fields.find(|field| field.data_type().is_nested()) {
@@ -338,7 +340,7 @@ fn are_in_header(origin: &Origin, header: &Schema, named: &Schema) -> Result<()>
     }
 }
 
-/// The columns of the first file: inferred, unless `schema` names them.
+/// Returns the columns of the first file, with the types in `schema` or inferred types.
 fn first_file(
     origin: &Origin,
     csv: &CsvOptions,
@@ -369,7 +371,7 @@ fn first_file(
             (Some(named), _) => named.clone(),
             (None, DataType::Null) => DataType::Utf8,
             (None, DataType::Int64 | DataType::Float64) if seen[column].padded => DataType::Utf8,
-            // A point is no part of a number.
+            // A point is no part of a number with a decimal comma.
             (None, DataType::Float64) if csv.decimal_comma => DataType::Utf8,
             (None, DataType::Float64) => seen[column].fractions(),
             (None, DataType::Utf8) if csv.decimal_comma && seen[column].has_commas() => {
@@ -398,7 +400,8 @@ fn first_file(
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The error for a sample that is text as far as `valid`, and whose header stands at `first`.
+/// Returns the error for a sample that is valid UTF-8 up to the end of `valid`. The header starts
+/// at `first`.
 fn not_utf8(origin: &Origin, csv: &CsvOptions, valid: &[u8], first: usize) -> Error {
     let (mut line, mut field, mut quoted) = (1 + newlines(&valid[..first]), 1, false);
     let header_line = line;

@@ -1,18 +1,20 @@
-//! Which byte separates the fields of CSV, where nobody said it: told by its first records.
+//! Detection of the CSV delimiter from the first records.
 //!
-//! The comma does if it splits all of them into the same number of fields, more than one; else the semicolon, the
-//! tab or the bar if one of these does; else the comma. Excel writes a line `sep=;` in front, which says it.
+//! The delimiter is the first of comma, semicolon, tab and bar that splits all records into the
+//! same number of fields, more than one; otherwise the comma. A first line `sep=;`, as written by
+//! Excel, states the delimiter.
 
 use crate::input::charset::newlines;
 use crate::input::options::csv::CsvOptions;
 
-/// Records that are looked at.
+/// Maximum number of inspected records.
 const RECORDS: usize = 200;
 
-/// Those that are tried, in this order.
+/// Candidates, in order of preference.
 const DELIMITERS: [u8; 4] = *b",;\t|";
 
-/// `csv` with what `head`, the first bytes of a file, tells of it; `is_all` if there are no more.
+/// Adds to `csv` the facts found in `head`, the first bytes of a file. `is_all` means that the file
+/// has no more bytes.
 pub(crate) fn told(mut csv: CsvOptions, head: &[u8], is_all: bool) -> CsvOptions {
     let text = behind_lines(head, csv.skip_lines);
     if let Some(delimiter) = said(text) {
@@ -27,7 +29,7 @@ pub(crate) fn told(mut csv: CsvOptions, head: &[u8], is_all: bool) -> CsvOptions
     csv
 }
 
-/// The delimiter that the first line says there is.
+/// Returns the delimiter that the first line states.
 fn said(text: &[u8]) -> Option<u8> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let line = text.split(|byte| *byte == b'\n').next()?;
@@ -39,14 +41,15 @@ fn said(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// What is behind so many lines of `text`.
+/// Returns `text` without its first `lines` lines.
 pub(super) fn behind_lines(text: &[u8], lines: usize) -> &[u8] {
     let Some(last) = lines.checked_sub(1) else { return text };
     let end = memchr::memchr_iter(b'\n', text).nth(last);
     &text[end.map_or(text.len(), |end| end + 1)..]
 }
 
-/// Whether `delimiter` splits the first records of `text` into as many fields each, and more than one.
+/// Returns whether `delimiter` splits the first records of `text` into the same number of fields,
+/// more than one.
 fn splits(text: &[u8], delimiter: u8, csv: &CsvOptions, is_all: bool) -> bool {
     let mut counts = Records { text, delimiter, csv, is_all }.take(RECORDS);
     match counts.next() {
@@ -55,7 +58,7 @@ fn splits(text: &[u8], delimiter: u8, csv: &CsvOptions, is_all: bool) -> bool {
     }
 }
 
-/// The line that a record of `text` begins on.
+/// Returns the line on which a record of `text` begins.
 pub(super) fn line_of(text: &[u8], record: usize, csv: &CsvOptions) -> u64 {
     let mut records = Records { text, delimiter: csv.separator(), csv, is_all: true };
     if let Some(before) = record.checked_sub(1) {
@@ -65,11 +68,12 @@ pub(super) fn line_of(text: &[u8], record: usize, csv: &CsvOptions) -> u64 {
     1 + newlines(&text[..text.len() - records.text.len()])
 }
 
-/// Records in front of the names of the columns that are looked for.
+/// Maximum number of records before the column names, in the search for a preamble.
 const MOST_PREAMBLE: usize = 20;
 
-/// How many lines stand in front of what looks like the names of columns, if the first record does not: those behind it have
-/// other fields, of which all that follow have as many.
+/// Returns the number of lines before the probable column names, if these are not the first record.
+/// All records after the column names have as many fields as the column names, and more than the
+/// first record.
 pub(super) fn preamble(text: &[u8], csv: &CsvOptions, is_all: bool) -> Option<usize> {
     let delimiters = csv.delimiter.map_or(DELIMITERS.to_vec(), |delimiter| vec![delimiter]);
     delimiters.into_iter().find_map(|delimiter| {
@@ -81,7 +85,7 @@ pub(super) fn preamble(text: &[u8], csv: &CsvOptions, is_all: bool) -> Option<us
     })
 }
 
-/// The numbers of fields of records.
+/// Iterator over the number of fields of each record.
 struct Records<'a> {
     text: &'a [u8],
     delimiter: u8,
@@ -90,7 +94,7 @@ struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// Passes over what is no record.
+    /// Skips empty lines and comments.
     fn pass_lead(&mut self) {
         loop {
             match self.text {
@@ -119,7 +123,7 @@ impl Iterator for Records<'_> {
             if quoted && self.csv.escape == Some(byte) && !is_quote {
                 bytes.next();
             } else if is_quote && (quoted || at_start) {
-                // A doubled one closes the field and opens it again.
+                // A doubled quote closes the field and reopens it.
                 quoted = !quoted;
                 at_start = !quoted;
                 continue;
@@ -134,7 +138,7 @@ impl Iterator for Records<'_> {
             at_start = false;
         }
         self.text = &[];
-        // What was cut off tells nothing.
+        // A record that was cut off has an unknown number of fields.
         (self.is_all && !quoted).then_some(fields)
     }
 }
@@ -157,16 +161,16 @@ mod tests {
             // Decimal commas.
             ("a;b\n1,5;2,5\n3,5;4\n", Some(b';')),
             ("1,5;2,5\n3;4,5\n", Some(b';')),
-            // The comma has its way where it can.
+            // The comma has precedence.
             ("a,b;c\n1,2;3\n", Some(b',')),
-            // One column, whatever it holds.
+            // One column, whatever its values.
             ("a\nx;y\nz\n", None),
             ("note\n\"a;b\"\n\"c;d\"\n", None),
             ("", None),
             ("a", None),
             ("\"a;x\";b\n1;\"y\n;\"\n", Some(b';')),
             ("\"a \"\";\"\" x\",b\n1,2\n", Some(b',')),
-            // Lines that have another number of fields are faults of the comma's file as well.
+            // Records with another number of fields are faults in a file with commas as well.
             ("a;b\n1;2;3\n", None),
         ] {
             assert_eq!(delimiter(text), expected, "{text:?}");

@@ -1,4 +1,4 @@
-//! What the values of CSV look like, in a sample of its rows.
+//! Properties of CSV values in a sample of rows.
 
 use std::sync::Arc;
 
@@ -14,48 +14,48 @@ use crate::input::text::exact::times::has_offset;
 
 use super::reader;
 
-/// Values of the sample that are parsed at a time: the parser has eight bytes for each.
+/// Number of sample values parsed at a time; the parser takes eight bytes per value.
 const SAMPLE_CELLS: usize = 1 << 18;
 
 /// The byte order mark.
 const MARK: char = '\u{feff}';
 
-/// What there is among the values of a column of the sample.
+/// Properties of the values of a column in the sample.
 #[derive(Clone, Default)]
 pub(super) struct Seen {
     /// A value such as `007` or `00.5`.
     pub(super) padded: bool,
     /// A time with an offset from UTC.
     pub(super) offsets: bool,
-    /// A value without one.
+    /// A value without an offset.
     pub(super) local: bool,
-    /// A value that is no integer.
+    /// A value other than an integer.
     other: bool,
-    /// An integer below zero, and one that 64 bits without a sign do not hold.
+    /// An integer below zero; an integer beyond unsigned 64 bits.
     negative: bool,
     beyond_u64: bool,
-    /// The digits of the longest integer.
+    /// Digits of the longest integer.
     digits: usize,
-    /// A number with a comma, and a value that is none with or without it.
+    /// A number with a comma; a value that is no number, or has a point.
     comma: bool,
     no_number: bool,
-    /// A number that no float prints as; a value that is no number; a number with an exponent; the most digits before and behind
-    /// the point.
+    /// A number that a float would round; a value other than a number; a number with an exponent;
+    /// maximum digits before and after the point.
     rounded: bool,
     word: bool,
     exponent: bool,
     whole: usize,
     places: usize,
-    /// A number with a blank before or behind it; an integer that 64 bits with a sign do not hold.
+    /// A number with blanks around; an integer beyond signed 64 bits.
     blank: bool,
     beyond_i64: bool,
-    /// How many values are numbers, and how many are not; the record of the first of these, and its text.
+    /// Count of numbers; count of words (other values); record and text of the first word.
     numbers_seen: usize,
     words_seen: usize,
     first_word: Option<(usize, String)>,
 }
 
-/// Words that a column of numbers has by mistake: so many, or one in so many values.
+/// Maximum words in a numeric column by mistake: this number, or one in this many values.
 const FEW_WORDS: usize = 2;
 const VALUES_A_WORD: usize = 100;
 
@@ -99,12 +99,12 @@ impl Seen {
         }
     }
 
-    /// Whether all values are numbers with commas.
+    /// Returns whether all values are numbers with commas.
     pub(super) fn has_commas(&self) -> bool {
         self.comma && !self.no_number && !self.padded
     }
 
-    /// The type of a column of numbers, some of which have fractions.
+    /// Returns the type of a numeric column with fractions.
     pub(super) fn fractions(&self) -> DataType {
         match *self {
             Self { rounded: false, .. } => DataType::Float64,
@@ -114,12 +114,12 @@ impl Seen {
             Self { exponent: false, word: false, whole, places, .. } if whole + places <= 76 => {
                 DataType::Decimal256(76, places as i8)
             }
-            // Text has another order: the first value that is no float is told.
+            // Text has another order. Reading reports the first value that is no float.
             _ => DataType::Float64,
         }
     }
 
-    /// The type of a column of nothing but numbers that the inference of arrow takes for text.
+    /// Returns the type of a column of only numbers that arrow infers as text.
     pub(super) fn numbers(&self) -> Option<DataType> {
         match self {
             Self { blank: true, word: true, .. } | Self { blank: true, padded: true, .. } => None,
@@ -129,14 +129,14 @@ impl Seen {
         }
     }
 
-    /// The first of few words among numbers.
+    /// Returns the first of a few words among numbers.
     pub(super) fn odd_word(&self) -> Option<&(usize, String)> {
         let most = FEW_WORDS.max((self.numbers_seen + self.words_seen) / VALUES_A_WORD);
         let are_few = self.words_seen <= most && self.words_seen < self.numbers_seen;
         self.first_word.as_ref().filter(|_| are_few && !self.padded)
     }
 
-    /// The type of a column of nothing but integers, some of which are beyond 64 bits with a sign.
+    /// Returns the type of a column of only integers, some of them beyond signed 64 bits.
     fn large_integers(&self) -> Option<DataType> {
         match *self {
             Self { other: true, .. } | Self { padded: true, .. } | Self { digits: 0, .. } => None,
@@ -147,7 +147,8 @@ impl Seen {
     }
 }
 
-/// What the values of each column of the sample look like, and the first record that has the names of the columns.
+/// Returns the properties of each column of the sample, and the first record that repeats the
+/// column names.
 pub(super) fn look_at_values(
     csv: &CsvOptions,
     text: &[u8],
@@ -164,7 +165,7 @@ pub(super) fn look_at_values(
     });
     let mut record = usize::from(csv.has_header);
     let mut repeated = None;
-    // A fault in the sample is told when the file is read.
+    // Reading the file reports faults in the sample.
     for batch in batches.into_iter().flatten().map_while(Result::ok) {
         let values: Vec<&StringArray> =
             batch.columns().iter().map(|column| column.as_string()).collect();

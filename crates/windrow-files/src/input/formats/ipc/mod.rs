@@ -1,15 +1,16 @@
 //! The Arrow IPC file format: a unit is a range of record batches.
 //!
-//! The footer lists the blocks of the file. They are checked against its length before memory is taken
-//! for any, read by position, and decoded one at a time.
+//! The footer lists the blocks of the file. The blocks are checked against the length of the file
+//! before memory is allocated, read by position, and decoded one at a time.
 //!
 //! ```text
 //!  ARROW1 | schema | dictionary.. | batch | batch | .. | end | footer { schema, blocks } | length | ARROW1
 //! ```
-//! Behind the last of them is the footer: where more lies between, the file is several in a row, of which the
-//! last footer tells the blocks of the last, at their places in the first.
+//! The footer follows the last block. If more bytes lie between, the file is a concatenation of
+//! several: the last footer lists the blocks of the last file, but the offsets point into the
+//! first.
 //!
-//! Known limit: every unit of a file with dictionaries reads them all, so such a file is one unit.
+//! Known limit: every unit reads all dictionaries, so a file with dictionaries is one unit.
 
 pub(crate) mod frame;
 pub(crate) mod stream;
@@ -34,21 +35,22 @@ use crate::watch::Watch;
 
 use frame::{Frame, plain_bytes};
 
-/// Bytes of record batches in a unit: enough that opening the file is nothing beside reading it, few
-/// enough that a file of a gigabyte keeps all threads busy to the end.
+/// Bytes of record batches in a unit. Enough to make the opening of the file insignificant; few
+/// enough to keep all threads busy to the end of a file of a gigabyte.
 const UNIT_BYTES: u64 = 16 << 20;
 
-/// The magic at the end, and the length of the footer before it.
+/// Bytes of the footer's length and the magic number, at the end.
 const TRAILER: u64 = 10;
 
-/// What may stand between the last block and the footer: the end of the stream, and padding.
-/// No writer aligns to more than 64 bytes.
+/// Maximum bytes between the last block and the footer: the end of the stream, and padding. No
+/// writer aligns to more than 64 bytes.
 const BEFORE_FOOTER: u64 = 8 + 64;
 
-/// A footer, and the schema made of it: fields that are described in 80 bytes take 240.
+/// Bytes of a footer and its schema in memory, per byte of the footer: 80 bytes of a field become
+/// 240.
 const FOOTER_TIMES: u64 = 4;
 
-/// Bytes of a file without blocks besides those of its schema, with room.
+/// Maximum bytes of a file without blocks besides its schema, with a margin.
 const WITHOUT_BLOCKS: u64 = 1 << 10;
 
 struct IpcFile {
@@ -56,7 +58,7 @@ struct IpcFile {
     index: Index,
 }
 
-/// Where things are in the file.
+/// Positions in the file.
 #[derive(Clone)]
 struct Index {
     schema: SchemaRef,
@@ -84,7 +86,7 @@ impl InputFormat for Arrow {
         let head = origin.head(8)?;
         let told = [Self::File, Self::Stream].into_iter().find(|format| format.sniff(&head));
         match told.as_ref().unwrap_or(self) {
-            // The heads of all record batches would be as many requests.
+            // The heads of all record batches would take as many requests.
             Self::File if origin.is_far() => stream::open(origin, Format::ArrowFile),
             Self::File => open(opening.at_random(origin)?, opening.options.ceiling),
             Self::Stream => stream::open(origin, Format::ArrowStream),
@@ -180,15 +182,15 @@ fn inside(block: &Block, len: u64) -> bool {
     end(block).is_some_and(|end| end <= len)
 }
 
-/// Where `block` ends; none if its place is impossible.
+/// Returns the end of `block`; `None` if its position is impossible.
 fn end(block: &Block) -> Option<u64> {
     let part = |value: i64| u64::try_from(value).ok();
     let head = part(block.metaDataLength().into())?;
     part(block.offset())?.checked_add(head)?.checked_add(part(block.bodyLength())?)
 }
 
-/// Whether what stands before a footer of so many bytes, at `start`, is more than a schema. Not all writers
-/// frame it, so its length is told by the footer, which has it too.
+/// Returns whether more than a schema precedes a footer of `footer` bytes at `start`. Some writers
+/// write the schema without a frame. The footer also contains the schema, and so bounds its length.
 fn more_than_a_schema(file: &RandomFile, start: u64, footer: u64) -> bool {
     start > footer.saturating_mul(2).saturating_add(WITHOUT_BLOCKS)
         || file
@@ -196,17 +198,17 @@ fn more_than_a_schema(file: &RandomFile, start: u64, footer: u64) -> bool {
             .is_ok_and(|bytes| memchr::memmem::find(&bytes, b"ARROW1ARROW1").is_some())
 }
 
-/// What the heads of all blocks tell.
+/// The facts in the heads of all blocks.
 struct Surveyed {
     spans: Vec<Span>,
     rows: u64,
-    /// The heap for the dictionaries and the record batch that takes most, as read and as decompressed.
+    /// Heap for the dictionaries and the largest record batch, as read and as decompressed.
     reader_bytes: usize,
-    /// Bytes of a row, on average, in the unit where they are most.
+    /// Average bytes of a row, in the unit with the longest rows.
     row_bytes: usize,
 }
 
-/// Looks at the record batches, and cuts them into units.
+/// Inspects the record batches, and groups the batches into units.
 fn survey(file: &RandomFile, index: &Index) -> Result<Surveyed, String> {
     let mut spans: Vec<Span> = Vec::new();
     let (mut rows, mut bytes, mut plain, mut largest) = (0, 0, 0_u64, 0_u64);
@@ -249,13 +251,13 @@ fn survey(file: &RandomFile, index: &Index) -> Result<Surveyed, String> {
     Ok(Surveyed { spans, rows, reader_bytes, row_bytes })
 }
 
-/// What the compressed buffers of a block become.
+/// Returns the decompressed bytes of a block's compressed buffers.
 fn plain_of(file: &RandomFile, block: &Block, frame: &Frame) -> Result<u64, String> {
     let body = block.offset().unsigned_abs() + u64::from(block.metaDataLength().unsigned_abs());
     plain_bytes(frame, &|at| file.read_exact(body.checked_add(at)?, 8).ok()?.try_into().ok())
 }
 
-/// The header of a block.
+/// Reads the header of a block.
 fn read_head(file: &RandomFile, block: &Block) -> Result<Frame, String> {
     let length = block.metaDataLength().unsigned_abs() as usize;
     let bytes = file
@@ -264,7 +266,7 @@ fn read_head(file: &RandomFile, block: &Block) -> Result<Frame, String> {
     Frame::of_block(bytes)
 }
 
-/// A whole block, checked.
+/// Reads a whole block, and checks its lengths.
 fn read_block(file: &RandomFile, block: &Block) -> Result<Buffer, String> {
     let head = block.metaDataLength().unsigned_abs() as usize;
     let length = head + block.bodyLength().unsigned_abs() as usize;

@@ -39,14 +39,14 @@ use crate::raw::Raw;
 
 use shapes::{Shape, complete_envelope, images, merge_keys};
 
-/// Objects of the sample that are looked at.
+/// Maximum number of inspected objects of the sample.
 const SAMPLE_ROWS: usize = 10_000;
 
-/// What a key takes as a column, and in a job.
+/// Bytes per key, as a column during inference, and in a job.
 const KEY_BYTES: u64 = 512;
 const JOB_BYTES: u64 = 6 << 10;
 
-/// Why there are no columns.
+/// The message about a file without columns.
 const NO_OBJECT: &str = "holds no object to tell the columns; name them with `schema`";
 
 /// The format.
@@ -67,8 +67,8 @@ impl InputFormat for Ndjson {
     }
 }
 
-/// Reads a sample of `origin`. `reference` is the schema of the first input, if this is not it; of the columns
-/// that are `named`, those that are in it are seen.
+/// Reads a sample of `origin`. `reference` is the schema of the first input; `None` for the first
+/// input itself. Reports the columns of the input to `named`.
 fn open(
     origin: Origin,
     options: &ReadOptions,
@@ -116,7 +116,8 @@ fn open(
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
-/// Whether numbers or times stand beside objects that are numbers or times in MongoDB's extended JSON.
+/// Returns whether a column mixes numbers or times with objects that are numbers or times in
+/// MongoDB's extended JSON.
 pub(crate) fn mixes_extended(origin: &Origin) -> Result<bool> {
     let head = origin.head(SAMPLE_BYTES)?;
     if !["\"$number", "\"$date"].iter().any(|name| memmem::find(&head, name.as_bytes()).is_some()) {
@@ -126,22 +127,23 @@ pub(crate) fn mixes_extended(origin: &Origin) -> Result<bool> {
     Ok(keys.is_ok_and(|(keys, _)| keys.columns.iter().any(|(_, shape)| shape.is_mixed())))
 }
 
-/// What the objects of a file have, as far as it was looked at.
+/// The keys of a file's objects, as far as inspected.
 struct Keys {
     columns: Vec<(String, Shape)>,
-    /// Whether there is no text.
+    /// Whether the inspected text is blank.
     is_blank: bool,
-    /// Whether there are rows in them, before and after a change.
+    /// Whether the objects are events with rows, before and after a change.
     of_log: bool,
 }
 
 impl Keys {
-    /// Those of a sample, and of more where that does not tell enough. Of the columns that are `named` some
-    /// may come later: the rest of a stream is not looked at. `of_log` are the rows in events of a change log.
+    /// Collects the keys of a sample, and of more objects if a type is unknown or a `named` column
+    /// is unseen. The rest of a stream is not searched: `named` columns may come later. `of_log`
+    /// means that objects are events of a change log, with rows.
     fn of(origin: &Origin, of_log: bool, named: &mut Named) -> Result<Self> {
         let (mut keys, cut) = Self::of_sample(origin, of_log)?;
         keys.are_seen(named);
-        // Not even the first object may be whole in the sample.
+        // Even the first object may be cut off by the end of the sample.
         let unsure =
             keys.are_unknown(named) || cut && (keys.columns.is_empty() || !named.is_seen());
         if unsure && let Some(text) = origin.again_from(0) {
@@ -157,7 +159,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Those of the head of a file, and whether it goes on.
+    /// Collects the keys in the head of a file. Also returns whether the file continues.
     fn of_sample(origin: &Origin, of_log: bool) -> Result<(Self, bool)> {
         let head = origin.head(SAMPLE_BYTES)?;
         let cut = head.len() == SAMPLE_BYTES;
@@ -192,10 +194,11 @@ impl Keys {
         Ok((Self { columns, is_blank, of_log }, cut))
     }
 
-    /// Reads on from the start, until all is known or at the end.
+    /// Inspects `text` from its start, until all types are known and all named columns are seen, or
+    /// to the end.
     fn look_further(&mut self, text: Stream, named: &mut Named) {
         let rows = serde_json::Deserializer::from_reader(BufReader::new(without_nulls(text)));
-        // A fault beyond the sample is told when the file is read.
+        // Reading the file reports faults beyond the sample.
         let rows = rows.into_iter::<Shape>().map_while(Result::ok);
         for (row, shape) in rows.enumerate() {
             if let Shape::Object(keys) = shape {
@@ -209,7 +212,7 @@ impl Keys {
         complete_envelope(&mut self.columns, self.of_log);
     }
 
-    /// Tells `named` of them.
+    /// Reports the keys to `named`.
     fn are_seen(&self, named: &mut Named) {
         if !named.is_seen() {
             named.see(self.columns.iter().map(|(name, _)| &**name));
@@ -217,13 +220,13 @@ impl Keys {
         }
     }
 
-    /// The columns of rows in events.
+    /// Iterates over the columns of the rows in events.
     fn of_rows(&self) -> impl Iterator<Item = &str> {
         let rows = if self.of_log { images(&self.columns) } else { Vec::new() };
         rows.into_iter().flatten().map(|(name, _)| &**name)
     }
 
-    /// Whether the type of any of them is unknown.
+    /// Returns whether the type of a column is unknown.
     fn are_unknown(&self, named: &Named) -> bool {
         let known = |name: &str| named.has(name);
         self.columns.iter().any(|(name, shape)| match self.of_log {

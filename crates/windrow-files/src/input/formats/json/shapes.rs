@@ -1,4 +1,4 @@
-//! What values of JSON look like, and the types that hold all of them.
+//! Shapes of JSON values, and the types for all values of a shape.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,10 +9,10 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use crate::input::text::named::{IMAGES, PAYLOAD};
 use crate::names::Places;
 
-/// Keys of an object from which on a table finds one sooner than a look at all.
+/// Number of keys from which a hash table is faster than a linear search.
 const FEW_KEYS: usize = 16;
 
-/// What a value, or all values of a column, look like.
+/// The shape of a value, or the common shape of a column's values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
     Null,
@@ -25,7 +25,7 @@ pub(super) enum Shape {
     Text,
     List(Box<Shape>),
     Object(Vec<(String, Shape)>),
-    /// Scalars and others.
+    /// Scalars together with lists or objects.
     Mixed,
 }
 
@@ -52,7 +52,7 @@ impl Shape {
         }
     }
 
-    /// Whether a part of it has no type.
+    /// Returns whether a part of the shape has no type.
     pub(super) fn is_mixed(&self) -> bool {
         match self {
             Self::Mixed => true,
@@ -62,12 +62,12 @@ impl Shape {
         }
     }
 
-    /// Whether it holds a value, or a part of one, that was null wherever it was seen.
+    /// Returns whether a part of the shape was always null.
     pub(super) fn is_unknown(&self) -> bool {
         self.is_unknown_but(&|_| false)
     }
 
-    /// The same, of members whose types are not `known`.
+    /// Returns whether a part of the shape was always null, except members that are `known`.
     pub(super) fn is_unknown_but(&self, known: &dyn Fn(&str) -> bool) -> bool {
         match self {
             Self::Null => true,
@@ -79,7 +79,7 @@ impl Shape {
         }
     }
 
-    /// The values that it has in a row.
+    /// Returns the number of values in a row.
     pub(super) fn keys(&self) -> u64 {
         match self {
             Self::List(of) => of.keys(),
@@ -88,7 +88,8 @@ impl Shape {
         }
     }
 
-    /// The type of the column `name`. In one of a log (`of_log`) there may be rows, of whose columns `of_row` has types.
+    /// Returns the type of the column `name`. In a change log (`of_log`), `of_row` has types for
+    /// the columns of rows.
     pub(super) fn data_type_with(
         &self,
         name: &str,
@@ -131,8 +132,9 @@ impl Shape {
     }
 }
 
-/// A change log that begins with inserts has nulls in `before`, which will hold what `after` does; Kafka
-/// Connect puts both into `payload`. Of a log (`of_log`) the two are rows of one table.
+/// Completes the shapes of `before` and `after`, also within Kafka Connect's `payload`. In a log
+/// that begins with inserts, `before` is null so far and gets the shape of `after`. In a change log
+/// (`of_log`), both are rows of one table.
 pub(super) fn complete_envelope(columns: &mut [(String, Shape)], of_log: bool) {
     let place = |name: &str| columns.iter().position(|(column, _)| column == name);
     let [after, before] = IMAGES.map(place);
@@ -152,7 +154,7 @@ pub(super) fn complete_envelope(columns: &mut [(String, Shape)], of_log: bool) {
     }
 }
 
-/// Gives columns that both rows have the numbers of both.
+/// Unifies the numbers of columns that both rows have.
 fn share(old: &mut [(String, Shape)], new: &mut [(String, Shape)]) {
     let places = places(old, new);
     for ((_, old), place) in old.iter_mut().zip(places) {
@@ -162,7 +164,7 @@ fn share(old: &mut [(String, Shape)], new: &mut [(String, Shape)]) {
     }
 }
 
-/// Values of other kinds stay apart: a number is not the text of it.
+/// Unifies nulls and numbers only: a number and its text differ.
 fn share_column(old: &mut Shape, new: &mut Shape) {
     match (&mut *old, &mut *new) {
         (Shape::Object(old), Shape::Object(new)) => share(old, new),
@@ -177,7 +179,7 @@ fn share_column(old: &mut Shape, new: &mut Shape) {
     }
 }
 
-/// The columns of the rows in events.
+/// Returns the columns of the rows in events.
 pub(super) fn images(columns: &[(String, Shape)]) -> Vec<&[(String, Shape)]> {
     let mut found = Vec::new();
     for (name, shape) in columns {
@@ -190,9 +192,9 @@ pub(super) fn images(columns: &[(String, Shape)]) -> Vec<&[(String, Shape)]> {
     found
 }
 
-/// Where `keys` are among those `of` another object.
+/// Returns the positions of `keys` among the keys `of` another object.
 fn places(keys: &[(String, Shape)], of: &[(String, Shape)]) -> Vec<Option<usize>> {
-    // Rows of a file mostly hold the same keys in the same order.
+    // Most objects of a file have the same keys in the same order.
     let same = keys.iter().zip(of).take_while(|((name, _), (key, _))| name == key).count();
     let mut places: Vec<Option<usize>> = (0..same).map(Some).collect();
     if same < keys.len() {

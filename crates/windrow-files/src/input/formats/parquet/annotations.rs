@@ -1,4 +1,4 @@
-//! What Parquet says of columns and Arrow has no type for.
+//! Parquet annotations of columns without a type in Arrow.
 //!
 //! ```text
 //!  Parquet                                Arrow field                               Parquet
@@ -7,9 +7,10 @@
 //!  BSON, GEOMETRY, GEOGRAPHY              Binary, [KEY]: "BSON" ...
 //!  VARIANT, a group                       Struct, [KEY]: "VARIANT"
 //! ```
-//! The metadata of a field carries the annotation through the job, and through Arrow files. Text outputs lose it.
+//! The metadata of a field carries the annotation through the job, and through Arrow files. Text
+//! outputs lose the annotation.
 //!
-//! Invariant: a column that Parquet annotates has its annotation in Parquet output.
+//! Invariant: an annotated Parquet column has its annotation in Parquet output.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,12 +28,12 @@ use super::int96::{each_leaf, with_type};
 /// The key of an annotation in the metadata of a field.
 const KEY: &str = "PARQUET:logical_type";
 
-/// The key that Parquet's writer looks for in the metadata of times.
+/// The metadata key of adjusted times, defined by the writer of the parquet crate.
 const ADJUSTED: &str = "adjusted_to_utc";
 
 const VARIANT: &str = "VARIANT";
 
-/// The footer, with the annotations in the metadata of the fields.
+/// Returns the footer, with the annotations in the metadata of the fields.
 pub(super) fn settled(footer: Footer) -> Result<Footer> {
     let parquet = footer.metadata().file_metadata().schema_descr();
     let mut variants = HashSet::new();
@@ -62,7 +63,7 @@ pub(super) fn settled(footer: Footer) -> Result<Footer> {
     ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), options)
 }
 
-/// Collects the first leaf of each VARIANT below `kind`, and the leaf behind its last.
+/// Collects the first leaf of each VARIANT below `kind`, and the leaf after its last.
 fn find_variants(kind: &Type, leaf: &mut usize, found: &mut HashSet<(usize, usize)>) {
     if kind.is_primitive() {
         *leaf += 1;
@@ -75,7 +76,7 @@ fn find_variants(kind: &Type, leaf: &mut usize, found: &mut HashSet<(usize, usiz
     }
 }
 
-/// `field`, whose first leaf is `leaf`, with its VARIANTs marked.
+/// Returns `field`, whose first leaf is `leaf`, with its VARIANTs marked.
 fn with_variants(
     field: &FieldRef,
     leaf: &mut usize,
@@ -95,7 +96,7 @@ fn with_variants(
         }
     };
     let field = with_type(field, kind);
-    // A struct around a VARIANT alone has the same leaves.
+    // A struct with a VARIANT as its only member has the same leaves.
     let is_variant = |fields: &Fields| {
         fields.find("metadata").is_some_and(|(_, of)| !of.data_type().is_nested())
     };
@@ -107,7 +108,7 @@ fn with_variants(
     }
 }
 
-/// The text for an annotation of a leaf that the type of Arrow does not have.
+/// Returns the mark of a leaf, for an annotation without a type in Arrow.
 fn mark(kind: &LogicalType) -> Option<String> {
     Some(match kind {
         LogicalType::Time(time) if time.is_adjusted_to_u_t_c => ADJUSTED.to_owned(),
@@ -122,7 +123,7 @@ fn mark(kind: &LogicalType) -> Option<String> {
     })
 }
 
-/// The annotation that a text of [`mark`] stands for.
+/// Returns the annotation for a text of [`mark`].
 fn annotation(mark: &str) -> Option<LogicalType> {
     let mut parts = mark.splitn(3, ' ');
     let crs = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -150,8 +151,9 @@ fn marked(field: &FieldRef, mark: &str) -> FieldRef {
     Arc::new(field)
 }
 
-/// `first` as the field of values of both, if they can be in one column: a time in UTC is no other time, and a VARIANT is no
-/// struct. Other annotations are left out where they differ.
+/// Returns `first` as the field for values of both fields. Returns `None` if the values cannot
+/// share a column: times in UTC and other times, or a VARIANT and a struct. Other annotations are
+/// removed if different.
 pub(crate) fn common(first: &FieldRef, other: &Field) -> Option<FieldRef> {
     let both = [first, other];
     let both = both.map(|field| (field.metadata().get(KEY), field.metadata().get(ADJUSTED)));
@@ -169,7 +171,7 @@ pub(crate) fn common(first: &FieldRef, other: &Field) -> Option<FieldRef> {
     Some(Arc::new(Field::clone(first).with_metadata(metadata)))
 }
 
-/// Names for the types of two fields that differ in what is said of them alone.
+/// Returns names for the types of two fields that differ only in annotations.
 pub(crate) fn shown(fields: [&Field; 2]) -> (String, String) {
     let [one, other] = fields.map(|field| {
         let (mark, adjusted) = (field.metadata().get(KEY), field.metadata().get(ADJUSTED));
@@ -182,7 +184,7 @@ pub(crate) fn shown(fields: [&Field; 2]) -> (String, String) {
     (one, other)
 }
 
-/// The schema in Parquet's terms that was made of `schema`, with the annotations that the fields carry.
+/// Returns the Parquet schema `root`, made of `schema`, with the annotations of the fields.
 pub(crate) fn annotated(root: &Type, schema: &Schema) -> Result<TypePtr> {
     let fields = root.get_fields().iter().zip(schema.fields());
     let fields = fields.map(|(kind, field)| restored(kind, field)).collect::<Result<_>>()?;
@@ -221,7 +223,7 @@ fn restored(kind: &TypePtr, field: &Field) -> Result<TypePtr> {
     with_parts(kind, within, annotation)
 }
 
-/// The group `kind` of other parts.
+/// Returns the group `kind` with other parts.
 fn with_parts(
     kind: &TypePtr,
     parts: Vec<TypePtr>,

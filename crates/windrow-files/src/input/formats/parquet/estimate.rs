@@ -1,8 +1,8 @@
-//! What an open Parquet reader holds in memory, told from the footer and the headers of pages.
+//! Memory of an open Parquet reader, estimated from the footer and the headers of pages.
 //!
-//! For each leaf column the reader holds a page as it was before compression and the values of the dictionary, and
-//! the values of the record batch being built, which grow by doubling. One page at a time is also there
-//! compressed, and one dictionary at a time also as its page.
+//! For each leaf column, the reader holds a decompressed page, the values of the dictionary, and
+//! the values of the current record batch, which grow by doubling. In addition, one page at a time
+//! is held compressed, and one dictionary at a time as its page.
 //!
 //! ```text
 //!  held = footer + batch + max over leaves(compressed page) + max over leaves(dictionary)
@@ -18,25 +18,25 @@ use super::profile::{Profile, size};
 /// The buffers of the file and the batch reader itself.
 const FIXED: u64 = 64 << 10;
 
-/// The reader of a leaf, and its decoder: 1,024 places of a dictionary.
+/// The reader of a leaf, and its decoder with 1,024 dictionary indices.
 const LEAF: u64 = 5 << 10;
-/// As many again, of byte strings.
+/// The same for byte strings, in addition.
 const WORDS: u64 = 4 << 10;
 
 /// A zstd context for decompression (`ZSTD_estimateDCtxSize()` is 95 KiB), one per leaf.
 const ZSTD_CONTEXT: u64 = 128 << 10;
 
-/// What reading any one row group of a file takes, as it is found out group by group.
+/// Memory for reading any row group of a file, collected group by group.
 #[derive(Default)]
 pub(super) struct Reader {
     leaves: Vec<Leaf>,
     batch: u64,
-    /// Bytes of the longest row, as far as that is known.
+    /// Bytes of the longest row, as far as known.
     pub(super) longest: u64,
 }
 
 impl Reader {
-    /// Takes note of a row group that is read in batches of `batch_rows` at the most.
+    /// Includes a row group that is read in batches of at most `batch_rows`.
     pub(super) fn note(&mut self, profile: &Profile, batch_rows: usize) {
         self.leaves.resize(self.leaves.len().max(profile.leaves.len()), Leaf::default());
         for (leaf, other) in self.leaves.iter_mut().zip(&profile.leaves) {
@@ -45,14 +45,14 @@ impl Reader {
         let segments = profile.segments(batch_rows);
         let mut batch = profile.batch_bytes(&segments);
         if segments.iter().any(|segment| segment.batch_rows == 1) {
-            // A batch of one row is gone when the next page is read beside the last.
+            // A batch of one row is released before the next page is read beside the last.
             batch = batch.max(profile.leaves.iter().map(|leaf| leaf.page).sum());
         }
         self.batch = self.batch.max(batch);
         self.longest = self.longest.max(profile.longest);
     }
 
-    /// The heap that it takes, where the `footer` is read once more.
+    /// Returns the heap of the reader, including another read of the `footer`.
     pub(super) fn bytes(&self, metadata: &ParquetMetaData, footer: u64) -> usize {
         let mut held = FIXED.saturating_add(footer).saturating_add(self.batch);
         let group = metadata.row_groups().first();
@@ -69,7 +69,7 @@ impl Reader {
             };
             let fixed = codec + LEAF + words;
             let read = leaf.page.saturating_add(leaf.dictionary).saturating_add(fixed);
-            // INT96 may be read twice at a time.
+            // INT96 may be read by two readers at a time.
             let times = match chunk.map(|chunk| chunk.column_type()) {
                 Some(Type::INT96) => 2,
                 _ => 1,
@@ -84,8 +84,8 @@ impl Reader {
     }
 }
 
-/// Bytes of a row on average, in the row group where that is most: as it is in the file or, where a
-/// dictionary makes it shorter there, as it is decoded.
+/// Returns the average bytes of a row, in the row group with the longest rows: as stored or, if a
+/// dictionary shortens the stored form, as decoded.
 pub(super) fn mean_row(metadata: &ParquetMetaData) -> usize {
     let row_bytes = |group: &RowGroupMetaData| {
         let written = size(group.total_byte_size()) / size(group.num_rows()).max(1);

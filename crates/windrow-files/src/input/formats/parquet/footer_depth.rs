@@ -1,44 +1,44 @@
-//! What a Parquet footer holds, before it is read: how deep its schema nests, how much memory it
-//! takes, and whether columns are encrypted.
+//! Survey of a Parquet footer before parsing: nesting depth of the schema, memory of the parsed
+//! footer, and encryption of columns.
 //!
-//! The reader of a footer makes some 400 bytes of the 40 of a column chunk in the file. The reader
-//! also recurs into the groups of the schema, and a footer may have a million groups within each
-//! other. So the footer is walked over first. The list of elements is in the order of a walk, each
+//! The parser of a footer takes some 400 bytes for the 40 bytes of a column chunk in the file. The
+//! parser also recurs into the groups of the schema, and a footer may have a million nested groups.
+//! A walk over the footer therefore comes first. The list of elements is in depth-first order, each
 //! element with the number of its members:
 //!
 //! ```text
 //!  root 2   id -   a 1   b 1   v -
 //!           leaf   group of a group of a leaf: three deep
 //! ```
-//! What is wrong with the bytes is told by those who read all of them.
+//! The parser reports damaged bytes.
 
 use std::io::{self, BufRead};
 
 use crate::thrift::{Thrift, kind};
 
-/// Groups within each other, a leaf among them. A list is two, and types of Arrow nest 61 deep at the most.
+/// Maximum depth of nested groups, including a leaf. A list has two levels; types of Arrow nest at
+/// most 61 deep.
 const MOST_DEPTH: usize = 256;
 
-/// Fields of `FileMetaData`, of `SchemaElement` and of `RowGroup`.
+/// Field numbers of `FileMetaData`, of `SchemaElement` and of `RowGroup`.
 const SCHEMA: i64 = 2;
 const ROW_GROUPS: i64 = 4;
 const ENCRYPTION: i64 = 8;
 const MEMBERS: i64 = 5;
 const CHUNKS: i64 = 1;
 
-/// Bytes of a schema element once it is read: the columns of Parquet and of Arrow, with names and
-/// paths.
+/// Bytes of a parsed schema element: the columns of Parquet and of Arrow, with names and paths.
 const ELEMENT_BYTES: u64 = 1280;
-/// Bytes of a column chunk once it is read, without its statistics.
+/// Bytes of a parsed column chunk, without statistics.
 const CHUNK_BYTES: u64 = 432;
 
-/// What a footer holds.
+/// The contents of a footer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Survey {
     elements: u64,
     chunks: u64,
     is_too_deep: bool,
-    /// Whether it says how columns are encrypted, while it is not itself.
+    /// Whether an unencrypted footer describes the encryption of columns.
     pub(super) is_encrypted: bool,
 }
 
@@ -49,7 +49,7 @@ impl Survey {
     /// If its schema nests too deep.
     pub(super) fn of(footer: impl BufRead) -> Result<Self, String> {
         let mut survey = Self::default();
-        // Who reads on tells what is damaged.
+        // The parser of the footer reports damage.
         let _ = Footer(Thrift(footer)).walk(&mut survey);
         match survey.is_too_deep {
             true => Err(format!("its schema is nested more than {MOST_DEPTH} deep")),
@@ -57,12 +57,12 @@ impl Survey {
         }
     }
 
-    /// Columns and groups of them.
+    /// Returns the number of columns and groups.
     pub(super) fn columns(&self) -> u64 {
         self.elements
     }
 
-    /// The memory that it takes once it is read.
+    /// Returns the memory of the parsed footer.
     pub(super) fn bytes(&self) -> u64 {
         let elements = self.elements.saturating_mul(ELEMENT_BYTES);
         elements.saturating_add(self.chunks.saturating_mul(CHUNK_BYTES))
@@ -97,7 +97,7 @@ impl<R: BufRead> Footer<R> {
 
     fn schema(&mut self, survey: &mut Survey) -> io::Result<()> {
         let (elements, _) = self.0.list()?;
-        // Of each group that the walk is in: the members that are to come.
+        // For each group around the current element, the number of members still to come.
         let mut groups: Vec<i64> = Vec::new();
         for _ in 0..elements {
             let members = self.members()?;
@@ -136,7 +136,7 @@ impl<R: BufRead> Footer<R> {
         Ok(())
     }
 
-    /// The members of the schema element that comes next.
+    /// Returns the number of members of the next schema element.
     fn members(&mut self) -> io::Result<i64> {
         let (mut last, mut members) = (0, 0);
         while let Some((field, kind)) = self.0.field(&mut last)? {
@@ -153,7 +153,7 @@ impl<R: BufRead> Footer<R> {
 mod tests {
     use super::*;
 
-    /// A footer whose schema is a root with a leaf and with a leaf in so many groups.
+    /// Returns a footer whose schema is a root with two leaves, one of them in nested groups.
     fn footer(groups: usize) -> Vec<u8> {
         // The version, and the head of the list.
         let mut bytes = vec![0x15, 0x02, 0x19, 0xfc];
@@ -179,7 +179,7 @@ mod tests {
         {
             assert_eq!(Survey::of(&*footer(groups)).is_ok(), fits, "{groups} groups");
         }
-        // Groups beside each other are none within each other.
+        // Adjacent groups are not nested.
         let mut wide = vec![0x29, 0xfc, 0x80, 0x08, 0x48, 1, b'r', 0x15, 0xfe, 0x07, 0];
         for _ in 0..511 {
             wide.extend([0x48, 1, b'g', 0x15, 2, 0, 0x48, 1, b'v', 0]);
@@ -192,7 +192,7 @@ mod tests {
         let is_encrypted = |bytes: &[u8]| Survey::of(bytes).unwrap().is_encrypted;
         let mut bytes = footer(2);
         assert!(!is_encrypted(&bytes));
-        // Behind the row groups, field 4: a union of two structs, of which the first is empty.
+        // After the row groups, field 4: a union of two structs, the first one empty.
         bytes.pop();
         bytes.extend([0x4c, 0x1c, 0, 0, 0]);
         assert!(is_encrypted(&bytes));

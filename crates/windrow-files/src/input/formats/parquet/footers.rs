@@ -24,11 +24,11 @@ use super::{annotations, dictionaries, int96};
 /// a burden on the plan.
 const MOST_INDEX_BYTES: u64 = 1 << 20;
 
-/// Bytes that a job takes for each byte of a far footer that is refused before it is surveyed: a
-/// survey would hold all of the footer.
+/// Bytes that a job takes for each byte of a large footer of an object. Such a footer is checked
+/// before its survey, because a survey would hold all of the footer.
 const FAR_TIMES: u64 = 12;
 
-/// Bytes that a job takes for a column beside its data.
+/// Bytes that a job takes for a column besides its data.
 const COLUMN: u64 = 8 << 10;
 
 /// Bytes of the Arrow field of a column in a parsed footer.
@@ -37,7 +37,7 @@ const ARROW_COLUMN: u64 = 512;
 /// Bytes of the allocator for the page counts of a column chunk in a parsed footer.
 const CHUNK_SLACK: u64 = 32;
 
-/// Bytes of the page index of a column chunk once it is read.
+/// Bytes of the parsed page index of a column chunk.
 const INDEX_BYTES: u64 = 1 << 10;
 
 /// Maximum number of cached footers: one for each reading thread, and some more for a merge of few
@@ -53,7 +53,7 @@ pub(super) struct CachedFooter {
     pub(super) profiles: Arc<[Option<Profile>]>,
 }
 
-/// Files used last, by their ordinals.
+/// The files used last, by ordinal.
 #[derive(Default)]
 pub(crate) struct FooterCache(Mutex<VecDeque<(usize, CachedFooter)>>);
 
@@ -77,10 +77,10 @@ impl FooterCache {
     }
 }
 
-/// What `origin` holds in its footer.
+/// Surveys the footer of `origin`.
 ///
 /// # Errors
-/// `MemoryFloor` if that is too much to be read.
+/// `MemoryFloor` if the footer takes too much memory.
 pub(super) fn survey(origin: &Origin, file: &RandomFile, ceiling: Ceiling) -> Result<Survey> {
     let ask_from = |start: u64| {
         file.hold(std::slice::from_ref(&(start..file.len())), file.len() - start);
@@ -96,7 +96,7 @@ pub(super) fn survey(origin: &Origin, file: &RandomFile, ceiling: Ceiling) -> Re
     let footer = BufReader::new(file.reader_at(start));
     let survey = Survey::of(footer).map_err(|what| origin.error(what))?;
     let bytes = length.saturating_add(survey.bytes());
-    // As it was planned from, and as it is read once more; and who reads the columns.
+    // The footer during planning, and read once more; and the readers of the columns.
     admit(bytes, bytes.saturating_mul(2).saturating_add(survey.columns().saturating_mul(COLUMN)))?;
     Ok(survey)
 }
@@ -119,7 +119,7 @@ pub(super) fn load_with(
     parsed(origin, file, statistics, pages)
 }
 
-/// The footer, which was walked over.
+/// Parses a footer that was surveyed.
 pub(super) fn parsed(
     origin: &Origin,
     file: &RandomFile,
@@ -129,7 +129,7 @@ pub(super) fn parsed(
     let options = ArrowReaderOptions::new()
         .with_column_stats_policy(statistics)
         .with_page_index_policy(pages)
-        // The counts of pages in it tell how large a page is.
+        // The counts of pages tell how large a page is.
         .with_encoding_stats_as_mask(false);
     ArrowReaderMetadata::load(file, options)
         .and_then(dictionaries::settled)
@@ -150,7 +150,7 @@ pub(super) fn footer_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> u64
     parsed + again * length + chunks * (CHUNK_SLACK + index)
 }
 
-/// Whether there is an index of pages, and not too large a one.
+/// Returns whether the file has a page index, and a small one.
 pub(super) fn has_small_index(metadata: &ParquetMetaData) -> bool {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let bytes = columns.map(|column| {
@@ -160,7 +160,7 @@ pub(super) fn has_small_index(metadata: &ParquetMetaData) -> bool {
     (1..=MOST_INDEX_BYTES).contains(&bytes.sum())
 }
 
-/// Where the footer of a file begins that ends as Parquet does.
+/// Returns the start of the footer, if the file ends with Parquet's magic number.
 fn footer_start(file: &RandomFile) -> Option<u64> {
     let end = file.len().checked_sub(8)?;
     let tail = file.read_exact(end, 8).ok()?;
@@ -168,10 +168,10 @@ fn footer_start(file: &RandomFile) -> Option<u64> {
     end.checked_sub(u64::from(u32::from_le_bytes(*length))).filter(|_| magic == b"PAR1")
 }
 
-/// What the reader says of the Arrow schema in a footer that nests too deep.
+/// Arrow's message for a schema in a footer that nests too deep.
 const TOO_DEEP: &str = "DepthLimitReached";
 
-/// Says what is wrong with a file whose footer cannot be read.
+/// Returns the message for a file with an unreadable footer.
 fn unreadable(file: &RandomFile, cause: &dyn std::fmt::Display) -> String {
     let magic = |at| file.read_exact(at, 4).unwrap_or_default();
     let starts = magic(0) == b"PAR1";

@@ -1,16 +1,17 @@
-//! Parquet's INT96 timestamps, to the last year.
+//! Exact reading of Parquet's INT96 timestamps.
 //!
-//! A value has a day and the nanoseconds in it. As one number of 64 bits, nanoseconds reach from 1677 to
-//! 2262, and the reader underneath wraps what lies beyond: 9999-12-31 becomes a day of 1816. Therefore
+//! A value consists of a day and the nanoseconds of the day. Nanoseconds in 64 bits reach from 1677
+//! to 2262, and the Parquet reader wraps values beyond: 9999-12-31 becomes a day of 1816. Therefore
 //!
-//! 1. Spark's columns are read in microseconds, which is what Spark has.
-//! 2. Those of others are read in nanoseconds, and beside that in seconds, which tell what was wrapped:
+//! 1. Columns of Spark are read in microseconds, the unit of Spark.
+//! 2. Columns of other writers are read in nanoseconds, and also in seconds, to detect wrapped
+//!    values:
 //!
 //! ```text
 //!  row group --+-- all columns, INT96 in nanoseconds --> record batches
 //!              +-- INT96 columns in seconds -----------> in range, or an error
 //! ```
-//! Invariant: a time is read as it was written, or it is an error.
+//! Invariant: a time is read as written, or is an error.
 
 use std::sync::Arc;
 
@@ -31,13 +32,13 @@ use crate::input::source::random::RandomFile;
 
 use super::segments::ReadStep;
 
-/// Seconds from the epoch that nanoseconds in 64 bits reach, forth and back.
+/// Maximum distance from the epoch, in seconds, of nanoseconds in 64 bits.
 const REACH: i64 = i64::MAX / 1_000_000_000 - 1;
 
-/// What Spark puts in front of the keys of its metadata.
+/// Prefix of Spark's keys in the metadata.
 const SPARK: &str = "org.apache.spark.";
 
-/// The footer, with the times of Spark in microseconds.
+/// Returns the footer, with Spark's times in microseconds.
 pub(super) fn settled(footer: Footer) -> Result<Footer> {
     let file = footer.metadata().file_metadata();
     let pairs = file.key_value_metadata().into_iter().flatten();
@@ -47,11 +48,11 @@ pub(super) fn settled(footer: Footer) -> Result<Footer> {
     in_unit(&footer, TimeUnit::Microsecond)
 }
 
-/// The seconds of the times that are read in nanoseconds.
+/// A reader of the seconds of all times that are read in nanoseconds.
 pub(super) struct Seconds(ParquetRecordBatchReader);
 
 impl Seconds {
-    /// A reader of `rows`, if there are such times.
+    /// Creates a reader of `rows`; `None` without such times.
     pub(super) fn of(file: &RandomFile, footer: &Footer, rows: &ReadStep) -> Result<Option<Self>> {
         let leaves = leaves(footer);
         if leaves.is_empty() {
@@ -65,7 +66,7 @@ impl Seconds {
         reader.build().map(|reader| Some(Self(reader)))
     }
 
-    /// Looks at the next record batch; the rows of each are those of the batch in nanoseconds.
+    /// Checks the next record batch, which has the rows of the next batch in nanoseconds.
     pub(super) fn check(&mut self) -> std::result::Result<(), String> {
         let Some(batch) = self.0.next() else { return Ok(()) };
         let batch: RecordBatch = batch.map_err(|cause| cause.to_string())?;
@@ -82,7 +83,7 @@ impl Seconds {
     }
 }
 
-/// Whether one of the times in `column`, however nested, is out of [`REACH`].
+/// Returns whether a time in `column`, at any depth, is outside of [`REACH`].
 fn is_beyond(column: &dyn Array) -> bool {
     match column.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
@@ -98,7 +99,7 @@ fn is_beyond(column: &dyn Array) -> bool {
     }
 }
 
-/// The ordinals of the INT96 leaves that are read in nanoseconds, ascending.
+/// Returns the ordinals of the INT96 leaves in nanoseconds, ascending.
 fn leaves(footer: &Footer) -> Vec<usize> {
     let file = footer.metadata().file_metadata();
     let columns = file.schema_descr().columns().iter();
@@ -122,7 +123,7 @@ fn leaves(footer: &Footer) -> Vec<usize> {
     found
 }
 
-/// The footer, with the [leaves] in `unit`.
+/// Returns the footer, with the [leaves] in `unit`.
 fn in_unit(footer: &Footer, unit: TimeUnit) -> Result<Footer> {
     let chosen = leaves(footer);
     let mut leaf = 0;
@@ -143,7 +144,8 @@ fn in_unit(footer: &Footer, unit: TimeUnit) -> Result<Footer> {
     ArrowReaderMetadata::try_new(footer.metadata().clone(), options)
 }
 
-/// `field` with its leaves, in the order of Parquet's, as `change` gives them back.
+/// Returns `field` with each leaf replaced by the result of `change`. Leaves are visited in
+/// Parquet's order.
 pub(super) fn each_leaf(
     field: &FieldRef,
     change: &mut dyn FnMut(&FieldRef) -> FieldRef,

@@ -49,12 +49,12 @@ use segments::{Segments, steps};
 struct ParquetFile {
     origin: Origin,
     ordinal: usize,
-    /// To notice a file that was replaced after it was opened.
+    /// Rows of the file, to detect a replacement after opening.
     rows: u64,
     groups: usize,
     encrypted: bool,
     footers: Arc<FooterCache>,
-    /// Row groups of an object that were asked for and are yet to be read.
+    /// Prefetched row groups of an object that are not read yet.
     ahead: Mutex<Vec<(usize, RandomFile)>>,
 }
 
@@ -101,14 +101,14 @@ fn open(
     let has_bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
     let mut reader = estimate::Reader::default();
     let mut profiles: Vec<Option<Profile>> = spans.iter().map(|_| None).collect();
-    // No page of an encrypted file can be looked at.
+    // Pages of an encrypted file cannot be inspected.
     if !encrypted {
         let mut allowance = match random.is_far() {
             true => Allowance::of_footers(),
             false => Allowance::to_plan(options.ceiling.left()),
         };
         let mut groups: Vec<_> = metadata.row_groups().iter().zip(&mut profiles).collect();
-        // Where not all of them can be looked at, those that take most are.
+        // The largest groups come first, because the allowance may not suffice for all.
         groups.sort_by_key(|(group, _)| std::cmp::Reverse(group.total_byte_size()));
         for (group, kept) in groups {
             let profile = Profile::of(&random, group, &mut allowance);
@@ -126,7 +126,7 @@ fn open(
             .saturating_add(held_bytes(&random, metadata)),
         row_bytes: estimate::mean_row(metadata),
         longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
-        // A page, and the values in it.
+        // A page, and its values.
         copies: 2,
         about: About { has_bloom_filters, ..About::default() },
         content: Box::new(ParquetFile {
@@ -144,7 +144,7 @@ fn open(
     Ok(opened)
 }
 
-/// The bytes of a row group in the file, by column chunk, and together.
+/// Returns the byte ranges of a row group's column chunks, and the sum of their lengths.
 fn chunks(group: &RowGroupMetaData) -> (Vec<Range<u64>>, u64) {
     let chunks = group.columns().iter().map(|chunk| {
         let (start, length) = chunk.byte_range();
@@ -155,7 +155,7 @@ fn chunks(group: &RowGroupMetaData) -> (Vec<Range<u64>>, u64) {
     (chunks, total)
 }
 
-/// What a reader holds of an object, the row group that comes next included.
+/// Returns the bytes that a reader of an object holds, including the next row group.
 fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> usize {
     if !file.is_far() {
         return 0;
@@ -167,8 +167,8 @@ fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> usize {
     usize::try_from(held.max().unwrap_or(0)).unwrap_or(usize::MAX)
 }
 
-/// Refuses intervals of another writer than Arrow's: they have months, days and milliseconds, and would
-/// be read as days and milliseconds alone.
+/// Refuses intervals of writers other than Arrow. Such intervals have months, days and
+/// milliseconds, and would be read without the months.
 fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
     let file = metadata.file_metadata();
     let arrow = file.key_value_metadata().is_some_and(|pairs| {
@@ -185,7 +185,8 @@ fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
     }
 }
 
-/// The rows of `group`, if what it says of itself can be true in a file of `len` bytes.
+/// Returns the rows of `group`, if its declared positions and lengths are possible in a file of
+/// `len` bytes.
 fn plausible(group: &RowGroupMetaData, len: u64) -> Result<u64, String> {
     let rows = u64::try_from(group.num_rows()).map_err(|_| "a negative number of rows")?;
     for column in group.columns() {
@@ -204,7 +205,7 @@ fn plausible(group: &RowGroupMetaData, len: u64) -> Result<u64, String> {
     Ok(rows)
 }
 
-/// The columns by which `group` says it is sorted.
+/// Returns the declared sort columns of `group`.
 pub(crate) fn declared_order(group: &RowGroupMetaData) -> Vec<DeclaredColumn> {
     let columns = group.sorting_columns().into_iter().flatten();
     columns
@@ -222,7 +223,7 @@ pub(crate) fn declared_order(group: &RowGroupMetaData) -> Vec<DeclaredColumn> {
         .collect()
 }
 
-/// The order that all row groups declare; empty if they differ.
+/// Returns the declared order of all row groups; empty if the orders differ.
 pub(crate) fn common_order(metadata: &ParquetMetaData) -> Vec<DeclaredColumn> {
     let mut orders = metadata.row_groups().iter().map(declared_order);
     let Some(first) = orders.next() else {
@@ -236,7 +237,7 @@ impl ParquetFile {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file with a row group asked for: before, or now.
+    /// Returns the file with a row group that was prefetched earlier, or is requested now.
     fn holding(&self, footer: &Footer, part: &Range<usize>) -> Result<RandomFile> {
         let mut ahead = self.ahead();
         if let Some(place) = ahead.iter().position(|(group, _)| *group == part.start) {
@@ -251,7 +252,8 @@ impl ParquetFile {
         Ok(file)
     }
 
-    /// The rows of some row groups, or of one of them those in `rows` and those that are left out.
+    /// Returns the rows of some row groups. With `rows`, returns only these rows of a single row
+    /// group, and reports the omitted rows.
     fn segments(
         &self,
         part: Range<usize>,
@@ -289,7 +291,7 @@ impl ParquetFile {
             let profile = match profiles.get(index) {
                 Some(Some(profile)) => profile,
                 _ => {
-                    // What is not held as a whole cannot be looked at before it is read.
+                    // A row group that is not held whole cannot be inspected before reading.
                     let is_held = !file.is_far() || chunks(group).1 <= store::HELD;
                     let mut allowance = match is_held {
                         true => Allowance::to_read(),
@@ -316,7 +318,7 @@ impl ParquetFile {
 
 impl Content for ParquetFile {
     fn ask_for(&self, part: Range<usize>) {
-        // Where the footer is to be read first, that is done when it is needed.
+        // A prefetch does not load a missing footer.
         if self.origin.is_far()
             && !self.encrypted
             && let Some(CachedFooter { footer, .. }) = self.footers.get(self.ordinal)

@@ -1,13 +1,14 @@
-//! Column chunks of Parquet that share bytes: a footer that lists a row group twice would have its rows counted twice.
+//! Check for Parquet column chunks that share bytes: the rows of a row group that a footer lists
+//! twice would count twice.
 
 use std::ops::Range;
 
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
-/// Refuses row groups with chunks that share bytes.
+/// Refuses row groups if column chunks share bytes.
 ///
 /// # Errors
-/// Which row groups these are.
+/// Names the row groups.
 pub(super) fn check(groups: &[RowGroupMetaData]) -> Result<(), String> {
     let mut spans = Vec::with_capacity(groups.len());
     for (index, group) in groups.iter().enumerate() {
@@ -22,7 +23,7 @@ pub(super) fn check(groups: &[RowGroupMetaData]) -> Result<(), String> {
     if shared(&mut spans).is_none() {
         return Ok(());
     }
-    // Chunks of one row group may lie between those of another.
+    // Chunks of one row group may lie between chunks of another.
     let all = groups.iter().enumerate();
     let all = all.flat_map(|(index, group)| chunks(group).map(move |chunk| (chunk, index)));
     shared(&mut all.collect::<Vec<_>>()).map_or(Ok(()), |shared| Err(said(shared)))
@@ -36,7 +37,7 @@ fn chunks(group: &RowGroupMetaData) -> impl Iterator<Item = Range<u64>> {
     group.columns().iter().map(bytes).filter(|bytes| !bytes.is_empty())
 }
 
-/// Sorts ranges of bytes, each of which has a number; returns the numbers of two that share some.
+/// Sorts numbered ranges of bytes. Returns the numbers of two overlapping ranges.
 fn shared(ranges: &mut [(Range<u64>, usize)]) -> Option<[usize; 2]> {
     ranges.sort_by_key(|(bytes, index)| (bytes.start, *index));
     let mut pairs = ranges.windows(2);

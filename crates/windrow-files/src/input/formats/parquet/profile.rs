@@ -1,19 +1,20 @@
-//! How long the rows of a Parquet row group are, place by place, and what decoding them takes.
+//! Row lengths of a Parquet row group, by position, and the memory for decoding.
 //!
-//! A footer tells sums. Rows of 20 KB that stand together behind many short ones do not show in it, nor does a
-//! dictionary that compresses to a hundredth. The headers of the pages tell:
+//! A footer has sums. The sums do not show rows of 20 KB after many short rows, nor a dictionary
+//! that compresses to a hundredth. The page headers show both:
 //!
 //! ```text
 //! leaf a  [page: 20000 rows, 160 KB        ][page: 20000 rows, 160 KB   ]
 //! leaf b  [page: 9000 rows, 1 MB][page: 9000 rows, 1 MB][50 rows, 1 MB][50 rows, 1 MB]..
 //! steps   |      128 bytes a row                       |      20 KB a row
 //! ```
-//! A row group is read in as few [segments](Segment) as there are kinds of rows in it, each with record
-//! batches of its own number of rows: a few long rows do not make all batches small.
+//! A row group is read in few [segments](Segment), one for each kind of rows. Each segment has its
+//! own number of rows per batch: a few long rows do not make all batches small.
 //!
-//! Known limits. Within a page rows are taken to be alike, unless the page is [`FAT`] and its values can be
-//! [looked into](look_into). Of a list in pages of version 1 without an index, the rows of a page are known only by
-//! reading it, which is done when its row group is read. Values of a dictionary stand wherever.
+//! Known limits. Rows within a page are assumed to be equal, unless the page is [`FAT`] and its
+//! values can be [inspected](look_into). For a list in pages of version 1 without an index, the
+//! rows of a page are known only from reading the page, which happens when the row group is read.
+//! The positions of a dictionary's values are unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,90 +27,93 @@ use crate::input::source::random::RandomFile;
 use super::leaf::Leaf;
 use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
 
-/// Values that are decoded at a time.
+/// Bytes of values decoded at a time.
 pub(super) const BATCH_BYTES: u64 = 2 << 20;
 
-/// Writers close a page at a mebibyte, of some values more: what is longer has long values, or many.
+/// Minimum bytes of an unusual page. Writers close a page at 1 MiB, or a little later for some
+/// values; a longer page has long values, or many.
 const FAT: u64 = 3 << 19;
 
-/// Pages whose values are read to see how long they are, together, in bytes. A guard for the time it takes.
+/// Maximum bytes, over all pages, of values read to measure their lengths. Bounds the time.
 const MOST_LOOKED_INTO: u64 = 256 << 20;
 
-/// A chunk with less than so much has no page that matters.
+/// Chunks below this size have no significant page.
 const SMALL_CHUNK: u64 = 64 << 10;
 
-/// A chunk of lists with less than so much is a record batch at the worst.
+/// Chunks of lists below this size make at worst one record batch.
 const SMALL_LISTS: u64 = 8 << 20;
 
-/// What a string is taken to need where a dictionary hides the lengths.
+/// Assumed bytes of a string if a dictionary hides the lengths.
 const STRING_GUESS: u64 = 32;
 
-/// The same row group is read in so many pieces at the most: each opens its columns anew.
+/// Maximum number of segments of a row group: each segment opens the columns anew.
 const MOST_SEGMENTS: usize = 8;
 
-/// What walking over pages may still cost.
+/// Remaining allowance for walking over pages.
 pub(super) struct Allowance {
-    /// Pages.
+    /// Number of pages.
     pub(super) pages: usize,
-    /// Bytes of pages whose values are read.
+    /// Bytes of pages with values to be read.
     looked_into: u64,
-    /// Bytes of one of them, as it is in the file and decompressed.
+    /// Maximum bytes of one such page, stored and decompressed together.
     fits: u64,
     /// Whether the rows of lists may be counted page by page.
     lists: bool,
-    /// Whether no page is looked at.
+    /// Whether no page is inspected.
     footers: bool,
 }
 
 impl Allowance {
-    /// To plan from: of a long file a part is looked at.
+    /// Returns the allowance for planning: only a part of a long file is inspected.
     pub(super) fn to_plan(fits: u64) -> Self {
         Self { pages: 4096, looked_into: MOST_LOOKED_INTO, fits, lists: false, footers: false }
     }
 
-    /// To read what was walked over.
+    /// Returns the allowance for reading a row group: all pages are inspected.
     pub(super) fn to_read() -> Self {
         let (pages, fits) = (usize::MAX, u64::MAX);
         Self { pages, looked_into: MOST_LOOKED_INTO, fits, lists: true, footers: false }
     }
 
-    /// Where each page is a request: what the footer tells has to do.
+    /// Returns the allowance if each page would be a request: only the footer is used.
     pub(super) fn of_footers() -> Self {
         Self { pages: 0, looked_into: 0, fits: 0, lists: false, footers: true }
     }
 
-    /// Whether there is memory for the values of `page`.
+    /// Returns whether memory suffices for the values of `page`.
     fn fits(&self, page: &Page) -> bool {
         page.plain.saturating_add(page.packed()) <= self.fits
     }
 }
 
-/// Rows that are read together, a record batch of `batch_rows` at a time.
+/// Rows that are read in batches of `batch_rows`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) rows: Range<u64>,
     pub(super) batch_rows: u64,
 }
 
-/// What the pages of a row group tell.
+/// The facts in the pages of a row group.
 #[derive(Debug)]
 pub(super) struct Profile {
     pub(super) leaves: Vec<Leaf>,
     rows: u64,
-    /// Where rows of another width begin, and how many bytes they take decoded, on average; ascending.
+    /// The start of each run of rows of one width, and the mean bytes of a decoded row; ascending.
     steps: Vec<(u64, u64)>,
-    /// Bytes of the longest row, as far as that is known, and rows of the group among which it is.
+    /// Bytes of the longest row, as far as known, and a range of rows that contains the longest
+    /// row.
     pub(super) longest: u64,
     pub(super) longest_in: Range<u64>,
-    /// Whether all pages were looked at as they are to read, so that it need not be done again.
+    /// Whether all pages were inspected as thoroughly as for reading. If so, reading inspects no
+    /// page.
     is_whole: bool,
 }
 
-/// What the pages of a chunk tell.
+/// The facts in the pages of a chunk.
 struct Chunk {
     leaf: Leaf,
     is_whole: bool,
-    /// Rows and their width, from the first row of the group on.
+    /// Numbers of rows and their width, from the first row of the group on.
     spans: Vec<(u64, u64)>,
     longest: (u64, Range<u64>),
 }
@@ -157,12 +161,13 @@ impl Profile {
         Self { leaves, rows, steps, longest: longest.max(widest), longest_in, is_whole }
     }
 
-    /// What is worth keeping of it until its row group is read.
+    /// Returns the part to keep until the row group is read; `None` if reading inspects the pages
+    /// again.
     pub(super) fn kept(self) -> Option<Self> {
         self.is_whole.then(|| Self { leaves: Vec::new(), ..self })
     }
 
-    /// The pieces in which the rows are read, `most` rows a batch at the most.
+    /// Returns the segments for reading the rows, at most `most` rows per batch.
     pub(super) fn segments(&self, most: usize) -> Vec<Segment> {
         let most = (most as u64).max(1);
         let fit = |width: u64| (BATCH_BYTES / width.max(1)).clamp(1, most);
@@ -171,7 +176,7 @@ impl Profile {
         for (&(start, width), end) in self.steps.iter().zip(ends) {
             let batch_rows = fit(width);
             match segments.last_mut() {
-                // Of about the same length.
+                // Rows of about the same length.
                 Some(last) if last.batch_rows.ilog2() == batch_rows.ilog2() => {
                     last.rows.end = end;
                     last.batch_rows = last.batch_rows.min(batch_rows);
@@ -201,7 +206,7 @@ impl Profile {
         segments
     }
 
-    /// Bytes of the record batch that takes most, if the rows are read in `segments`.
+    /// Returns the bytes of the largest record batch, if the rows are read in `segments`.
     pub(super) fn batch_bytes(&self, segments: &[Segment]) -> u64 {
         let widest = |segment: &Segment| {
             let ends = self.steps.iter().skip(1).map(|(at, _)| *at).chain([self.rows]);
@@ -214,7 +219,7 @@ impl Profile {
         let bytes = segments.iter().map(|segment| {
             let rows = segment.batch_rows.min(segment.rows.end - segment.rows.start);
             let batch = rows.saturating_mul(widest(segment));
-            // It grows by doubling, but a long row moves without being copied.
+            // A batch grows by doubling, but a long row moves without a copy.
             match rows {
                 0 | 1 => batch.max(self.longest),
                 _ => batch.saturating_mul(2).max(batch.saturating_add(self.longest)),
@@ -240,20 +245,20 @@ impl Chunk {
         if plain <= SMALL_CHUNK && !has_dictionary {
             return Self::from_footer(group, chunk, None);
         }
-        // The dictionary, and a page at the least.
+        // The dictionary, and at least one page.
         let most = allowance.pages.max(2);
         let pages: Vec<Page> = Pages::of(file, chunk).take(most).collect();
         allowance.pages = allowance.pages.saturating_sub(pages.len());
         let values: u64 = pages.iter().filter(|page| page.is_data()).map(|page| page.values).sum();
         match values < size(chunk.num_values()) {
-            // Too many of them, or damaged.
+            // More pages than the allowance, or damage.
             true => Self { is_whole: false, ..Self::from_footer(group, chunk, Some(&pages)) },
             false => Self::from_pages(file, group, chunk, &pages, allowance),
         }
     }
 
-    /// What the footer tells, and some pages, if these are not all of the chunk: all rows are of the mean width,
-    /// and all pages at most twice as long as those.
+    /// Estimates a chunk from the footer, and from some of its pages. All rows are assumed to have
+    /// the mean width, and all pages at most twice the length of these pages.
     fn from_footer(
         group: &RowGroupMetaData,
         chunk: &ColumnChunkMetaData,
@@ -290,7 +295,7 @@ impl Chunk {
         let mut widths = Widths::of(chunk);
         let is_packed = chunk.compression() != Compression::UNCOMPRESSED;
         for page in pages {
-            // What is not compressed is not there twice.
+            // An uncompressed page has no second copy.
             leaf.packed = leaf.packed.max(if is_packed { page.packed() } else { 0 });
             match page.kind {
                 Kind::Dictionary => {
@@ -332,7 +337,7 @@ impl Chunk {
             };
             let longest = match inside {
                 Some(inside) => widths.longest(page, inside),
-                // All of it may be one value.
+                // The page may consist of one value.
                 None if matters && !allowance.fits(page) => page.plain,
                 None => 0,
             };
@@ -360,22 +365,23 @@ impl Chunk {
     }
 }
 
-/// How long the values of a chunk are, decoded.
+/// Lengths of the decoded values of a chunk.
 struct Widths {
-    /// What each takes beside its bytes: levels, a place, or all of it where the type tells.
+    /// Bytes per value besides a string's bytes: levels, and an offset or a value of fixed width.
     fixed: u64,
-    /// That without levels.
+    /// Bytes of the offset or the value of fixed width, without levels.
     value: u64,
     /// Whether values are byte strings.
     strings: bool,
-    /// Bytes of a value in the mean, as the footer tells.
+    /// Mean bytes of a string, from the footer.
     mean: u64,
     /// Whether the footer has the bytes of all values.
     exact: bool,
-    /// Bytes that a value of the dictionary takes, and the longest of them.
+    /// Assumed bytes of a dictionary value, and bytes of the longest one.
     of_dictionary: Option<u64>,
     longest_of_dictionary: u64,
-    /// What is left out in the pages, as values share it: bytes that are decoded of a hundred.
+    /// Decoded bytes per 100 stored bytes, because values may share prefixes in pages; decoded
+    /// bytes of all values.
     stretch: u64,
     bytes: u64,
 }
@@ -390,9 +396,9 @@ impl Widths {
             Type::BOOLEAN => (1, false),
             Type::INT32 | Type::FLOAT => (4, false),
             Type::INT64 | Type::DOUBLE | Type::INT96 => (8, false),
-            // A decimal of few bytes becomes one of 16.
+            // A decimal of few bytes takes 16 bytes in an array.
             Type::FIXED_LEN_BYTE_ARRAY => (size(column.type_length().into()).max(16), false),
-            // A view is 16 bytes where an offset is 4.
+            // A view takes 16 bytes, an offset 4.
             Type::BYTE_ARRAY => (16, true),
         };
         let plain_mean = size(chunk.uncompressed_size()) / values;
@@ -415,12 +421,12 @@ impl Widths {
         }
     }
 
-    /// Whether one value can be longer than another, or one list.
+    /// Returns whether values, or lists, can differ in length.
     fn varies(&self, repeated: bool) -> bool {
         self.strings || repeated
     }
 
-    /// Takes note of the dictionary's page, which is looked into if it `fits`.
+    /// Records the page of the dictionary. The values are inspected if the page `fits`.
     fn dictionary(
         &mut self,
         file: &Arc<RandomFile>,
@@ -432,22 +438,23 @@ impl Widths {
             return;
         }
         let mean = (page.plain / page.values.max(1)).max(if self.exact { self.mean } else { 0 });
-        // Half of the longest: as many of those in a batch are not more than twice of what it may have.
+        // Half of the longest value: a batch with only longest values then takes at most twice its
+        // limit.
         let inside = if fits { look_into(file, chunk, page) } else { None };
         let longest = inside.map_or(page.plain, |inside| inside.longest);
         self.of_dictionary = Some(mean.max(longest / 2));
         self.longest_of_dictionary = longest;
     }
 
-    /// Bytes of the longest value of `page` that comes from the dictionary.
+    /// Returns the bytes of the longest dictionary value in `page`.
     fn longest_of_dictionary(&self, page: &Page) -> u64 {
         let of_indexes = page.kind == Kind::Data { of_indexes: true };
         if of_indexes { self.longest_of_dictionary } else { 0 }
     }
 
-    /// Bytes of the longest row of `page`.
+    /// Returns the bytes of the longest row of `page`.
     fn longest(&self, page: &Page, inside: Inside) -> u64 {
-        // Without levels: those of a batch are in its mean.
+        // Without levels, which the mean of a batch includes.
         let item = match self.strings {
             true => (page.plain / page.values.max(1)).max(self.of_dictionary.unwrap_or(0)),
             false => self.value,
@@ -456,7 +463,7 @@ impl Widths {
         items.saturating_add(inside.longest)
     }
 
-    /// Takes note of values that share their beginnings.
+    /// Records how far values share prefixes.
     fn stretch(&mut self, data: &[&Page]) {
         let of_indexes = |page: &&&Page| page.kind == Kind::Data { of_indexes: true };
         if self.strings && self.exact && !data.iter().any(|page| of_indexes(&page)) {
@@ -465,7 +472,7 @@ impl Widths {
         }
     }
 
-    /// Bytes of a row that has a part of so many values of `page`; none is all of the chunk.
+    /// Returns the bytes of a row with a share of the `values` of `page`, or of the whole chunk.
     fn in_row(&self, values: u64, rows: u64, page: Option<&Page>) -> u64 {
         let value = match (self.strings, page) {
             (false, _) => 0,
@@ -479,7 +486,7 @@ impl Widths {
     }
 }
 
-/// What a row of `group` takes once it is decoded, on average, as the footer tells.
+/// Returns the average bytes of a decoded row of `group`, from the footer.
 pub(super) fn decoded_row(group: &RowGroupMetaData) -> u64 {
     let rows = size(group.num_rows());
     let width = |chunk: &ColumnChunkMetaData| {
@@ -488,12 +495,13 @@ pub(super) fn decoded_row(group: &RowGroupMetaData) -> u64 {
     group.columns().iter().map(width).fold(0, u64::saturating_add)
 }
 
-/// A size or a count of the footer; a negative one is that of a damaged file, told elsewhere.
+/// Converts a size or a count of the footer. A negative number, reported elsewhere as damage,
+/// becomes 0.
 pub(super) fn size(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// `whole * part / of`, without overflow.
+/// Returns `whole * part / of`, without overflow.
 pub(super) fn scale(whole: u64, part: u64, of: u64) -> u64 {
     u64::try_from(u128::from(whole) * u128::from(part) / u128::from(of.max(1))).unwrap_or(u64::MAX)
 }

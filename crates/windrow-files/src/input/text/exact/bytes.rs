@@ -1,4 +1,4 @@
-//! Bytes as text has them: two digits of base sixteen each.
+//! Bytes written as text: two hexadecimal digits per byte.
 //!
 //! ```text
 //! "00ff1a"   00 ff 1a
@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 
 use super::reading::{Fault, cast_strictly};
 
-/// Bytes of `kind`, which is of any width.
+/// Parses bytes of `kind`, a binary type of any width.
 pub(super) fn bytes(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
     let mut values = BinaryBuilder::with_capacity(text.len(), text.value_data().len() / 2);
     for value in text {

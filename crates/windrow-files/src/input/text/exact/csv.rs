@@ -1,5 +1,5 @@
-//! Values of CSV that are read as others: fields without text, decimal commas, blanks around numbers; and truth values,
-//! as the parser of CSV has them.
+//! Conversion of CSV values before parsing: fields without text, decimal commas, blanks around
+//! numbers; and a parser of booleans.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use arrow_schema::DataType;
 
 use super::reading::{Fault, Reading};
 
-/// What is parsed instead of `text` for `kind`, if that is something else.
+/// Returns the text to parse for `kind` in place of `text`, if different.
 ///
 /// # Errors
-/// The first number with a point where fractions stand behind a comma.
+/// The first number with a point, if commas precede fractions.
 pub(super) fn converted(
     text: &StringArray,
     kind: &DataType,
@@ -39,21 +39,21 @@ pub(super) fn converted(
     text.iter().map(value).collect::<Result<StringArray, _>>().map(Some)
 }
 
-/// Characters that may stand around a number.
+/// Characters allowed around a number.
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// `value` without blanks around it.
+/// Returns `value` without blanks around.
 pub(crate) fn trimmed(value: &str) -> &str {
     value.trim_matches(BLANKS)
 }
 
-/// Truth values.
+/// Parses booleans.
 pub(super) fn booleans(text: &StringArray) -> Result<ArrayRef, Fault> {
     let mut values = BooleanArray::builder(text.len());
     for value in text {
         values.append_option(match value {
             None => None,
-            // As most are written.
+            // The most frequent notation.
             Some("true") => Some(true),
             Some("false") => Some(false),
             Some(value) if value.eq_ignore_ascii_case("true") => Some(true),

@@ -1,4 +1,4 @@
-//! Durations: a number of units, or seconds as Arrow writes them, `PT86400.5S`.
+//! Durations: a number of units, or seconds in the notation of Arrow, `PT86400.5S`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::reading::{Fault, cast_strictly};
 
-/// Durations in `unit`.
+/// Parses durations in `unit`.
 pub(super) fn durations(text: &StringArray, unit: TimeUnit) -> Result<ArrayRef, Fault> {
     let kind = DataType::Duration(unit);
     let mut counts = Int64Array::builder(text.len());
@@ -22,7 +22,7 @@ pub(super) fn durations(text: &StringArray, unit: TimeUnit) -> Result<ArrayRef, 
     cast_strictly(&counts, &kind)
 }
 
-/// The units in such a text; none if it has parts of one.
+/// Parses seconds as a number of units; `None` for a fraction of a unit.
 fn seconds(value: &str, unit: TimeUnit) -> Option<i64> {
     let (sign, value) = match value.strip_prefix('-') {
         Some(value) => (-1, value),

@@ -1,7 +1,7 @@
 //! Checks values against the notation of an inferred type.
 //!
 //! The type is a guess from the notation of the first rows. A value in another notation would have
-//! made the guess another type, mostly text. Reading this value as the inferred type might lose its
+//! made the guess another type, mostly text. As the inferred type, the value might lose its
 //! notation.
 //!
 //! ```text

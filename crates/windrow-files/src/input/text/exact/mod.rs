@@ -1,9 +1,9 @@
-//! Values of text, to the last digit.
+//! Strict parsing of text values: each value is kept to the last digit.
 //!
-//! The parsers of arrow take what they can of a value and leave the rest: the digits of a decimal behind
-//! its scale, those of a time behind its unit, the offset of a timestamp, the time of day of a date, those
-//! of an integer that a float does not hold.
-//! Columns of such types are therefore decoded as the text that they are, and parsed here:
+//! The parsers of arrow drop a part of some values: the digits of a decimal after its scale, the
+//! digits of a time after its unit, the offset of a timestamp, the time of day of a date, the
+//! digits of an integer in a float column. Columns of such types are therefore decoded as text
+//! first, and parsed here:
 //!
 //! ```text
 //!  "12.50"                 decimal128(12,1)    12.5
@@ -13,14 +13,18 @@
 //!  "02139"                 int64, inferred     an error
 //!  "02139"                 int64, of `schema`  2139
 //! ```
-//! A type that the user names says what is meant. One that was inferred is a guess from the first rows: of a
-//! value that would have made it another, had it been among them, the guess would lose what it is.
+//! A type that the user names states the intent. An inferred type is a guess from the first rows: a
+//! later value that contradicts the guess is an error, because its conversion would lose
+//! information.
 //!
-//! This file decides what is parsed, and where it stands; `bytes`, `csv` (what its options say), `durations`, `integers`, `numbers`
-//! (decimals and floats) and `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
+//! This file selects the columns to parse, and finds them within nested types. `bytes`, `csv`
+//! (options of CSV), `durations`, `integers`, `numbers` (decimals and floats) and `times`
+//! (timestamps, dates and times of day) parse values; `guess` checks values against an inferred
+//! type.
 //!
-//! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the nearest float only
-//! where a user names the type; a float that was inferred prints as the value.
+//! Invariant: a value is kept whole, or an error names the value and its column. A fraction becomes
+//! the nearest float only if a user names the type. A float of an inferred type, printed with as
+//! many digits as the value, is the value.
 
 mod bytes;
 pub(crate) mod csv;
@@ -50,22 +54,22 @@ use reading::{Fault, Reading, Writing, cast, cast_strictly};
 
 pub(super) use guess::is_json_number;
 
-/// What is parsed here, of a schema.
+/// The columns of a schema that are parsed here.
 pub(crate) struct Exact {
     schema: SchemaRef,
     text: SchemaRef,
     named: NamedTypes,
-    /// Of a column whose type is named.
+    /// The reading of a column whose type is named.
     reading: Reading<'static>,
 }
 
 impl Exact {
-    /// The types of `schema` that are not `named` were inferred.
+    /// Creates a parser for JSON. The types of `schema` outside of `named` were inferred.
     pub(super) fn of_json(schema: &SchemaRef, named: NamedTypes) -> Self {
         Self::new(schema, named, Reading::of(Writing::Json))
     }
 
-    /// The same of CSV that is written down so.
+    /// Creates a parser for CSV with these options.
     pub(super) fn of_csv(schema: &SchemaRef, named: NamedTypes, csv: &CsvOptions) -> Self {
         let reading = Reading {
             blank_is_null: csv.has_other_nulls(),
@@ -88,22 +92,22 @@ impl Exact {
         exact
     }
 
-    /// How columns are read whose types are not named.
+    /// Returns the reading of columns without a named type.
     fn all(&self) -> Reading<'_> {
         Reading { guessed: true, named: self.named.all(), ..self.reading }
     }
 
-    /// The schema to decode to, with text where values are parsed here.
+    /// Returns the schema for the decoder, with text for all values that are parsed here.
     pub(super) fn text(&self) -> &SchemaRef {
         &self.text
     }
 
-    /// The schema of what is parsed.
+    /// Returns the schema of parsed batches.
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// What was decoded, with its values parsed.
+    /// Parses the values of a decoded batch.
     pub(super) fn parse(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
         if Arc::ptr_eq(&self.text, &self.schema) {
             return Ok(batch);
@@ -121,7 +125,7 @@ impl Exact {
     }
 }
 
-/// `field`, with text where values are parsed here.
+/// Returns `field`, with text for all values that are parsed here.
 fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
     let kind = match field.data_type() {
         kind if kind.is_decimal() => DataType::Utf8,
@@ -152,7 +156,7 @@ fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
         DataType::FixedSizeList(of, length) => {
             DataType::FixedSizeList(as_text(of, reading), *length)
         }
-        // What is parsed has runs afterwards.
+        // The runs are formed again after parsing.
         DataType::RunEndEncoded(_, of) => match as_text(of, reading) {
             text if text == *of => return field.clone(),
             text => text.data_type().clone(),
@@ -166,14 +170,14 @@ fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
     Arc::new(Field::clone(field).with_data_type(kind))
 }
 
-/// The column, or the part of one, in which a value is refused, and why.
+/// The column or member of a refused value, and the reason.
 struct Misfit {
     path: String,
     fault: Fault,
 }
 
 impl Misfit {
-    /// The fault of a member of `of`.
+    /// Adds the name of the outer field `of` to the path.
     fn within(self, of: &Field) -> Self {
         Self { path: format!("{}.{}", of.name(), self.path), ..self }
     }
@@ -185,7 +189,7 @@ fn parsed(column: &ArrayRef, field: &Field, reading: Reading<'_>) -> Result<Arra
     }
     let misfit = |fault| Misfit { path: field.name().clone(), fault };
     let unfit = |fault: ArrowError| misfit(fault.to_string());
-    // Messages call the items of a list as they call the list.
+    // Messages call the items of a list by the name of the list.
     let items = |values: &ArrayRef, of: &FieldRef| {
         let named = Field::clone(of).with_name(field.name());
         parsed(values, &named, reading)
@@ -243,7 +247,7 @@ fn parsed(column: &ArrayRef, field: &Field, reading: Reading<'_>) -> Result<Arra
     })
 }
 
-/// The members of `parts`, each parsed.
+/// Parses each member of `parts`.
 fn members(parts: &StructArray, of: &Fields, reading: Reading<'_>) -> Result<StructArray, Misfit> {
     let members = parts.columns().iter().zip(of);
     let members: Vec<_> = members
@@ -290,21 +294,21 @@ fn values(text: &StringArray, kind: &DataType, reading: Reading<'_>) -> Result<A
     }
 }
 
-/// A value of `kind` that is neither nested nor encoded, as people write it.
+/// Parses a value of `kind`, a type without nesting and encoding.
 ///
 /// # Errors
-/// What is wrong with it: also where the type keeps less of it.
+/// The fault of the value. A value that the type cannot hold exactly is also refused.
 pub(crate) fn one_value(text: &str, kind: &DataType) -> Result<ArrayRef, Fault> {
     let column = StringArray::from(vec![text]);
     let reading = Reading::of(Writing::Csv);
     values(&column, kind, reading)
 }
 
-/// What JSON has as `values`, of which one part of a file said that they are of `kind`, and another one of a type that
-/// holds less.
+/// Converts JSON `values`, decoded as a narrower type, to `kind`, their type in another part of the
+/// file.
 ///
 /// # Errors
-/// The first value that `kind` does not hold as it is.
+/// The first value that `kind` cannot hold exactly.
 pub(crate) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Fault> {
     let text = cast_strictly(values, &DataType::Utf8)?;
     let text: &StringArray = text.as_string();

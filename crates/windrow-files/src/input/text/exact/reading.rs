@@ -10,30 +10,31 @@ use arrow_schema::{ArrowError, DataType, Field};
 
 use crate::input::text::named::TypesAt;
 
-/// Why a value is refused, to be put behind the value.
+/// The reason for refusing a value, to follow the value in a message.
 pub(crate) type Fault = String;
 
-/// Where values stand.
+/// The syntax of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writing {
     Csv,
-    /// Numbers and strings alike; an integer in a column of times counts the units that a user names.
+    /// Numbers and strings alike; an integer in a column of times counts units of the type that a
+    /// user names.
     Json,
 }
 
-/// How the values of a column are read.
+/// How to read the values of a column.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading<'a> {
     pub(crate) writing: Writing,
-    /// Nobody named the type.
+    /// Whether the type was inferred.
     pub(crate) guessed: bool,
-    /// The types of its members that somebody named.
+    /// The named types of the column's members.
     pub(crate) named: TypesAt<'a>,
-    /// Text without a character is null, where it is no value.
+    /// Whether empty text is null in columns of types other than text.
     pub(crate) blank_is_null: bool,
-    /// Fractions stand behind a comma.
+    /// Whether a comma precedes the fraction.
     pub(crate) decimal_comma: bool,
-    /// Fields may be null that the decoder takes for text: those in quotes.
+    /// Whether the decoder may take a null for text: a null in quotes.
     pub(crate) of_fields: bool,
 }
 
@@ -49,14 +50,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The same of a column, or a member, of which it says how all are read.
+    /// Returns the reading of a column or member, derived from the reading of all.
     pub(crate) fn at(self, field: &Field) -> Self {
         let guessed = self.guessed && !self.named.has(field);
         Self { guessed, named: self.named.within(field), ..self }
     }
 }
 
-/// As arrow casts it: integers, and strings of other widths.
+/// Casts with arrow: integers, and strings of other widths.
 pub(crate) fn cast(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
     cast_strictly(text, kind)
 }
@@ -69,7 +70,7 @@ pub(crate) fn cast_strictly(values: &dyn Array, kind: &DataType) -> Result<Array
     })
 }
 
-/// Parses every value that is not null.
+/// Parses every non-null value.
 pub(crate) fn each<T: ArrowPrimitiveType>(
     text: &StringArray,
     kind: &DataType,
@@ -88,7 +89,7 @@ pub(crate) fn each<T: ArrowPrimitiveType>(
     Ok(Arc::new(values.finish()))
 }
 
-/// The value is not of its type at all.
+/// Returns the fault of a value outside of its type.
 pub(crate) fn no_value() -> Fault {
     Fault::new()
 }

@@ -1,4 +1,4 @@
-//! Values that are kept whole, and values that are refused.
+//! Values kept whole, and refused values.
 
 use arrow_array::Int64Array;
 use arrow_array::types::{
@@ -202,7 +202,7 @@ fn values_that_an_inferred_type_is_not_for() {
         for value in values {
             let fault = read(value, kind, reading).expect_err(value);
             assert!(fault.contains(&format!("{value:?}")), "{value} as {kind}: {fault}");
-            // The wish of a user is another thing.
+            // A type named by the user accepts the value.
             read(value, kind, Reading { guessed: false, ..reading })
                 .unwrap_or_else(|fault| panic!("{value} as {kind}: {fault}"));
         }
@@ -219,7 +219,7 @@ fn values_that_an_inferred_type_is_not_for() {
         &["0", "-0", "0.5", ".5", "5.", "1e3", "-1.10", "1E+3", "123456789012345680"],
     );
     fits(csv, &DataType::Float64, &["NaN", "nan", "inf", "-inf", "0.30000000000000004"]);
-    // What a float prints as, with as many digits as anybody likes.
+    // Digits of a float's exact value, any number of digits.
     fits(
         csv,
         &DataType::Float64,

@@ -14,7 +14,8 @@ use crate::input::text::named::NamedTypes;
 use super::plain::Plain;
 use super::records::Records;
 
-/// The decoder of arrow, what is looked at beside it, and what is parsed after it.
+/// A decoder of NDJSON: the fast path, the decoder of arrow, checks of its input, and parsers for
+/// its output.
 pub(crate) struct Decoder {
     plain: Option<Plain>,
     decoder: arrow_json::reader::Decoder,
@@ -23,7 +24,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Of records of `schema`, of which the types that are not `named` were inferred.
+    /// Creates a decoder of records of `schema`; types outside of `named` were inferred.
     pub(crate) fn new(
         schema: &SchemaRef,
         named: &NamedTypes,
@@ -34,21 +35,22 @@ impl Decoder {
         let plain = Plain::of(schema, named.all(), exact.text(), batch_rows);
         let decoder = arrow_json::ReaderBuilder::new(exact.text().clone())
             .with_batch_size(batch_rows)
-            // A column of text keeps what numbers and booleans it meets.
+            // A column of text accepts numbers and booleans.
             .with_coerce_primitive(true)
-            // A key that is in no column is an error: else its values were lost.
+            // A key without a column is an error; otherwise its values would be lost.
             .with_strict_mode(true)
             .build_decoder()?;
         Ok(Self { plain, decoder, records, exact })
     }
 
-    /// The rows of `text`, which is all records, if it is as text mostly is; what is in hand stays.
+    /// Returns the rows of `text`, complete records, if the fast path succeeds. Earlier undecoded
+    /// rows remain in the decoder.
     pub(crate) fn decode_plain(&mut self, text: &[u8]) -> Option<RecordBatch> {
         let batch = self.plain.as_mut()?.decode(text)?;
         self.exact.parse(batch).ok()
     }
 
-    /// Takes bytes; returns how many.
+    /// Decodes bytes; returns the number of decoded bytes.
     pub(crate) fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -64,7 +66,7 @@ impl Decoder {
         Ok(taken)
     }
 
-    /// Whether a record has begun and not ended.
+    /// Returns whether a record has begun and not ended.
     pub(crate) fn is_within_record(&self) -> bool {
         self.decoder.has_partial_record()
     }

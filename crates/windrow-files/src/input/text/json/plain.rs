@@ -28,38 +28,38 @@ use crate::input::text::named::TypesAt;
 
 use super::records::is_of_numbers;
 
-/// Objects within each other; fewer than [`records`](super::records) takes.
+/// Maximum nesting depth of objects; less than the maximum of [`records`](super::records).
 const MOST_DEPTH: usize = 64;
 
 /// The walk over records of one schema.
 pub(crate) struct Plain {
-    /// With text where values are parsed behind it.
+    /// Schema with text for the values that are parsed after the walk.
     text: SchemaRef,
     records: ObjectBuilder,
     most_rows: usize,
 }
 
-/// Objects of the same keys.
+/// Columns of objects with the same keys.
 struct ObjectBuilder {
     fields: Fields,
     members: Vec<Member>,
-    /// Where members are, by their keys.
+    /// Positions of members, by key.
     places: HashMap<Vec<u8>, usize>,
     rows: usize,
-    /// Whether each is there.
+    /// Whether each object is present.
     valid: BooleanBufferBuilder,
 }
 
-/// The values of a key.
+/// The column of one key.
 struct Member {
-    /// The key, and the quote behind it.
+    /// The key, and its closing quote.
     key: Vec<u8>,
     rows: usize,
     values: Values,
 }
 
 enum Values {
-    /// Any scalar, or numbers alone.
+    /// Any scalars, or only numbers.
     Text {
         values: StringBuilder,
         is_number: bool,
@@ -81,8 +81,8 @@ struct ListBuilder {
 }
 
 impl Plain {
-    /// For records of `schema`, of which the types that are not in `named` were inferred, decoded to `text`; none if there
-    /// are types of which the walk knows nothing.
+    /// Creates a walk for records of `schema`, decoded to `text`; types of `schema` outside of
+    /// `named` were inferred. Returns `None` if the walk does not support a type.
     pub(super) fn of(
         schema: &Schema,
         named: TypesAt<'_>,
@@ -93,7 +93,7 @@ impl Plain {
         Some(Self { text: Arc::clone(text), records, most_rows })
     }
 
-    /// The rows of `text`, if all of it is as it mostly is.
+    /// Returns the rows of `text`; `None` if anything in the text is irregular.
     pub(super) fn decode(&mut self, text: &[u8]) -> Option<RecordBatch> {
         let text = std::str::from_utf8(text).ok()?;
         let walked = self.walk(text);
@@ -119,7 +119,8 @@ impl Plain {
 }
 
 impl ObjectBuilder {
-    /// Of members some of whose types are `named`; if nothing, all are.
+    /// Creates the columns for members, some of whose types are `named`. `None` means that all
+    /// types are named.
     fn of(
         fields: &Fields,
         text: &Fields,
@@ -143,7 +144,7 @@ impl ObjectBuilder {
         let places = members.iter().enumerate().rev();
         Some(Self {
             fields: text.clone(),
-            // The first of a name counts.
+            // Of several columns with one name, the first counts.
             places: places.map(|(place, member)| (member.key.clone(), place)).collect(),
             members,
             rows: 0,
@@ -151,7 +152,7 @@ impl ObjectBuilder {
         })
     }
 
-    /// Takes the object that opens in front of `at`; returns where it ends.
+    /// Reads the object that opens before `at`; returns its end.
     fn walk(&mut self, text: &str, at: usize) -> Option<usize> {
         let bytes = text.as_bytes();
         let mut at = blanks(text, at);
@@ -192,7 +193,7 @@ impl ObjectBuilder {
         self.end_row(false);
     }
 
-    /// Ends the row: what has no value in it is null.
+    /// Ends the row; members without a value in the row are null.
     fn end_row(&mut self, valid: bool) {
         self.rows += 1;
         self.valid.append(valid);
@@ -202,13 +203,13 @@ impl ObjectBuilder {
         }
     }
 
-    /// The columns, of which none is left; nothing if they are not of one length.
+    /// Takes all columns. Returns `None` if the columns differ in length.
     fn finish(&mut self) -> Option<Vec<ArrayRef>> {
         let columns = self.members.iter_mut().map(|member| {
             member.rows = 0;
             member.values.finish()
         });
-        // All of them are to be emptied.
+        // An error must not leave values in the remaining columns.
         let columns: Vec<_> = columns.collect();
         columns.into_iter().collect()
     }
@@ -238,7 +239,7 @@ impl Values {
             (DataType::Boolean, DataType::Boolean) => Self::Boolean(BooleanBuilder::new()),
             (DataType::Null, DataType::Null) => Self::Null(0),
             (kind, DataType::Utf8) if !kind.is_nested() && !kind.is_binary() => Self::Text {
-                // There may be 100,000 columns, and a row of them.
+                // A file may have 100,000 columns and a single row.
                 values: StringBuilder::with_capacity(0, 0),
                 is_number: named.is_some() && is_of_numbers(kind),
             },
@@ -246,7 +247,7 @@ impl Values {
         })
     }
 
-    /// Takes the value at `at`; returns where it ends.
+    /// Reads the value at `at`; returns its end.
     fn walk(&mut self, text: &str, at: usize) -> Option<usize> {
         let rest = &text.as_bytes()[at..];
         if rest.starts_with(b"null") {
@@ -296,7 +297,7 @@ impl Values {
         Some(match self {
             Self::Text { values, .. } => {
                 let array = values.finish();
-                // Of the next block there are as many.
+                // The next block probably needs the same capacity.
                 *values = StringBuilder::with_capacity(array.len(), array.values().len());
                 Arc::new(array)
             }
@@ -351,7 +352,7 @@ fn nulls(valid: &mut BooleanBufferBuilder) -> Option<NullBuffer> {
     Some(NullBuffer::new(valid.finish())).filter(|valid| valid.null_count() > 0)
 }
 
-/// Takes the string that begins at `at`, behind its quote; returns where it ends.
+/// Reads the string that begins at `at`, after the opening quote; returns its end.
 fn string(text: &str, at: usize, values: &mut StringBuilder) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut end = at + memchr2(b'"', b'\\', &bytes[at..])?;
@@ -360,7 +361,7 @@ fn string(text: &str, at: usize, values: &mut StringBuilder) -> Option<usize> {
         return Some(end + 1);
     }
     while bytes[end] == b'\\' {
-        // What is escaped may be a quote.
+        // The escaped character may be a quote.
         let behind = end + 2;
         end = behind + memchr2(b'"', b'\\', bytes.get(behind..)?)?;
     }
@@ -368,13 +369,13 @@ fn string(text: &str, at: usize, values: &mut StringBuilder) -> Option<usize> {
     Some(end + 1)
 }
 
-/// Where the blanks end that begin at `at`.
+/// Returns the end of the blanks that begin at `at`.
 fn blanks(text: &str, at: usize) -> usize {
     let rest = text.as_bytes()[at..].iter();
     at + rest.take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')).count()
 }
 
-/// The place behind `byte`, if it is at `at`.
+/// Returns the position after `byte`, if `byte` is at `at`.
 fn expect(text: &str, at: usize, byte: u8) -> Option<usize> {
     (text.as_bytes().get(at) == Some(&byte)).then_some(at + 1)
 }
@@ -417,7 +418,7 @@ mod tests {
         Decoder::new(&schema(), &named, 100).unwrap()
     }
 
-    /// What arrow makes of it, record by record looked at.
+    /// Decodes `text` without the walk.
     fn slowly(text: &str) -> Option<RecordBatch> {
         let mut decoder = decoder();
         let taken = decoder.decode(text.as_bytes()).ok()?;
@@ -427,7 +428,7 @@ mod tests {
         Some(batch.unwrap_or_else(|| RecordBatch::new_empty(schema())))
     }
 
-    /// Fails if the walk comes through and has other rows; returns whether it comes through.
+    /// Fails if the walk completes with other rows; returns whether the walk completes.
     #[track_caller]
     fn comes_through(decoder: &mut Decoder, text: &str) -> bool {
         let Some(batch) = decoder.decode_plain(text.as_bytes()) else { return false };
@@ -497,7 +498,7 @@ mod tests {
             "{",
         ] {
             assert!(!comes_through(&mut decoder, text), "{text}");
-            // Nothing of it is left.
+            // A failed walk leaves no values.
             assert!(comes_through(&mut decoder, "{\"n\":1}\n{\"o\":{\"t\":\"x\"}}\n"));
         }
         assert!(decoder.decode_plain(b"{\"t\":\"\xFF\"}").is_none());

@@ -20,7 +20,7 @@ use crate::input::text::named::TypesAt;
 
 use super::walk::{ANY, Node, RECORD, Walk};
 
-/// What is looked for, and in which record.
+/// The checks, and the current record.
 pub(crate) struct Records {
     nodes: Vec<Node>,
     /// The walk over a record that has begun and not ended.
@@ -28,7 +28,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// For records of `schema`, of which the types that are not in `named` were inferred.
+    /// Creates the checks for records of `schema`; types outside of `named` were inferred.
     pub(super) fn new(schema: &Schema, named: TypesAt<'_>) -> Self {
         let mut records = Self { nodes: vec![Node::Any, Node::Any], walk: Walk::default() };
         let keys = records.members(schema.fields(), "", named);
@@ -36,7 +36,8 @@ impl Records {
         records
     }
 
-    /// The keys and nodes of members whose types are not `named`, which messages call by what is in `front` and their names.
+    /// Returns the keys and nodes of members whose types are not `named`. Messages use the path
+    /// `front` and the name.
     fn members(
         &mut self,
         fields: &Fields,
@@ -51,7 +52,8 @@ impl Records {
         fields.map(member).collect()
     }
 
-    /// The node of the values of `field`, which messages call `path`, of whose members types are `named`.
+    /// Returns the node for the values of `field`. Messages use `path`; the types of some members
+    /// are `named`.
     fn node(&mut self, field: &Field, path: &str, named: TypesAt<'_>) -> usize {
         let node = match field.data_type() {
             kind if is_of_numbers(kind) => Node::Number(path.to_owned(), kind.clone()),
@@ -83,11 +85,11 @@ impl Records {
         self.nodes.len() - 1
     }
 
-    /// Looks at `text`, a line or a part of one, which the decoder has taken. The last of its records `goes_on`
-    /// behind it, or does not.
+    /// Checks `text`, a line or a part of one, after decoding. `goes_on` means that the last record
+    /// continues after `text`.
     ///
     /// # Errors
-    /// The first thing that is not as it must be.
+    /// The first fault.
     pub(super) fn pass(&mut self, text: &[u8], goes_on: bool) -> Result<(), ArrowError> {
         self.walk.pass(text, &self.nodes)?;
         if !goes_on {
@@ -97,7 +99,7 @@ impl Records {
     }
 }
 
-/// Whether only numbers make a column of `kind`.
+/// Returns whether a column of `kind` accepts only numbers.
 pub(super) fn is_of_numbers(kind: &DataType) -> bool {
     kind.is_integer()
         || kind.is_floating()
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
     use crate::input::text::named::NamedTypes;
 
-    /// A record of numbers, text, and lists and objects of both.
+    /// Returns a schema of numbers, text, and lists and objects of both.
     fn schema() -> Schema {
         let field = |name: &str, kind| Field::new(name, kind, true);
         let object: Fields = vec![
@@ -132,7 +134,7 @@ mod tests {
         ])
     }
 
-    /// What is found in `text` when it comes in pieces of `size` bytes.
+    /// Returns the fault in `text`, checked in pieces of `size` bytes.
     fn look(text: &str, size: usize) -> Result<(), String> {
         let named = Arc::new(Schema::new(vec![Field::new("named", DataType::Int64, true)]));
         let named = NamedTypes::of(Some(&named), &schema(), false);
