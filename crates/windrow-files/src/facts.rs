@@ -11,8 +11,9 @@
 //! order.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_schema::{Schema, SchemaRef};
 use serde_json::{Map, Value};
 
 use crate::names::Places;
@@ -57,6 +58,14 @@ pub(crate) fn joined(one: &Pairs, other: &Pairs) -> Result<Pairs, String> {
         }
     }
     Ok(joined)
+}
+
+/// Returns the columns of `schema` at `places`, with the metadata that still holds for them.
+pub(crate) fn chosen(schema: &Schema, places: &[usize]) -> SchemaRef {
+    let fields: Vec<_> = places.iter().map(|&place| schema.fields()[place].clone()).collect();
+    let narrow = Schema::new(fields);
+    let metadata = kept(schema, &narrow);
+    Arc::new(narrow.with_metadata(metadata))
 }
 
 /// Returns the metadata of `input` that still holds for rows with the columns of `output`.

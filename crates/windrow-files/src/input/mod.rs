@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -44,6 +44,7 @@ use crate::packing::Packing;
 use crate::preset::Preset;
 use crate::store::{Stores, is_far};
 
+use formats::opening::Like;
 use formats::parquet::footers::FooterCache;
 use logs::Logs;
 use opened::{Needs, Span};
@@ -138,8 +139,9 @@ impl Inputs {
         let mut empty = None;
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = common.so_far().map(|schema| hive.without(&schema));
-            let mut opened =
-                opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
+            let counted = |schema: &Schema| common.counted(schema, &hive);
+            let like = Like { reference: reference.as_deref(), counted: &counted };
+            let mut opened = opener.open_source(source, ordinal, like, &mut stdin)?;
             let (order, appendix) = match opened.lacks() {
                 // Other files determine the columns.
                 Some(lacks) => {
@@ -148,7 +150,7 @@ impl Inputs {
                 }
                 None => {
                     let appendix = hive.append(source, &mut opened, batch_rows)?;
-                    (common.fit(&opened)?, appendix)
+                    (common.fit(&opened, &hive)?, appendix)
                 }
             };
             needs.take_in(&opened);

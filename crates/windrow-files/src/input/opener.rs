@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use arrow_schema::Schema;
-
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::formats::opening::Opening;
+use crate::input::formats::opening::{Like, Opening};
 use crate::input::formats::parquet::footers::FooterCache;
 use crate::input::formats::{self, handed, json};
 use crate::input::logs::Logs;
@@ -39,15 +37,15 @@ impl Opener<'_> {
         &mut self,
         source: &Source,
         ordinal: usize,
-        reference: Option<&Schema>,
+        like: Like<'_>,
         stdin: &mut Option<Stream>,
     ) -> Result<Opened> {
         match source {
             Source::Reader(reader) => handed::open(reader),
             Source::File(path) | Source::Found { path, .. } => {
-                self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, reference)
+                self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, like)
             }
-            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, reference),
+            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, like),
         }
     }
 
@@ -92,7 +90,7 @@ impl Opener<'_> {
         path: Option<&Path>,
         origin: Origin,
         ordinal: usize,
-        reference: Option<&Schema>,
+        like: Like<'_>,
     ) -> Result<Opened> {
         let mut origin = self.plain(path, origin)?;
         let format = self.format(path, &origin)?;
@@ -115,7 +113,7 @@ impl Opener<'_> {
             options: self.options,
             path,
             ordinal,
-            reference,
+            like,
             named: &mut self.named,
             raw: self.logs.raw().map(Arc::as_ref),
             footers: &self.footers,

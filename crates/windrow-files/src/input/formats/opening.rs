@@ -33,14 +33,22 @@ pub(crate) trait InputFormat: Sync {
     fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened>;
 }
 
+/// The state of the inputs opened before a source.
+#[derive(Clone, Copy)]
+pub(crate) struct Like<'a> {
+    /// The common schema of their files.
+    pub(crate) reference: Option<&'a Schema>,
+    /// The places of the needed columns of a file with a schema; `None` if all are needed.
+    pub(crate) counted: &'a dyn Fn(&Schema) -> Option<Vec<usize>>,
+}
+
 /// What is known of an input when it is opened.
 pub(crate) struct Opening<'a> {
     pub(crate) options: &'a ReadOptions,
     pub(crate) path: Option<&'a Path>,
     /// The number of the input.
     pub(crate) ordinal: usize,
-    /// The schema of the first input, unless this is the first.
-    pub(crate) reference: Option<&'a Schema>,
+    pub(crate) like: Like<'a>,
     /// The columns of `schema`, of which text notes those that it has.
     pub(crate) named: &'a mut Named,
     /// How the text was turned into events, if it was.

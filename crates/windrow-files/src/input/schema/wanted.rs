@@ -20,6 +20,7 @@ use crate::input::options::filter::Filter;
 use crate::paths::Paths;
 use crate::preset::Preset;
 
+use super::hive::Hive;
 use super::unify::{Order, Unifier};
 
 /// The common columns of inputs, which are opened one after the other.
@@ -40,14 +41,23 @@ impl<'a> Common<'a> {
         self.unifier.as_ref().map(Unifier::so_far)
     }
 
+    /// Returns the positions of the needed columns in a file of this schema; `None` if all are
+    /// needed. Directories in `hive` have further columns.
+    pub(crate) fn counted(&self, schema: &Schema, hive: &Hive) -> Option<Vec<usize>> {
+        match &self.unifier {
+            Some(_) => self.wanted.as_ref()?.places(schema),
+            None => Wanted::of(self.options, schema, hive)?.places(schema),
+        }
+    }
+
     /// Returns the positions of the common columns in an opened input.
     ///
     /// # Errors
     /// `Data` if the input differs from earlier inputs.
-    pub(crate) fn fit(&mut self, opened: &Opened) -> Result<Order> {
+    pub(crate) fn fit(&mut self, opened: &Opened, hive: &Hive) -> Result<Order> {
         let name = &opened.about.name;
         if self.unifier.is_none() {
-            self.wanted = Wanted::of(self.options, &opened.schema);
+            self.wanted = Wanted::of(self.options, &opened.schema, hive);
         }
         let narrowed = match &self.wanted {
             Some(wanted) => wanted.narrow(&opened.schema),
@@ -80,8 +90,9 @@ struct Narrowed {
 
 impl Wanted {
     /// Returns the columns that `options` want. Returns `None`, for all columns, if `options`
-    /// select none or the `schema` of the first file lacks one.
-    fn of(options: &ReadOptions, schema: &Schema) -> Option<Self> {
+    /// select none or the `schema` of the first file lacks one. Directories in `hive` have further
+    /// columns.
+    fn of(options: &ReadOptions, schema: &Schema, hive: &Hive) -> Option<Self> {
         let preset = options.op_preset;
         // The rows are nested in the columns of a raw event.
         if preset.is_some_and(Preset::is_raw) {
@@ -90,12 +101,15 @@ impl Wanted {
         let filtered = options.filter.iter().flat_map(Filter::columns).map(str::to_owned);
         let names: Vec<String> = options.wanted.clone()?.into_iter().chain(filtered).collect();
         let paths = Paths::of(schema);
-        let has_all = names.iter().all(|name| paths.find(name).is_some());
+        let is_there = |name: &String| {
+            paths.find(name).is_some() || hive.names().any(|of_directories| of_directories == name)
+        };
+        let has_all = names.iter().all(is_there);
         has_all.then_some(Self { names, preset })
     }
 
-    /// Narrows a file of this schema.
-    fn narrow(&self, schema: &SchemaRef) -> Narrowed {
+    /// Returns the positions of the wanted columns in `schema`; `None` if it has no others.
+    fn places(&self, schema: &Schema) -> Option<Vec<usize>> {
         let paths = Paths::of(schema);
         let found = self.names.iter().filter_map(|name| paths.find(name)?.first().copied());
         let named: HashSet<usize> = found.collect();
@@ -103,14 +117,13 @@ impl Wanted {
         let places: Vec<usize> = (0..schema.fields().len())
             .filter(|place| named.contains(place) || of_log(schema.field(*place).name()))
             .collect();
-        if places.len() == schema.fields().len() {
-            return Narrowed::whole(schema);
-        }
-        let fields: Vec<_> =
-            places.iter().map(|&place| Arc::clone(&schema.fields()[place])).collect();
-        let narrow = Schema::new(fields);
-        let metadata = facts::kept(schema, &narrow);
-        Narrowed { schema: Arc::new(narrow.with_metadata(metadata)), places: Some(places) }
+        (places.len() < schema.fields().len()).then_some(places)
+    }
+
+    /// Narrows a file of this schema.
+    fn narrow(&self, schema: &SchemaRef) -> Narrowed {
+        let Some(places) = self.places(schema) else { return Narrowed::whole(schema) };
+        Narrowed { schema: facts::chosen(schema, &places), places: Some(places) }
     }
 }
 

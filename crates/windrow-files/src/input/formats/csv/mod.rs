@@ -68,7 +68,7 @@ impl InputFormat for Csv {
     }
 
     fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
-        open(origin, opening.path, opening.options, opening.reference)
+        open(origin, opening.path, opening.options, opening.like.reference)
     }
 }
 

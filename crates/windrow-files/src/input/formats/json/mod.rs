@@ -63,7 +63,7 @@ impl InputFormat for Ndjson {
     }
 
     fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
-        open(origin, opening.options, opening.reference, opening.named, opening.raw)
+        open(origin, opening.options, opening.like.reference, opening.named, opening.raw)
     }
 }
 

@@ -12,8 +12,9 @@
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
+use super::chosen::Chosen;
 use super::leaf::Leaf;
-use super::profile::{Profile, size};
+use super::profile::{Profile, decoded_row, size};
 
 /// The buffers of the file and the batch reader itself.
 const FIXED: u64 = 64 << 10;
@@ -53,10 +54,11 @@ impl Reader {
     }
 
     /// Returns the heap of the reader, including another read of the `footer`.
-    pub(super) fn bytes(&self, metadata: &ParquetMetaData, footer: u64) -> usize {
+    pub(super) fn bytes(&self, metadata: &ParquetMetaData, chosen: &Chosen, footer: u64) -> usize {
         let mut held = FIXED.saturating_add(footer).saturating_add(self.batch);
         let group = metadata.row_groups().first();
-        for (place, leaf) in self.leaves.iter().enumerate() {
+        let leaves = self.leaves.iter().enumerate();
+        for (place, leaf) in leaves.filter(|(place, _)| chosen.reads(*place)) {
             let chunk = group.filter(|group| place < group.num_columns());
             let chunk = chunk.map(|group| group.column(place));
             let codec = match chunk.map(|chunk| chunk.compression()) {
@@ -84,12 +86,13 @@ impl Reader {
     }
 }
 
-/// Returns the average bytes of a row, in the row group with the longest rows: as stored or, if a
-/// dictionary shortens the stored form, as decoded.
-pub(super) fn mean_row(metadata: &ParquetMetaData) -> usize {
+/// Returns the average bytes of a row's needed columns, in the row group with the longest rows: as
+/// stored or, if a dictionary shortens the stored form, as decoded.
+pub(super) fn mean_row(metadata: &ParquetMetaData, chosen: &Chosen) -> usize {
     let row_bytes = |group: &RowGroupMetaData| {
-        let written = size(group.total_byte_size()) / size(group.num_rows()).max(1);
-        written.max(super::profile::decoded_row(group))
+        let chunks = || chosen.chunks(group);
+        let written: u64 = chunks().map(|chunk| size(chunk.uncompressed_size())).sum();
+        (written / size(group.num_rows()).max(1)).max(decoded_row(group, chunks()))
     };
     let longest = metadata.row_groups().iter().map(row_bytes).max().unwrap_or(0);
     usize::try_from(longest).unwrap_or(usize::MAX)

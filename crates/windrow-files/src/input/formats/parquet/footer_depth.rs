@@ -12,6 +12,7 @@
 //! ```
 //! The parser reports damaged bytes.
 
+use std::collections::HashSet;
 use std::io::{self, BufRead};
 
 use crate::thrift::{Thrift, kind};
@@ -26,6 +27,8 @@ const ROW_GROUPS: i64 = 4;
 const ENCRYPTION: i64 = 8;
 const MEMBERS: i64 = 5;
 const CHUNKS: i64 = 1;
+/// Field of `ColumnChunk`.
+const CHUNK_ENCRYPTION: i64 = 8;
 
 /// Bytes of a parsed schema element: the columns of Parquet and of Arrow, with names and paths.
 const ELEMENT_BYTES: u64 = 1280;
@@ -33,13 +36,32 @@ const ELEMENT_BYTES: u64 = 1280;
 const CHUNK_BYTES: u64 = 432;
 
 /// The contents of a footer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Survey {
     elements: u64,
     chunks: u64,
     is_too_deep: bool,
-    /// Whether an unencrypted footer describes the encryption of columns.
-    pub(super) is_encrypted: bool,
+    /// The encrypted columns, if the footer is readable.
+    pub(super) encrypted: Encrypted,
+}
+
+/// The encrypted columns of a file whose footer is readable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Encrypted {
+    /// Whether the footer names the algorithm.
+    has_algorithm: bool,
+    leaves: HashSet<usize>,
+}
+
+impl Encrypted {
+    /// Returns true if one of the leaves that `is_read` is encrypted. A footer that names an
+    /// algorithm and no columns encrypts all of them.
+    pub(super) fn any(&self, is_read: impl Fn(usize) -> bool) -> bool {
+        match self.leaves.is_empty() {
+            true => self.has_algorithm,
+            false => self.leaves.iter().any(|leaf| is_read(*leaf)),
+        }
+    }
 }
 
 impl Survey {
@@ -83,7 +105,7 @@ impl<R: BufRead> Footer<R> {
                     }
                 }
                 (ENCRYPTION, kind::STRUCT) => {
-                    survey.is_encrypted = true;
+                    survey.encrypted.has_algorithm = true;
                     self.0.skip(kind, 0)?;
                 }
                 (_, kind) => self.0.skip(kind, 0)?,
@@ -124,14 +146,24 @@ impl<R: BufRead> Footer<R> {
         while let Some((field, kind)) = self.0.field(&mut last)? {
             match (field, kind) {
                 (CHUNKS, kind::LIST) => {
-                    let (chunks, of) = self.0.list()?;
-                    for _ in 0..chunks {
-                        self.0.skip(of, 1)?;
+                    for leaf in 0..self.0.list()?.0 {
+                        self.chunk(leaf, survey)?;
                         survey.chunks += 1;
                     }
                 }
                 (_, kind) => self.0.skip(kind, 1)?,
             }
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, leaf: u64, survey: &mut Survey) -> io::Result<()> {
+        let mut last = 0;
+        while let Some((field, kind)) = self.0.field(&mut last)? {
+            if field == CHUNK_ENCRYPTION {
+                survey.encrypted.leaves.extend(usize::try_from(leaf));
+            }
+            self.0.skip(kind, 2)?;
         }
         Ok(())
     }
@@ -189,7 +221,7 @@ mod tests {
 
     #[test]
     fn footers_that_tell_of_encryption() {
-        let is_encrypted = |bytes: &[u8]| Survey::of(bytes).unwrap().is_encrypted;
+        let is_encrypted = |bytes: &[u8]| Survey::of(bytes).unwrap().encrypted.any(|_| true);
         let mut bytes = footer(2);
         assert!(!is_encrypted(&bytes));
         // After the row groups, field 4: a union of two structs, the first one empty.

@@ -30,6 +30,7 @@ use parquet::errors::Result;
 use crate::input::row_groups::Footer;
 use crate::input::source::random::RandomFile;
 
+use super::chosen::Chosen;
 use super::segments::ReadStep;
 
 /// Maximum distance from the epoch, in seconds, of nanoseconds in 64 bits.
@@ -53,8 +54,14 @@ pub(super) struct Seconds(ParquetRecordBatchReader);
 
 impl Seconds {
     /// Creates a reader of `rows`; `None` without such times.
-    pub(super) fn of(file: &RandomFile, footer: &Footer, rows: &ReadStep) -> Result<Option<Self>> {
-        let leaves = leaves(footer);
+    pub(super) fn of(
+        file: &RandomFile,
+        footer: &Footer,
+        chosen: &Chosen,
+        rows: &ReadStep,
+    ) -> Result<Option<Self>> {
+        let mut leaves = leaves(footer);
+        leaves.retain(|leaf| chosen.reads(*leaf));
         if leaves.is_empty() {
             return Ok(None);
         }

@@ -8,6 +8,7 @@
 //! one before it is. Of its pages no more is known beforehand than the footer tells.
 
 pub(crate) mod annotations;
+pub(crate) mod chosen;
 pub(crate) mod dictionaries;
 pub(crate) mod estimate;
 pub(crate) mod footer_depth;
@@ -22,6 +23,7 @@ pub(crate) mod segments;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow_schema::Schema;
 use parquet::basic::ConvertedType;
 use parquet::file::metadata::{
     PageIndexPolicy, ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData,
@@ -39,6 +41,7 @@ use crate::input::source::random::RandomFile;
 use crate::store;
 use crate::watch::Watch;
 
+use chosen::Chosen;
 use footer_depth::Survey;
 use footers::{
     CachedFooter, FooterCache, footer_bytes, has_small_index, load, load_with, parsed, survey,
@@ -52,6 +55,7 @@ struct ParquetFile {
     /// Rows of the file, to detect a replacement after opening.
     rows: u64,
     groups: usize,
+    chosen: Chosen,
     encrypted: bool,
     footers: Arc<FooterCache>,
     /// Prefetched row groups of an object that are not read yet.
@@ -68,7 +72,8 @@ impl InputFormat for Parquet {
 
     fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
         let origin = opening.at_random(origin)?;
-        open(origin, opening.ordinal, opening.options, opening.footers.clone())
+        let (options, footers) = (opening.options, opening.footers.clone());
+        open(origin, opening.ordinal, options, footers, opening.like.counted)
     }
 }
 
@@ -78,12 +83,15 @@ fn open(
     ordinal: usize,
     options: &ReadOptions,
     footers: Arc<FooterCache>,
+    counted: &dyn Fn(&Schema) -> Option<Vec<usize>>,
 ) -> Result<Opened> {
     let file = origin.random()?;
     let batch_rows = options.batch_rows.max(1);
-    let Survey { is_encrypted: encrypted, .. } = survey(&origin, &file, options.ceiling)?;
+    let Survey { encrypted, .. } = survey(&origin, &file, options.ceiling)?;
     let footer = parsed(&origin, &file, ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Skip)?;
     let metadata = footer.metadata();
+    let chosen = Chosen::of(&footer, counted(footer.schema()));
+    let encrypted = encrypted.any(|leaf| chosen.reads(leaf));
     intervals_are_whole(metadata).map_err(|what| origin.error(what))?;
     let mut spans = Vec::with_capacity(metadata.num_row_groups());
     let mut rows = 0;
@@ -111,20 +119,20 @@ fn open(
         // The largest groups come first, because the allowance may not suffice for all.
         groups.sort_by_key(|(group, _)| std::cmp::Reverse(group.total_byte_size()));
         for (group, kept) in groups {
-            let profile = Profile::of(&random, group, &mut allowance);
+            let profile = Profile::of(&random, group, &chosen, &mut allowance);
             reader.note(&profile, batch_rows);
             *kept = profile.kept();
         }
     }
     let opened = Opened {
         format: Format::Parquet,
-        schema: footer.schema().clone(),
+        schema: chosen.schema.clone(),
         bytes: Some(random.len()),
         rows: Some(rows),
         reader_bytes: reader
-            .bytes(metadata, footer_bytes(&random, metadata))
-            .saturating_add(held_bytes(&random, metadata)),
-        row_bytes: estimate::mean_row(metadata),
+            .bytes(metadata, &chosen, footer_bytes(&random, metadata))
+            .saturating_add(held_bytes(&random, metadata, &chosen)),
+        row_bytes: estimate::mean_row(metadata, &chosen),
         longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
         // A page, and its values.
         copies: 2,
@@ -134,6 +142,7 @@ fn open(
             ordinal,
             rows,
             groups: spans.len(),
+            chosen,
             encrypted,
             footers: footers.clone(),
             ahead: Mutex::default(),
@@ -144,9 +153,9 @@ fn open(
     Ok(opened)
 }
 
-/// Returns the byte ranges of a row group's column chunks, and the sum of their lengths.
-fn chunks(group: &RowGroupMetaData) -> (Vec<Range<u64>>, u64) {
-    let chunks = group.columns().iter().map(|chunk| {
+/// Returns the byte ranges of a row group's needed column chunks, and the sum of their lengths.
+fn chunks(group: &RowGroupMetaData, chosen: &Chosen) -> (Vec<Range<u64>>, u64) {
+    let chunks = chosen.chunks(group).map(|chunk| {
         let (start, length) = chunk.byte_range();
         start..start.saturating_add(length)
     });
@@ -156,12 +165,12 @@ fn chunks(group: &RowGroupMetaData) -> (Vec<Range<u64>>, u64) {
 }
 
 /// Returns the bytes that a reader of an object holds, including the next row group.
-fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> usize {
+fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData, chosen: &Chosen) -> usize {
     if !file.is_far() {
         return 0;
     }
     let held = metadata.row_groups().iter().map(|group| {
-        let (chunks, total) = chunks(group);
+        let (chunks, total) = chunks(group, chosen);
         store::held_bytes(chunks.len(), total)
     });
     usize::try_from(held.max().unwrap_or(0)).unwrap_or(usize::MAX)
@@ -246,7 +255,7 @@ impl ParquetFile {
         drop(ahead);
         let file = self.origin.random()?;
         if file.is_far() {
-            let (chunks, total) = chunks(footer.metadata().row_group(part.start));
+            let (chunks, total) = chunks(footer.metadata().row_group(part.start), &self.chosen);
             file.hold(&chunks, total);
         }
         Ok(file)
@@ -292,12 +301,12 @@ impl ParquetFile {
                 Some(Some(profile)) => profile,
                 _ => {
                     // A row group that is not held whole cannot be inspected before reading.
-                    let is_held = !file.is_far() || chunks(group).1 <= store::HELD;
+                    let is_held = !file.is_far() || chunks(group, &self.chosen).1 <= store::HELD;
                     let mut allowance = match is_held {
                         true => Allowance::to_read(),
                         false => Allowance::of_footers(),
                     };
-                    found = Profile::of(&random, group, &mut allowance);
+                    found = Profile::of(&random, group, &self.chosen, &mut allowance);
                     &found
                 }
             };
@@ -312,7 +321,7 @@ impl ParquetFile {
             parts.extend(steps.into_iter().map(|step| (index, step)));
         }
         let name = self.origin.name().clone();
-        Ok(Box::new(Segments::new(name, file, footer, parts, is_longer)))
+        Ok(Box::new(Segments::new(name, file, footer, self.chosen.clone(), parts, is_longer)))
     }
 }
 

@@ -24,6 +24,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::input::source::random::RandomFile;
 
+use super::chosen::Chosen;
 use super::leaf::Leaf;
 use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
 
@@ -122,6 +123,7 @@ impl Profile {
     pub(super) fn of(
         file: &Arc<RandomFile>,
         group: &RowGroupMetaData,
+        chosen: &Chosen,
         allowance: &mut Allowance,
     ) -> Self {
         let rows = size(group.num_rows());
@@ -129,7 +131,11 @@ impl Profile {
         let mut changes: Vec<(u64, i128)> = Vec::new();
         let (mut longest, mut longest_in, mut most) = (0_u64, 0..rows, 0);
         let mut is_whole = true;
-        for chunk in group.columns() {
+        for (place, chunk) in group.columns().iter().enumerate() {
+            if !chosen.reads(place) {
+                leaves.push(Leaf::default());
+                continue;
+            }
             let chunk = Chunk::of(file, group, chunk, allowance);
             leaves.push(chunk.leaf);
             is_whole &= chunk.is_whole;
@@ -486,13 +492,16 @@ impl Widths {
     }
 }
 
-/// Returns the average bytes of a decoded row of `group`, from the footer.
-pub(super) fn decoded_row(group: &RowGroupMetaData) -> u64 {
+/// Returns the average decoded bytes of a row in some column chunks of `group`, from the footer.
+pub(super) fn decoded_row<'a>(
+    group: &RowGroupMetaData,
+    chunks: impl Iterator<Item = &'a ColumnChunkMetaData>,
+) -> u64 {
     let rows = size(group.num_rows());
     let width = |chunk: &ColumnChunkMetaData| {
         Widths::of(chunk).in_row(size(chunk.num_values()), rows, None)
     };
-    group.columns().iter().map(width).fold(0, u64::saturating_add)
+    chunks.map(width).fold(0, u64::saturating_add)
 }
 
 /// Converts a size or a count of the footer. A negative number, reported elsewhere as damage,

@@ -21,6 +21,7 @@ use crate::input::opened::Piece;
 use crate::input::row_groups::Footer;
 use crate::input::source::random::RandomFile;
 
+use super::chosen::Chosen;
 use super::int96::Seconds;
 use super::profile::Segment;
 
@@ -62,6 +63,7 @@ pub(super) struct Segments {
     name: Arc<str>,
     file: RandomFile,
     footer: Footer,
+    chosen: Chosen,
     parts: VecDeque<(usize, Next)>,
     open: Option<(ParquetRecordBatchReader, Option<Seconds>)>,
     /// Whether to announce longer rows than before, by an empty batch.
@@ -74,15 +76,16 @@ impl Segments {
         name: Arc<str>,
         file: RandomFile,
         footer: Footer,
+        chosen: Chosen,
         parts: Vec<(usize, Next)>,
         is_longer: bool,
     ) -> Self {
-        Self { name, file, footer, parts: parts.into(), open: None, is_longer }
+        Self { name, file, footer, chosen, parts: parts.into(), open: None, is_longer }
     }
 
     fn advance(&mut self) -> Result<Option<Piece>> {
         if std::mem::take(&mut self.is_longer) {
-            return Ok(Some(Piece::Rows(RecordBatch::new_empty(self.footer.schema().clone()))));
+            return Ok(Some(Piece::Rows(RecordBatch::new_empty(self.chosen.schema.clone()))));
         }
         loop {
             if let Some((reader, seconds)) = &mut self.open {
@@ -119,10 +122,11 @@ impl Segments {
             RowSelection::from_consecutive_ranges(std::iter::once(range), count(rows))
         });
         let rows = ReadStep { group, rows: part, batch_rows: count(segment.batch_rows) };
-        let seconds = Seconds::of(&self.file, &self.footer, &rows)?;
+        let seconds = Seconds::of(&self.file, &self.footer, &self.chosen, &rows)?;
         let file = self.file.clone();
         let all = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.footer.clone());
-        Ok((rows.chosen(all).build()?, seconds))
+        let chosen = all.with_projection(self.chosen.mask.clone());
+        Ok((rows.chosen(chosen).build()?, seconds))
     }
 }
 
