@@ -1,4 +1,4 @@
-//! File formats, and their detection by names or first bytes.
+//! File formats, and their detection by names.
 
 use std::path::Path;
 
@@ -61,30 +61,6 @@ impl Format {
             Self::Ndjson => "ndjson",
             Self::Avro => "avro",
         }
-    }
-
-    /// Returns the format by a magic number at the start of `head`. Text has no magic number.
-    pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
-        if head.starts_with(b"PAR1") || head.starts_with(b"PARE") {
-            Some(Self::Parquet)
-        } else if head.starts_with(b"ARROW1") {
-            Some(Self::ArrowFile)
-        } else if head.starts_with(&[0xFF; 4]) {
-            Some(Self::ArrowStream)
-        } else if head.starts_with(b"Obj\x01") {
-            Some(Self::Avro)
-        } else {
-            None
-        }
-    }
-
-    /// Returns the format of a stream by its head. Without a magic number, it is text.
-    pub(crate) fn of_stream(head: &[u8]) -> Self {
-        let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
-        Self::of_magic(head).unwrap_or_else(|| match text.trim_ascii_start().first() {
-            Some(b'{' | b'[') => Self::Ndjson,
-            _ => Self::Csv,
-        })
     }
 }
 
@@ -187,16 +163,5 @@ mod tests {
         ] {
             assert_eq!(is_address(Path::new(name)), is, "{name}");
         }
-    }
-
-    #[test]
-    fn streams_are_told_by_their_first_bytes() {
-        assert_eq!(Format::of_stream(b"PAR1...."), Format::Parquet);
-        assert_eq!(Format::of_stream(b"ARROW1\0\0"), Format::ArrowFile);
-        assert_eq!(Format::of_stream(b"\xFF\xFF\xFF\xFF\x10"), Format::ArrowStream);
-        assert_eq!(Format::of_stream(b"Obj\x01\x02"), Format::Avro);
-        assert_eq!(Format::of_stream(b" \n{\"a\":1}"), Format::Ndjson);
-        assert_eq!(Format::of_stream(b"a,b\n"), Format::Csv);
-        assert_eq!(Format::of_stream(b""), Format::Csv);
     }
 }

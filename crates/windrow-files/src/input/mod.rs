@@ -1,4 +1,4 @@
-//! Inputs: files of any format as one list of units of work with one schema.
+//! Files in: many inputs of any format as one list of units of work with one schema.
 //!
 //! ```text
 //!  arguments --expand--> Source --Origin::of--> Origin --parquet/ipc/csv/ndjson--> Opened
@@ -7,12 +7,12 @@
 //!                         |
 //!                      Unit::read --> RecordBatch, at most batch_rows, exactly of the schema
 //! ```
-//! Opening reads the data for planning: footers, headers, a sample of text. An open input holds no
-//! descriptor (except streams) and little memory, so ten thousand inputs are no special case. A
-//! unit opens its file for reading, and closes the file at the end.
+//! Opening reads what is needed to plan: footers, headers, a sample of text. It holds no descriptor
+//! (but for streams) and little memory per file, so that ten thousand inputs are nothing special. A
+//! unit opens its file when it is read and closes it at the end.
 //!
-//! Any bytes yield batches or an error: the libraries underneath panic on some damaged files, and
-//! these panics end here (see [`guard`](units::guard)).
+//! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
+//! damaged files, which ends here (see [`guard`](units::guard)).
 
 mod charset;
 mod filter;
@@ -44,10 +44,11 @@ use crate::packing::Packing;
 use crate::preset::Preset;
 use crate::store::{Stores, is_far};
 
+use formats::opening::Like;
 use formats::parquet::footers::FooterCache;
 use logs::Logs;
 use opened::{Needs, Span};
-use opener::{Like, Opener};
+use opener::Opener;
 use schema::hive::Hive;
 use schema::wanted::Common;
 use source::origin::Stream;
@@ -140,19 +141,17 @@ impl Inputs {
             let reference = common.so_far().map(|schema| hive.without(&schema));
             let counted = |schema: &Schema| common.counted(schema, &hive);
             let like = Like { reference: reference.as_deref(), counted: &counted };
-            let opened = opener.open_source(source, ordinal, like, &mut stdin)?;
-            let lacks = opened.lacks();
-            let opened = match lacks {
-                Some(_) => opened,
-                None => hive.append(source, opened, batch_rows)?,
-            };
-            let order = match lacks {
+            let mut opened = opener.open_source(source, ordinal, like, &mut stdin)?;
+            let (order, appendix) = match opened.lacks() {
                 // Other files determine the columns.
                 Some(lacks) => {
                     empty = empty.or(Some(lacks));
-                    None
+                    (None, None)
                 }
-                None => common.fit(&opened, &hive)?,
+                None => {
+                    let appendix = hive.append(source, &mut opened, batch_rows)?;
+                    (common.fit(&opened, &hive)?, appendix)
+                }
             };
             needs.take_in(&opened);
             files.push(opened.info(source));
@@ -160,7 +159,7 @@ impl Inputs {
             if opened.format != Format::Ndjson {
                 opener.named.see(opened.schema.fields().iter().map(|field| &**field.name()));
             }
-            contents.push(File { content: opened.content, order });
+            contents.push(File { content: opened.content, order, about: opened.about, appendix });
         }
         let nothing = || Error::usage("no input; name files, or - for stdin");
         let none = || opener.logs.check().err().or(empty).unwrap_or_else(nothing);
@@ -204,8 +203,8 @@ impl Inputs {
         // For each file, the row groups that can have rows; `None` for all.
         let mut kept = Vec::with_capacity(self.contents.len());
         for file in 0..self.contents.len() {
-            let content = &self.contents[file].content;
-            kept.push(match filter.excludes(&self.schema, |column| content.value(column)) {
+            let appendix = self.contents[file].appendix.as_ref();
+            kept.push(match filter.excludes(&self.schema, |column| appendix?.value(column)) {
                 true => Some(Vec::new()),
                 false => {
                     let footer = self.parquet_footer(file)?;
@@ -223,7 +222,7 @@ impl Inputs {
     /// Removes pages from the remaining units, for Parquet.
     fn prune_pages(&mut self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
-        let mut rows: Option<(usize, Vec<filter::Kept>)> = None;
+        let mut rows: Option<(usize, Vec<filter::KeptRows>)> = None;
         for unit in &mut self.units {
             if rows.as_ref().is_none_or(|(file, _)| *file != unit.file) {
                 let footer = self.contents[unit.file].content.page_index().transpose()?;
@@ -295,26 +294,9 @@ impl Inputs {
         &self.units
     }
 
-    /// Returns an estimate of the heap for reading any one unit, including a batch.
-    pub(crate) fn reader_bytes(&self) -> usize {
-        self.needs.reader_bytes
-    }
-
-    /// Returns the mean bytes of a row, as far as known without reading, in the row group, the
-    /// record batches or the sample with the longest rows.
-    pub(crate) fn row_bytes(&self) -> usize {
-        self.needs.row_bytes
-    }
-
-    /// Returns the bytes of the longest row, as far as known without reading; included in
-    /// [`Inputs::reader_bytes`].
-    pub(crate) fn longest_row(&self) -> usize {
-        self.needs.longest_row
-    }
-
-    /// Returns the number of copies of a longer row in memory while the row is read.
-    pub(crate) fn copies_of_a_long_row(&self) -> usize {
-        self.needs.copies
+    /// The memory that reading takes.
+    pub(crate) fn needs(&self) -> &Needs {
+        &self.needs
     }
 
     /// Returns the bytes of temporary files with copies of streams.
@@ -334,7 +316,7 @@ impl Inputs {
 
     /// Returns whether any input has Bloom filters.
     pub(crate) fn have_bloom_filters(&self) -> bool {
-        self.contents.iter().any(|file| file.content.has_bloom_filters())
+        self.contents.iter().any(|file| file.about.has_bloom_filters)
     }
 
     /// Returns whether the input `file` can be read again.
@@ -344,7 +326,7 @@ impl Inputs {
 
     /// Iterates over the notes: facts about readable inputs that a user may want to know.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
-        self.contents.iter().flat_map(|file| file.content.notes()).map(String::as_str)
+        self.contents.iter().flat_map(|file| &file.about.notes).map(String::as_str)
     }
 
     /// Adds advice from the inputs to `error`, if `error` is about a missing column.
@@ -357,7 +339,7 @@ impl Inputs {
     pub(crate) fn told_delimiter(&self) -> Option<u8> {
         let mut files = self.files.iter().zip(&self.contents[..]);
         files.find_map(|(file, content)| {
-            let told = content.content.csv()?.delimiter;
+            let told = content.about.csv.as_ref()?.delimiter;
             told.filter(|_| self.csv.clone().known_of(file.path()).delimiter.is_none())
         })
     }
@@ -434,7 +416,8 @@ impl Inputs {
         file: usize,
         wanted: &dyn Fn(&Footer) -> bool,
     ) -> Result<Option<RowGroups>> {
-        self.contents[file].content.row_groups(wanted)
+        let File { content, appendix, .. } = &self.contents[file];
+        if appendix.is_some() { Ok(None) } else { content.row_groups(wanted) }
     }
 
     /// Reads the footer of a Parquet input, with statistics; `None` for other formats.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
@@ -53,9 +53,6 @@ pub(crate) fn decoded(
 
 /// An opened file of any format.
 pub(crate) trait Content: Send + Sync {
-    /// Returns the name for messages.
-    fn name(&self) -> &Arc<str>;
-
     /// Reads one of the parts found by opening, as pieces with rows of the file's own schema.
     ///
     /// # Errors
@@ -94,43 +91,26 @@ pub(crate) trait Content: Send + Sync {
         Ok(None)
     }
 
-    /// Returns whether the file has Bloom filters.
-    fn has_bloom_filters(&self) -> bool {
-        false
-    }
-
-    /// Returns the faults of the file's store, which decoders take for damage.
-    fn faults(&self) -> Faults {
-        Faults::default()
-    }
-
     /// Prefetches a part. Local files are not prefetched.
     fn ask_for(&self, _part: Range<usize>) {}
+}
 
-    /// Returns the options of a CSV file.
-    fn csv(&self) -> Option<&CsvOptions> {
-        None
-    }
-
-    /// Returns why an empty file declares no columns. Another file must declare the columns.
-    fn lacks(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Returns notes about a readable file, for users.
-    fn notes(&self) -> &[String] {
-        &[]
-    }
-
-    /// Returns the number of lines that seem to precede the column names of CSV.
-    fn preamble(&self) -> Option<usize> {
-        None
-    }
-
-    /// Returns the value of a column in all rows, if known.
-    fn value(&self, _column: &str) -> Option<&ArrayRef> {
-        None
-    }
+/// Facts about a file beside its rows.
+#[derive(Default)]
+pub(crate) struct About {
+    /// Returns the name for messages.
+    pub(crate) name: Arc<str>,
+    /// Errors of its bytes other than damage.
+    pub(crate) faults: Faults,
+    /// The options of CSV, as far as the file says them.
+    pub(crate) csv: Option<CsvOptions>,
+    /// The reason why a file tells no columns: nothing is in it. Another file has to.
+    pub(crate) lacks: Option<&'static str>,
+    /// Notes for users on a file that is read all the same.
+    pub(crate) notes: Vec<String>,
+    /// The number of lines that seem to precede the names of the columns, of CSV.
+    pub(crate) preamble: Option<usize>,
+    pub(crate) has_bloom_filters: bool,
 }
 
 /// An opened file and the facts found by opening.
@@ -147,21 +127,22 @@ pub(crate) struct Opened {
     pub(crate) longest_row: usize,
     /// Copies of a longer row in memory while it is read.
     pub(crate) copies: usize,
+    pub(crate) about: About,
     pub(crate) content: Box<dyn Content>,
 }
 
 impl Opened {
     /// Returns an error if the file declares no columns.
     pub(crate) fn lacks(&self) -> Option<Error> {
-        let name = self.content.name();
-        let what = self.content.lacks()?;
+        let name = &self.about.name;
+        let what = self.about.lacks?;
         Some(Error::data(format!("{name}: {what}")).in_file(name.clone()))
     }
 
     /// Returns the public information about the file.
     pub(crate) fn info(&self, source: &Source) -> FileInfo {
         FileInfo {
-            name: self.content.name().clone(),
+            name: self.about.name.clone(),
             format: self.format,
             bytes: self.bytes,
             rows: self.rows,
@@ -180,9 +161,13 @@ pub(crate) struct Span {
 /// Memory for reading: the maxima over all opened files.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Needs {
+    /// An estimate of the heap that reading one unit takes, with a record batch.
     pub(crate) reader_bytes: usize,
+    /// Mean bytes of a row, in the row group, the record batches or the sample with the longest rows.
     pub(crate) row_bytes: usize,
+    /// Bytes of the longest known row, which are part of `reader_bytes`.
     pub(crate) longest_row: usize,
+    /// Times that a longer row is in memory during a read.
     pub(crate) copies: usize,
 }
 

@@ -1,19 +1,18 @@
 //! Opening of sources: detection of compression, character set and format.
 
 use std::path::Path;
-use std::sync::Arc;
-
-use arrow_schema::Schema;
+use std::sync::{Arc, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::formats::ipc::stream;
-use crate::input::formats::parquet::footers;
-use crate::input::formats::{avro, csv, handed, ipc, json as ndjson, parquet};
+use crate::input::formats::opening::{Like, Opening};
+use crate::input::formats::parquet::footers::FooterCache;
+use crate::input::formats::{self, handed, json};
 use crate::input::logs::Logs;
 use crate::input::opened::Opened;
 use crate::input::options::ReadOptions;
 use crate::input::source::expand::Source;
+use crate::input::source::head::Head;
 use crate::input::source::origin::{Origin, SAMPLE_BYTES, Stream, Turn};
 use crate::input::text::named::Named;
 use crate::input::units::guard;
@@ -21,27 +20,13 @@ use crate::packing::{HEAD, Packing};
 use crate::raw;
 use crate::setting::Setting;
 
-/// Refuses a head with the magic number of a binary format.
-fn check_text(head: &[u8]) -> Result<(), String> {
-    match Format::of_magic(head) {
-        Some(format) => Err(format!("is no text; read it with {} {format}", Setting::InputFormat)),
-        None => Ok(()),
-    }
-}
-
-/// The state of the inputs opened before a source.
-#[derive(Clone, Copy)]
-pub(super) struct Like<'a> {
-    /// The common schema of their files.
-    pub(super) reference: Option<&'a Schema>,
-    /// The places of the needed columns of a file with a schema; `None` if all are needed.
-    pub(super) counted: &'a dyn Fn(&Schema) -> Option<Vec<usize>>,
-}
+/// Bytes that tell the format of an input without a name.
+const SNIFFED: usize = 4096;
 
 /// Opens each source in its format.
 pub(super) struct Opener<'a> {
     pub(super) options: &'a ReadOptions,
-    pub(super) footers: Arc<footers::FooterCache>,
+    pub(super) footers: Arc<FooterCache>,
     pub(super) temp_left: u64,
     pub(super) named: Named,
     pub(super) logs: Logs,
@@ -64,29 +49,40 @@ impl Opener<'_> {
         }
     }
 
-    /// Converts `origin` to UTF-8.
-    fn text(&self, origin: Origin) -> Result<Origin> {
-        origin.in_utf8(self.options.charset)
-    }
-
-    /// Decompresses `origin`, and converts text to UTF-8.
+    /// Returns `origin` without compression around it, and its text in UTF-8.
     fn plain(&self, path: Option<&Path>, origin: Origin) -> Result<Origin> {
         // The name of a binary format suffices: a search for compression would read the head of
         // every file.
         let told = path.filter(|path| Packing::of_path(path).is_none()).and_then(Format::of_path);
-        Ok(match told {
-            Some(Format::Parquet | Format::ArrowFile | Format::ArrowStream | Format::Avro) => {
-                origin
-            }
-            Some(Format::Csv | Format::Ndjson) => self.text(origin.unpacked()?)?,
-            None => {
-                let origin = origin.unpacked()?;
-                match Format::of_magic(&origin.head(HEAD)?) {
-                    Some(_) => origin,
-                    None => self.text(origin)?,
-                }
-            }
-        })
+        let is_text = told.map(|format| formats::of(format).is_text());
+        match is_text {
+            Some(false) => return Ok(origin),
+            // One look serves all that tells something by the first bytes.
+            Some(true) => drop(origin.head(SAMPLE_BYTES)?),
+            None => {}
+        }
+        let origin = origin.unpacked()?;
+        if is_text.is_none() && formats::of_magic(&origin.head(HEAD)?).is_some() {
+            return Ok(origin);
+        }
+        origin.in_utf8(self.options.charset)
+    }
+
+    /// Returns the format of `origin`: the caller's, that of its name, or that of its first bytes.
+    fn format(&self, path: Option<&Path>, origin: &Origin) -> Result<Format> {
+        if let Some(format) = self.options.format.or(path.and_then(Format::of_path)) {
+            return Ok(format);
+        }
+        let head = origin.head(SNIFFED)?;
+        match formats::of_magic(&head) {
+            Some(format) => Ok(format),
+            None if origin.passes_once() => Ok(formats::of_stream(&head)),
+            None => Err(Error::usage(format!(
+                "{}: the extension is of no known format; name the format with {}",
+                origin.name(),
+                Setting::InputFormat
+            ))),
+        }
     }
 
     fn open(
@@ -96,72 +92,40 @@ impl Opener<'_> {
         ordinal: usize,
         like: Like<'_>,
     ) -> Result<Opened> {
-        let origin = self.plain(path, origin)?;
-        let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
-            Some(format) => format,
-            None => {
-                let head = origin.head(SAMPLE_BYTES.min(4096))?;
-                match Format::of_magic(&head) {
-                    Some(format) => format,
-                    None if origin.passes_once() => Format::of_stream(&head),
-                    None => {
-                        check_text(&head).map_err(|what| origin.error(what))?;
-                        return Err(Error::usage(format!(
-                            "{}: the extension is of no known format; \
-                             name the format with {}",
-                            origin.name(),
-                            Setting::InputFormat
-                        )));
-                    }
-                }
-            }
-        };
-        // `.arrow`, `.ipc` and `.feather` stand for both Arrow formats: the content decides.
-        if matches!(format, Format::ArrowFile | Format::ArrowStream) {
-            let magic = Format::of_magic(&origin.head(8)?);
-            if let Some(Format::ArrowFile | Format::ArrowStream) = magic {
-                format = magic.unwrap_or(format);
-            }
+        let mut origin = self.plain(path, origin)?;
+        let format = self.format(path, &origin)?;
+        if formats::of(format).is_text()
+            && let Some(other) = formats::of_magic(&origin.head(8)?)
+        {
+            let what = format!("is no text; read it with {} {other}", Setting::InputFormat);
+            return Err(origin.error(what));
         }
-        if matches!(format, Format::Csv | Format::Ndjson) {
-            let head = origin.head(8)?;
-            check_text(&head).map_err(|what| origin.error(what))?;
+        let is_json = format == Format::Ndjson;
+        if is_json && raw::is_array(&origin.head(SAMPLE_BYTES)?) {
+            origin = origin.turned(Turn::Elements);
         }
-        let origin = match format {
-            Format::Ndjson if raw::is_array(&origin.head(SAMPLE_BYTES)?) => {
-                origin.turned(Turn::Elements)
-            }
-            _ => origin,
+        origin = self.logs.turned(origin, path, format, self.options)?;
+        if is_json && json::mixes_extended(&origin)? {
+            origin = origin.turned(Turn::Extended);
+        }
+        let (name, faults, look) = (origin.name().clone(), origin.faults(), origin.look());
+        let mut opening = Opening {
+            options: self.options,
+            path,
+            ordinal,
+            like,
+            named: &mut self.named,
+            raw: self.logs.raw().map(Arc::as_ref),
+            footers: &self.footers,
+            temp_left: &mut self.temp_left,
         };
-        let origin = self.logs.turned(origin, path, format, self.options)?;
-        let origin = match format {
-            Format::Ndjson if ndjson::mixes_extended(&origin)? => origin.turned(Turn::Extended),
-            _ => origin,
-        };
-        let name = origin.name().clone();
-        let faults = origin.faults();
-        let temp_dir = self.options.temp_dir.as_deref();
-        let (temp_left, named) = (&mut self.temp_left, &mut self.named);
-        let raw = self.logs.raw().map(Arc::as_ref);
-        let ReadOptions { cancel, ceiling, .. } = self.options;
-        let opened = guard::no_panic(&name, || match format {
-            Format::Parquet => {
-                let origin = origin.spooled(temp_dir, temp_left, cancel)?;
-                parquet::open(origin, ordinal, self.options, self.footers.clone(), like.counted)
-            }
-            // The heads of all record batches would take as many requests.
-            Format::ArrowFile if origin.is_far() => stream::open(origin, format),
-            Format::ArrowFile => {
-                let origin = origin.spooled(temp_dir, temp_left, cancel)?;
-                ipc::open(origin, *ceiling)
-            }
-            Format::ArrowStream => stream::open(origin, format),
-            Format::Avro => avro::open(origin, self.options.batch_rows.max(1)),
-            Format::Csv => csv::open(origin, path, self.options, like.reference),
-            Format::Ndjson => ndjson::open(origin, self.options, like.reference, named, raw),
-        });
+        let open = || formats::of(format).open(origin, &mut opening);
+        let opened = guard::no_panic(&name, open);
         // The first ranges of all inputs would take too much memory until the inputs are read.
         faults.forget();
-        opened.map_err(|error| faults.behind(error))
+        *look.lock().unwrap_or_else(PoisonError::into_inner) = Head::default();
+        let mut opened = opened.map_err(|error| faults.behind(error))?;
+        (opened.about.name, opened.about.faults) = (name, faults);
+        Ok(opened)
     }
 }

@@ -1,4 +1,4 @@
-//! Information about inputs besides rows: types of columns without values, and advice.
+//! What inputs tell beside their rows: the types of columns without a value, and advice.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::input::units::unit::File;
 /// Adds the number of lines that seem to precede the column names, if `error` is about a missing
 /// column.
 pub(super) fn advised(error: Error, contents: &[File]) -> Error {
-    match contents.iter().find_map(|file| file.content.preamble()) {
+    match contents.iter().find_map(|file| file.about.preamble) {
         Some(lines) => error.behind_lines(lines),
         None => error,
     }

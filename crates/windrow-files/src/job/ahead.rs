@@ -31,7 +31,7 @@ pub(super) struct Ahead {
 }
 
 struct Shared {
-    source: Mutex<Source>,
+    source: Mutex<Unmerged>,
     helper: Option<MergeHelper>,
     /// Bytes of rows to merge ahead.
     ahead: usize,
@@ -42,7 +42,7 @@ struct Shared {
 }
 
 /// The unmerged rows; `None` at the end and after an error.
-struct Source {
+struct Unmerged {
     rows: Option<Rows>,
     /// The number of the next batch.
     next: usize,
@@ -74,7 +74,7 @@ impl Ahead {
         let shared = Arc::new(Shared {
             helper: rows.helper(),
             ahead: 2 * most * BATCH_BYTES,
-            source: Mutex::new(Source { rows: Some(rows), next: 0 }),
+            source: Mutex::new(Unmerged { rows: Some(rows), next: 0 }),
             line: Mutex::new(Line { room: most, at_work: most, ..Line::default() }),
             changed: Condvar::new(),
             watch: watch.clone(),

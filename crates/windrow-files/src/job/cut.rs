@@ -53,7 +53,7 @@ pub(super) struct Extent {
 }
 
 /// A new part; its pieces are to be taken next.
-pub(super) struct Begun<'a> {
+pub(super) struct NewPart<'a> {
     pub(super) ordinal: usize,
     pub(super) file: File<'a>,
     /// Whether the first row is the first of its key, as far as checked.
@@ -133,7 +133,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Begins the next part; `None` when all rows are taken.
-    pub(super) fn begin(&mut self, decoders: &mut Decoders) -> Result<Option<Begun<'a>>> {
+    pub(super) fn begin(&mut self, decoders: &mut Decoders) -> Result<Option<NewPart<'a>>> {
         if self.ready.is_empty() {
             self.fill(Extent::default(), decoders)?;
         }
@@ -159,7 +159,7 @@ impl<'a> Cutter<'a> {
         };
         let ordinal = self.part;
         self.part += 1;
-        Ok(Some(Begun { ordinal, file, starts_key }))
+        Ok(Some(NewPart { ordinal, file, starts_key }))
     }
 
     /// Returns the next piece of a part of size `extent`; `None` at the part's end.

@@ -17,7 +17,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use windrow::MergeHelper;
 
-use super::cut::{Begun, Cutter, Extent};
+use super::cut::{Cutter, Extent, NewPart};
 use super::finish::Out;
 use super::ingest::join;
 use super::opening::Opened;
@@ -138,7 +138,7 @@ impl<'a> Shared<'a> {
                 }
                 taken?
             };
-            let Some((Begun { ordinal, file, starts_key }, mut pieces)) = taken else {
+            let Some((NewPart { ordinal, file, starts_key }, mut pieces)) = taken else {
                 return Ok(());
             };
             let Some((encoder, opened)) = file.open(&mut pieces, &mut decoders)? else {
@@ -185,7 +185,7 @@ impl<'a> Shared<'a> {
         &self,
         cutter: &mut Cutter<'a>,
         decoders: &mut Decoders,
-    ) -> Result<Option<(Begun<'a>, Vec<Piece>)>> {
+    ) -> Result<Option<(NewPart<'a>, Vec<Piece>)>> {
         let Some(begun) = cutter.begin(decoders)? else { return Ok(None) };
         let (mut pieces, mut extent) = (Vec::new(), Extent::default());
         while let Some(piece) = cutter.next(&mut extent, decoders)? {
@@ -201,7 +201,7 @@ impl<'a> Shared<'a> {
         let mut cutter = lock(&self.cutter);
         let mut line = lock(&self.line);
         let turn = &mut line.out;
-        while let Some(Begun { file, starts_key, .. }) = cutter.begin(&mut decoders)? {
+        while let Some(NewPart { file, starts_key, .. }) = cutter.begin(&mut decoders)? {
             let mut extent = Extent::default();
             let mut next = |decoders: &mut Decoders| {
                 self.pause()?;

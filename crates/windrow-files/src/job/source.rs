@@ -118,12 +118,12 @@ impl<'a> Units<'a> {
 
     /// Takes the next unit. Prefetches it and its successor before any thread waits for either. A
     /// lock makes sure that each unit is prefetched once.
-    fn next(&self) -> Option<(&Unit, Opening<'_>)> {
+    fn next(&self) -> Option<(&Unit, OpeningGuard<'_>)> {
         let mut next = lock(&self.next);
         let unit = self.inputs.units().get(*next)?;
         *next += 1;
         lock(&self.open).opening += 1;
-        let opening = Opening { open: &self.open, done: &self.was_opened };
+        let opening = OpeningGuard { open: &self.open, done: &self.was_opened };
         unit.ask_for();
         if let Some(behind) = self.inputs.units().get(*next) {
             behind.ask_for();
@@ -137,12 +137,12 @@ impl<'a> Units<'a> {
 }
 
 /// A guard: its unit counts as being opened until the guard is dropped.
-struct Opening<'a> {
+struct OpeningGuard<'a> {
     open: &'a Mutex<Open>,
     done: &'a Condvar,
 }
 
-impl Drop for Opening<'_> {
+impl Drop for OpeningGuard<'_> {
     fn drop(&mut self) {
         lock(self.open).opening -= 1;
         self.done.notify_all();

@@ -29,7 +29,7 @@ pub(super) struct Keys {
 
 /// The start of a phase and the pool's figures at that moment.
 #[derive(Clone, Copy, Debug)]
-struct Begun {
+struct PhaseStart {
     phase: Phase,
     at: Instant,
     pool: PoolStats,
@@ -59,7 +59,7 @@ pub(super) struct Tally {
     appending: AtomicU64,
     together: AtomicU64,
     start: Instant,
-    phases: Mutex<Vec<Begun>>,
+    phases: Mutex<Vec<PhaseStart>>,
 }
 
 impl Tally {
@@ -100,7 +100,7 @@ impl Tally {
             if phases.last().is_some_and(|last| last.phase == phase) {
                 return;
             }
-            phases.push(Begun { phase, at: Instant::now(), pool: self.pool.stats() });
+            phases.push(PhaseStart { phase, at: Instant::now(), pool: self.pool.stats() });
         }
         self.in_phase.store(0, Ordering::Relaxed);
         self.progress.begins(&self.moment(phase, 0));
@@ -194,8 +194,8 @@ impl Tally {
     fn over<T: std::iter::Sum>(
         &self,
         phase: Phase,
-        end: &Begun,
-        figure: impl Fn(&Begun, &Begun) -> T,
+        end: &PhaseStart,
+        figure: impl Fn(&PhaseStart, &PhaseStart) -> T,
     ) -> T {
         let phases = self.phases();
         let ends = phases.iter().skip(1).chain([end]);
@@ -203,20 +203,21 @@ impl Tally {
         spans.map(|(begun, ended)| figure(begun, ended)).sum()
     }
 
-    fn phases(&self) -> std::sync::MutexGuard<'_, Vec<Begun>> {
+    fn phases(&self) -> std::sync::MutexGuard<'_, Vec<PhaseStart>> {
         self.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the figures of the finished job.
     pub(super) fn finish(&self) -> Stats {
         let pool = self.pool.stats();
-        let end = &Begun { phase: Phase::Write, at: Instant::now(), pool };
+        let end = &PhaseStart { phase: Phase::Write, at: Instant::now(), pool };
         let seconds = |phase| {
-            let span = |from: &Begun, to: &Begun| to.at.duration_since(from.at);
+            let span = |from: &PhaseStart, to: &PhaseStart| to.at.duration_since(from.at);
             self.over::<Duration>(phase, end, span).as_secs_f64()
         };
         let figures = |figure: fn(&PoolStats) -> usize| {
-            let between = move |from: &Begun, to: &Begun| figure(&to.pool) - figure(&from.pool);
+            let between =
+                move |from: &PhaseStart, to: &PhaseStart| figure(&to.pool) - figure(&from.pool);
             per_phase(|phase| self.over(phase, end, between) as u64)
         };
         let (rows_in, rows_out) =

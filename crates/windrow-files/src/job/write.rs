@@ -75,7 +75,7 @@ fn is_many(job: &Job, write: &WriteOptions) -> bool {
 fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOptions> {
     let mut csv = write.csv.as_ref().unwrap_or(job.inputs.csv()).clone();
     let told = write.csv.is_none().then(|| job.inputs.told_delimiter()).flatten();
-    let row_bytes = job.inputs.row_bytes();
+    let row_bytes = job.inputs.needs().row_bytes;
     if is_many(job, write) {
         let sorting = match (&job.partitioning, write.max_file_bytes) {
             (Some(partitioning), None) => sort_columns(&partitioning.sorting),

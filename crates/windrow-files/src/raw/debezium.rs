@@ -5,7 +5,7 @@
 use super::decimals::{Decimals, has_decimals_in};
 use super::event::{Carries, Members, put_carried};
 use super::extended::plain;
-use super::json::{Object, find, members, object, string};
+use super::json::{ObjectWriter, find, members, object, string};
 use super::log::Raw;
 use crate::preset::Meaning;
 
@@ -38,12 +38,12 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
         _ => Carries::All,
     });
     let after = object(inner, "after");
-    let put_carried = |event: &mut Object<'_>| {
+    let put_carried = |event: &mut ObjectWriter<'_>| {
         if let Some(carries) = carries {
             put_carried(event, carries, after.as_deref());
         }
     };
-    let mut event = Object::begin(out);
+    let mut event = ObjectWriter::begin(out);
     for (name, value) in record {
         match &payload {
             Some(payload) if *name == b"payload" => {
@@ -92,8 +92,8 @@ fn is_image(name: &[u8]) -> bool {
 }
 
 /// Begins an event, with rows in place of the documents in strings.
-fn rows<'a>(event: &Members<'_>, decimals: &Decimals, out: &'a mut Vec<u8>) -> Object<'a> {
-    let mut object = Object::begin(out);
+fn rows<'a>(event: &Members<'_>, decimals: &Decimals, out: &'a mut Vec<u8>) -> ObjectWriter<'a> {
+    let mut object = ObjectWriter::begin(out);
     for (name, value) in event {
         match is_image(name) {
             true => image(value, decimals, object.member(name)),
@@ -107,7 +107,7 @@ fn image(value: &[u8], decimals: &Decimals, out: &mut Vec<u8>) {
     if !decimals.are_none()
         && let Some(row) = members(value)
     {
-        let mut object = Object::begin(out);
+        let mut object = ObjectWriter::begin(out);
         for (name, value) in &row {
             match decimals.number(name, value) {
                 Some(number) => object.put(name, number.as_bytes()),

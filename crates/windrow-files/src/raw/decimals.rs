@@ -30,7 +30,7 @@ pub(super) fn has_decimals_in(schema: &[u8]) -> bool {
 
 /// The decimals of the last record's schema.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<Option<Arc<Decimals>>>);
+pub(super) struct LastDecimals(Mutex<Option<Arc<Decimals>>>);
 
 /// The decimals of a schema.
 #[derive(Default)]
@@ -46,7 +46,7 @@ struct Column {
     precision: Option<u32>,
 }
 
-impl Kept {
+impl LastDecimals {
     /// Returns the decimals of `schema`.
     pub(super) fn of(&self, schema: Option<&[u8]>) -> Arc<Decimals> {
         let schema = schema.unwrap_or_default();

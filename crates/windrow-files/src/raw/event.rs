@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::json::Object;
+use super::json::ObjectWriter;
 use crate::preset::Meaning;
 use crate::setting::Setting;
 
@@ -74,7 +74,7 @@ pub(super) fn event(
     before: Option<&[(&[u8], &[u8])]>,
     carries: Carries,
 ) {
-    let mut event = Object::begin(out);
+    let mut event = ObjectWriter::begin(out);
     for (name, value) in about {
         event.put(name, value);
     }
@@ -84,7 +84,7 @@ pub(super) fn event(
         match row {
             None => out.extend_from_slice(b"null"),
             Some(row) => {
-                let mut object = Object::begin(out);
+                let mut object = ObjectWriter::begin(out);
                 row.iter().for_each(|(name, value)| object.put(name, value));
                 object.end();
             }
@@ -123,7 +123,7 @@ pub(super) fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Ro
 
 /// Writes a row whose columns are members of the record.
 pub(super) fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
-    let mut object = Object::begin(out);
+    let mut object = ObjectWriter::begin(out);
     record.iter().for_each(|(name, value)| object.put(name, value));
     put_carried(&mut object, what.carries(), Some(record));
     object.end();
@@ -131,7 +131,11 @@ pub(super) fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
 }
 
 /// Writes the member `CARRIED` for the columns of `row`.
-pub(super) fn put_carried(event: &mut Object<'_>, carries: Carries, row: Option<&Members<'_>>) {
+pub(super) fn put_carried(
+    event: &mut ObjectWriter<'_>,
+    carries: Carries,
+    row: Option<&Members<'_>>,
+) {
     let out = event.member(CARRIED.as_bytes());
     out.push(b'"');
     if let (Carries::Some, Some(row)) = (carries, row) {

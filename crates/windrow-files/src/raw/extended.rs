@@ -4,7 +4,7 @@
 //! `{"$date": ..}` its inner value, and `{"$numberDecimal": "1.10"}` the text with all digits. A
 //! document with such a field has no other fields.
 
-use super::json::{Object, elements, members, string};
+use super::json::{ObjectWriter, elements, members, string};
 
 /// Depth of nesting that is converted: the depth limit of JSON.
 const DEEPEST: usize = 127;
@@ -24,7 +24,7 @@ fn plain_at(value: &[u8], out: &mut Vec<u8>, depth: usize) {
         {
             return;
         }
-        let mut object = Object::begin(out);
+        let mut object = ObjectWriter::begin(out);
         for (name, value) in fields {
             plain_at(value, object.member(name), depth + 1);
         }

@@ -138,12 +138,12 @@ impl Scan {
 }
 
 /// Writes an object member by member.
-pub(super) struct Object<'a> {
+pub(super) struct ObjectWriter<'a> {
     out: &'a mut Vec<u8>,
     members: usize,
 }
 
-impl<'a> Object<'a> {
+impl<'a> ObjectWriter<'a> {
     pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
         out.push(b'{');
         Self { out, members: 0 }

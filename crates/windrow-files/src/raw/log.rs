@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use arrow_schema::DataType;
 
-use super::decimals::Kept;
+use super::decimals::LastDecimals;
 use super::declared::Declared;
 use super::tables::Tables;
 use crate::error::Result;
@@ -60,13 +60,19 @@ pub(crate) struct Raw {
     pub(super) asked: Asked,
     pub(super) tables: Tables,
     pub(super) declared: Declared,
-    pub(super) decimals: Kept,
+    pub(super) decimals: LastDecimals,
 }
 
 impl Raw {
     pub(super) fn new(producer: Producer, asked: &Asked) -> Self {
         let (tables, asked) = (Tables::new(asked.tables.clone()), asked.clone());
-        Self { producer, asked, tables, declared: Declared::new(), decimals: Kept::default() }
+        Self {
+            producer,
+            asked,
+            tables,
+            declared: Declared::new(),
+            decimals: LastDecimals::default(),
+        }
     }
 
     /// Returns a converter for records in MongoDB's extended JSON, which are no log.

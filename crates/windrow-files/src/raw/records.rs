@@ -11,7 +11,7 @@ use memchr::memchr_iter;
 
 use super::json::{self, Scan};
 use super::log::{Producer, Raw};
-use super::transaction::{Part, Transaction};
+use super::transaction::{Split, Transaction};
 use super::{canal, cockroach, debezium, extended, goldengate, maxwell, wal2json};
 use crate::rewrite::{Rewrite, Rewritten};
 
@@ -89,13 +89,13 @@ impl Records {
         let Some(transaction) = &mut self.transaction else { return Ok(bytes) };
         let (taken, part) = transaction.take(bytes).map_err(|what| self.fault(what))?;
         match part {
-            Part::More => {}
-            Part::Change(text, lines) => {
+            Split::More => {}
+            Split::Change(text, lines) => {
                 self.raw.record(&text, out).map_err(|what| self.fault(what))?;
                 out.extend(std::iter::repeat_n(b'\n', lines.max(1) as usize));
                 self.line += lines;
             }
-            Part::End(lines) => {
+            Split::End(lines) => {
                 out.extend(std::iter::repeat_n(b'\n', lines as usize));
                 self.line += lines;
                 self.transaction = None;

@@ -35,7 +35,7 @@ pub(super) struct Transaction {
 }
 
 /// The result of reading some bytes.
-pub(super) enum Part {
+pub(super) enum Split {
     /// A change, as a transaction of its own, and the number of line ends up to its end.
     Change(Vec<u8>, u64),
     /// The end of the transaction, and the number of line ends before it.
@@ -59,7 +59,7 @@ impl Transaction {
     ///
     /// # Errors
     /// A description of the fault.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Part), String> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Split), String> {
         let mut taken = 0;
         while let Some(&byte) = bytes.get(taken) {
             if self.at == At::Within {
@@ -88,7 +88,7 @@ impl Transaction {
                 (At::Opened | At::Behind, b']') => At::Closed,
                 (At::Behind, b',') => At::Comma,
                 (At::Closed, b'}') => {
-                    return Ok((taken + 1, Part::End(std::mem::take(&mut self.lines))));
+                    return Ok((taken + 1, Split::End(std::mem::take(&mut self.lines))));
                 }
                 (At::Closed, _) => {
                     return Err("has members behind `change`, of which a transaction this long may have none"
@@ -99,16 +99,16 @@ impl Transaction {
             };
             taken += 1;
         }
-        Ok((taken, Part::More))
+        Ok((taken, Split::More))
     }
 
     /// Returns the completed change.
-    fn whole(&mut self) -> Part {
+    fn whole(&mut self) -> Split {
         let lines = self.lines + memchr_iter(b'\n', &self.change).count() as u64;
         let text = [&self.head, &self.change, &b"]}"[..]].concat();
         self.change.clear();
         self.lines = 0;
-        Part::Change(text, lines)
+        Split::Change(text, lines)
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn first_change(head: &[u8]) -> Option<Vec<u8>> {
     let record = &head[head.iter().position(|byte| *byte == b'{')?..];
     let (mut transaction, start) = Transaction::begun(record)?;
     match transaction.take(&record[start..]) {
-        Ok((_, Part::Change(text, _))) => Some(text),
+        Ok((_, Split::Change(text, _))) => Some(text),
         _ => None,
     }
 }

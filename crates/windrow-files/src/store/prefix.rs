@@ -21,7 +21,7 @@ use crate::watch::{Cancel, Discard};
 
 use super::listing::Unlisted;
 use super::stores::Stores;
-use super::upload::{Place, Ready, Upload, Whole};
+use super::upload::{Ready, Upload, UploadTarget, Whole};
 
 /// Name of the object that marks the output as complete.
 const MARK: &str = "_SUCCESS";
@@ -81,8 +81,8 @@ impl Prefix {
         })
     }
 
-    fn place(&self, name: &Path) -> Result<Place> {
-        Place::of(&self.stores, &self.address.join(name))
+    fn place(&self, name: &Path) -> Result<UploadTarget> {
+        UploadTarget::of(&self.stores, &self.address.join(name))
     }
 
     /// Starts an upload of an object below the prefix.
@@ -105,7 +105,7 @@ impl Prefix {
                 ready.len()
             )));
         }
-        let mut completed: Vec<Place> = Vec::with_capacity(ready.len());
+        let mut completed: Vec<UploadTarget> = Vec::with_capacity(ready.len());
         let mut all = Ok(());
         // One at a time, so that the remaining uploads can still be aborted.
         while all.is_ok()
@@ -127,7 +127,7 @@ impl Prefix {
         completed.push(mark.clone());
         let all = all.and_then(|()| mark.put(Vec::new(), &self.cancel));
         all.inspect_err(|_| {
-            for Place { client, store, key, .. } in completed {
+            for UploadTarget { client, store, key, .. } in completed {
                 // An object that cannot be removed stays without the mark of a complete output.
                 let removed = async move { Ok(store.delete(&key).await?) };
                 let _ = client.start_work(removed).within(REMOVAL);

@@ -40,14 +40,14 @@ const ABORT: Duration = Duration::from_secs(5);
 
 /// The destination of an object.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct UploadTarget {
     pub(super) address: PathBuf,
     pub(super) client: Arc<Client>,
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) key: Key,
 }
 
-impl Place {
+impl UploadTarget {
     pub(super) fn of(stores: &Stores, address: &Path) -> Result<Self> {
         let parsed = Address::of(address)?;
         let client = stores.client()?;
@@ -77,7 +77,7 @@ impl Place {
 impl Stores {
     /// Tests write access before any data exists: starts an upload, and aborts it.
     pub(crate) fn probe(&self, address: &Path, cancel: &Cancel) -> Result<()> {
-        let place = Place::of(self, address)?;
+        let place = UploadTarget::of(self, address)?;
         if place.key.as_ref().is_empty() || address.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let address = address.display();
             return Err(Error::usage(format!("{address}: the output has no name in its bucket")));
@@ -89,7 +89,7 @@ impl Stores {
 
 /// A started upload, until it is completed or aborted.
 pub(super) struct Begun {
-    place: Place,
+    place: UploadTarget,
     upload: Mutex<Option<Box<dyn MultipartUpload>>>,
     under_way: Mutex<VecDeque<Pending<()>>>,
 }
@@ -101,7 +101,7 @@ impl fmt::Debug for Begun {
 }
 
 impl Begun {
-    fn new(place: Place, upload: Box<dyn MultipartUpload>) -> Self {
+    fn new(place: UploadTarget, upload: Box<dyn MultipartUpload>) -> Self {
         Self { place, upload: Mutex::new(Some(upload)), under_way: Mutex::default() }
     }
 
@@ -134,7 +134,7 @@ impl Begun {
         }
     }
 
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &UploadTarget {
         &self.place
     }
 
@@ -185,7 +185,7 @@ impl Discard for Begun {
 
 /// An object being written.
 pub(crate) struct Upload {
-    place: Place,
+    place: UploadTarget,
     cancel: Cancel,
     part: usize,
     buffer: Vec<u8>,
@@ -201,7 +201,7 @@ pub(super) type Ready = Arc<Mutex<Vec<Whole>>>;
 pub(super) enum Whole {
     Parts(Arc<Begun>, Live),
     /// An object without bytes, and so without parts.
-    Empty(Place),
+    Empty(UploadTarget),
 }
 
 impl Upload {
@@ -212,10 +212,15 @@ impl Upload {
         part: usize,
         cancel: &Cancel,
     ) -> Result<Self> {
-        Ok(Self::at(Place::of(stores, address)?, part, cancel, None))
+        Ok(Self::at(UploadTarget::of(stores, address)?, part, cancel, None))
     }
 
-    pub(super) fn at(place: Place, part: usize, cancel: &Cancel, ready: Option<Ready>) -> Self {
+    pub(super) fn at(
+        place: UploadTarget,
+        part: usize,
+        cancel: &Cancel,
+        ready: Option<Ready>,
+    ) -> Self {
         Self {
             place,
             cancel: cancel.clone(),

@@ -116,14 +116,14 @@ impl Pairing {
 }
 
 /// The position of a row: record batch and row.
-type Place = (usize, usize);
+type RowIndex = (usize, usize);
 
 /// The changes of some keys.
 #[derive(Default)]
 struct Found {
     same: u64,
     /// For each changed key: the operation, the row to write, and for an update the old row.
-    changes: Vec<(&'static str, Place, Option<Place>)>,
+    changes: Vec<(&'static str, RowIndex, Option<RowIndex>)>,
 }
 
 const INSERT: &str = "insert";
@@ -133,7 +133,7 @@ const DELETE: &str = "delete";
 impl Found {
     /// Adds a key with rows of these weights, beginning at the given place. Returns false if a side
     /// has the key twice.
-    fn note(&mut self, weights: &[i64], (batch, row): Place) -> bool {
+    fn note(&mut self, weights: &[i64], (batch, row): RowIndex) -> bool {
         const BOTH: i64 = OLD + NEW;
         let (first, second) = ((batch, row), (batch, row + 1));
         self.changes.push(match *weights {
@@ -153,11 +153,11 @@ impl Found {
     /// Returns the rows before and after all updates.
     fn updates(&self, batches: &[&RecordBatch]) -> Result<Option<[RecordBatch; 2]>> {
         let updates = self.changes.iter().filter_map(|&(_, new, old)| Some((old?, new)));
-        let (old, new): (Vec<Place>, Vec<Place>) = updates.unzip();
+        let (old, new): (Vec<RowIndex>, Vec<RowIndex>) = updates.unzip();
         if old.is_empty() {
             return Ok(None);
         }
-        let rows = |places: &[Place]| interleave_record_batch(batches, places).map_err(failed);
+        let rows = |places: &[RowIndex]| interleave_record_batch(batches, places).map_err(failed);
         Ok(Some([rows(&old)?, rows(&new)?]))
     }
 
@@ -229,7 +229,7 @@ impl Changes {
         if found.changes.is_empty() {
             return Ok(RecordBatch::new_empty(Arc::clone(&pairing.schema)));
         }
-        let rows: Vec<Place> = found.changes.iter().map(|(_, row, _)| *row).collect();
+        let rows: Vec<RowIndex> = found.changes.iter().map(|(_, row, _)| *row).collect();
         let rows = interleave_record_batch(batches, &rows).map_err(failed)?;
         let words = found.changes.iter().map(|(word, _, _)| *word);
         let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(words))];

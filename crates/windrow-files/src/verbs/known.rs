@@ -52,7 +52,7 @@ pub(super) struct Filling {
 }
 
 /// The position of a row: record batch and row.
-type Place = (usize, usize);
+type RowIndex = (usize, usize);
 
 /// The origin of the last row of a key.
 #[derive(Clone, Copy, Default)]
@@ -67,11 +67,11 @@ struct Origin {
 /// The known values of a key so far.
 struct State {
     /// The last row of the key.
-    row: Place,
+    row: RowIndex,
     deleted: bool,
     origin: Origin,
     /// The position of each column's value, `None` if unknown; absent if `row` has all values.
-    values: Option<Vec<Option<Place>>>,
+    values: Option<Vec<Option<RowIndex>>>,
 }
 
 /// The last row of a key that may continue.
@@ -102,7 +102,7 @@ impl Known {
     }
 
     /// Returns the state of a key after the row at `row`, given the state `before` that row.
-    fn next(&self, before: Option<State>, row: Place, marks: &Marks<'_>) -> State {
+    fn next(&self, before: Option<State>, row: RowIndex, marks: &Marks<'_>) -> State {
         let deleted = marks.deleted.value(row.1);
         let last = before.as_ref().map(|before| before.origin).unwrap_or_default();
         let origin = marks.origin(row.1, last);
@@ -131,7 +131,7 @@ impl Known {
 
     /// Returns the rows of `states`, with all input columns.
     fn rows(&self, states: &[State], batches: &[&RecordBatch]) -> Result<RecordBatch> {
-        let rows: Vec<Place> = states.iter().map(|state| state.row).collect();
+        let rows: Vec<RowIndex> = states.iter().map(|state| state.row).collect();
         let mut whole = interleave_record_batch(batches, &rows).map_err(failed)?;
         if states.iter().all(|state| state.values.is_none()) {
             return Ok(whole);
@@ -142,7 +142,7 @@ impl Known {
                 Some(values) => values[column].unwrap_or(state.row),
                 None => state.row,
             };
-            let places: Vec<Place> = states.iter().map(place).collect();
+            let places: Vec<RowIndex> = states.iter().map(place).collect();
             if places != rows {
                 let arrays: Vec<&dyn Array> =
                     batches.iter().map(|batch| batch.column(column).as_ref()).collect();
@@ -182,7 +182,7 @@ impl Known {
     }
 
     /// Describes a row by its key and its unknown columns.
-    fn described(&self, rows: &RecordBatch, row: usize, values: &[Option<Place>]) -> String {
+    fn described(&self, rows: &RecordBatch, row: usize, values: &[Option<RowIndex>]) -> String {
         let schema = rows.schema_ref();
         let key = self.filling.key.iter().map(|&column| {
             let text = array_value_to_string(rows.column(column), row).unwrap_or_default();
@@ -287,7 +287,7 @@ impl Sift for Known {
         let mut left = None;
         if let Some(waiting) = self.waiting.take() {
             let state = State { row: (0, 0), ..self.resumed(&waiting) };
-            let values = state.values.map(|values: Vec<Option<Place>>| {
+            let values = state.values.map(|values: Vec<Option<RowIndex>>| {
                 values.into_iter().map(|value| value.map(|_| (0, 0))).collect()
             });
             left = Some(self.written(vec![State { values, ..state }], &[&waiting.row])?);

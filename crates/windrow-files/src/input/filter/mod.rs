@@ -32,7 +32,7 @@ use crate::setting::Setting;
 
 use between::Between;
 
-pub(super) use prune::{Kept, groups, rows};
+pub(super) use prune::{KeptRows, groups, rows};
 
 impl Filter {
     /// Binds the filter to the columns of `schema`.

@@ -33,7 +33,7 @@ pub(in crate::input) fn groups(filter: &Bound, footer: &Footer, schema: &Schema)
     let metadata = footer.metadata();
     let mut kept = vec![true; metadata.num_row_groups()];
     for condition in &filter.0 {
-        if let Some(known) = Known::of(condition, footer, schema) {
+        if let Some(known) = ColumnStatistics::of(condition, footer, schema) {
             for (group, kept) in kept.iter_mut().enumerate() {
                 *kept &= known.allow(condition, group);
             }
@@ -43,20 +43,22 @@ pub(in crate::input) fn groups(filter: &Bound, footer: &Footer, schema: &Schema)
 }
 
 /// Ascending ranges of a row group's rows that can meet the filter; `None` if all of them can.
-pub(in crate::input) type Kept = Option<Vec<Range<u64>>>;
+pub(in crate::input) type KeptRows = Option<Vec<Range<u64>>>;
 
 /// Minimum number of rows between two ranges. Ranges with smaller gaps are joined, since reading on
 /// costs less than starting again.
 const GAP: u64 = 16 << 10;
 
 /// Returns for each row group of `footer`, by its page index, the rows that can meet the filter.
-pub(in crate::input) fn rows(filter: &Bound, footer: &Footer, schema: &Schema) -> Vec<Kept> {
+pub(in crate::input) fn rows(filter: &Bound, footer: &Footer, schema: &Schema) -> Vec<KeptRows> {
     let groups = footer.metadata().row_groups().iter().enumerate();
     let rows = groups.map(|(index, group)| {
         let all = 0..group.num_rows().unsigned_abs();
         let mut kept = Vec::from([all.clone()]);
         for condition in &filter.0 {
-            if let Some((known, pages)) = Known::of_pages(condition, footer, schema, index) {
+            if let Some((known, pages)) =
+                ColumnStatistics::of_pages(condition, footer, schema, index)
+            {
                 let allowed = pages.iter().enumerate();
                 let allowed = allowed.filter(|(page, _)| known.allow(condition, *page));
                 let allowed: Vec<_> = allowed.map(|(_, rows)| rows.clone()).collect();
@@ -90,7 +92,7 @@ fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 type Comparison = fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError>;
 
 /// Statistics of a column, with an entry for each row group or page.
-struct Known {
+struct ColumnStatistics {
     least: ArrayRef,
     most: ArrayRef,
     nulls: UInt64Array,
@@ -98,7 +100,7 @@ struct Known {
     floats: bool,
 }
 
-impl Known {
+impl ColumnStatistics {
     /// Returns the statistics of row groups. `None` for a member of a struct, and if two columns
     /// have the name.
     fn of(condition: &BoundCondition, footer: &Footer, schema: &Schema) -> Option<Self> {

@@ -8,12 +8,12 @@ use arrow_schema::ArrowError;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
+use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::reader::Reader;
 use crate::watch::Watch;
 
 /// A reader after its first record batch was examined.
-struct Opening {
+struct HandedReader {
     name: Arc<str>,
     rest: Mutex<Option<Rest>>,
 }
@@ -46,15 +46,12 @@ pub(crate) fn open(reader: &Reader) -> Result<Opened> {
         longest_row: bytes / rows,
         // The caller owns the batches; slices of them copy nothing.
         copies: 0,
-        content: Box::new(Opening { name, rest: Mutex::new(Some((first, batches))) }),
+        about: About { name: Arc::clone(&name), ..About::default() },
+        content: Box::new(HandedReader { name, rest: Mutex::new(Some((first, batches))) }),
     })
 }
 
-impl Content for Opening {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
+impl Content for HandedReader {
     fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let name = Arc::clone(&self.name);
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -9,7 +9,6 @@
 //! stands for null.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -19,15 +18,11 @@ use arrow_select::take::take;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::opened::{Content, Opened, Piece, Pieces, Undecoded};
+use crate::input::opened::Opened;
 use crate::input::options::ReadOptions;
-use crate::input::options::csv::CsvOptions;
-use crate::input::row_groups::Footer;
 use crate::input::source::expand::Source;
-use crate::input::source::origin::Faults;
 use crate::input::text::exact::one_value;
 use crate::setting::Setting;
-use crate::watch::Watch;
 
 /// The directory name for null, as Hive writes it.
 pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -77,8 +72,8 @@ impl Hive {
         self.fields.iter().map(|field| field.name())
     }
 
-    /// Returns the options for `sources`. Only inputs that are all CSV carry text. Columns in
-    /// directory names have types, since some files may have such a column themselves.
+    /// Options for `sources`: text is carried from CSV alone. A column that some files have and others have in the names
+    /// of their directories is of one type.
     pub(crate) fn carried<'a>(
         &self,
         sources: &[Source],
@@ -100,16 +95,17 @@ impl Hive {
         Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
     }
 
-    /// Appends the directory columns of an input.
+    /// Adds the columns in the names of its directories to an input. Returns their values, which are to be appended to
+    /// its rows.
     ///
     /// # Errors
-    /// `Data` for a value that does not fit its type.
+    /// `Data` for a value that is none of its type.
     pub(crate) fn append(
         &mut self,
         source: &Source,
-        mut opened: Opened,
+        opened: &mut Opened,
         batch_rows: usize,
-    ) -> Result<Opened> {
+    ) -> Result<Option<Appendix>> {
         let mut fields = opened.schema.fields().to_vec();
         let mut values = Vec::new();
         for (name, value) in levels(source) {
@@ -125,7 +121,7 @@ impl Hive {
             };
             let array = array.ok().filter(|array| value.is_none() || array.null_count() == 0);
             let array = array.ok_or_else(|| {
-                let (text, file) = (value.unwrap_or_default(), opened.content.name());
+                let (text, file) = (value.unwrap_or_default(), &opened.about.name);
                 Error::data(format!(
                     "{file}: {name}={text} is no {kind}; see {}",
                     Setting::HiveTypes
@@ -139,7 +135,7 @@ impl Hive {
             }
         }
         if values.is_empty() {
-            return Ok(opened);
+            return Ok(None);
         }
         let bytes = values.iter().map(|value| value.get_buffer_memory_size()).sum::<usize>();
         opened.row_bytes += bytes;
@@ -148,9 +144,7 @@ impl Hive {
         let metadata = opened.schema.metadata().clone();
         opened.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         let schema = Arc::clone(&opened.schema);
-        let appendix = Appendix { schema, values };
-        opened.content = Box::new(InDirectories { content: opened.content, appendix });
-        Ok(opened)
+        Ok(Some(Appendix { schema, values }))
     }
 }
 
@@ -207,114 +201,16 @@ fn kind_of(values: &[String]) -> DataType {
     }
 }
 
-/// A file, and constant values for all its rows.
-struct InDirectories {
-    content: Box<dyn Content>,
-    appendix: Appendix,
-}
-
 /// The columns appended to all rows of a file.
-#[derive(Clone)]
-struct Appendix {
+pub(crate) struct Appendix {
     /// Schema of the rows with the appended columns.
     schema: SchemaRef,
     values: Vec<ArrayRef>,
 }
 
-impl Content for InDirectories {
-    fn name(&self) -> &Arc<str> {
-        self.content.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.content.faults()
-    }
-
-    fn ask_for(&self, part: Range<usize>) {
-        self.content.ask_for(part);
-    }
-
-    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
-        Ok(self.appendix.clone().behind_all(self.content.read(part, batch_rows, watch)?))
-    }
-
-    fn read_some(
-        &self,
-        part: Range<usize>,
-        rows: &[Range<u64>],
-        batch_rows: usize,
-        watch: &Watch,
-    ) -> Result<Pieces> {
-        let pieces = self.content.read_some(part, rows, batch_rows, watch)?;
-        Ok(self.appendix.clone().behind_all(pieces))
-    }
-
-    fn page_index(&self) -> Option<Result<Footer>> {
-        self.content.page_index()
-    }
-
-    fn footer(&self) -> Option<Result<Footer>> {
-        self.content.footer()
-    }
-
-    fn has_bloom_filters(&self) -> bool {
-        self.content.has_bloom_filters()
-    }
-
-    fn csv(&self) -> Option<&CsvOptions> {
-        self.content.csv()
-    }
-
-    fn notes(&self) -> &[String] {
-        self.content.notes()
-    }
-
-    fn preamble(&self) -> Option<usize> {
-        self.content.preamble()
-    }
-
-    fn value(&self, column: &str) -> Option<&ArrayRef> {
-        let Appendix { schema, values } = &self.appendix;
-        let first = schema.fields().len() - values.len();
-        let fields = schema.fields()[first..].iter();
-        let place = fields.into_iter().position(|field| field.name() == column)?;
-        values.get(place)
-    }
-}
-
-/// Undecoded text of a file with directory columns.
-struct TextInDirectories {
-    text: Box<dyn Undecoded>,
-    appendix: Appendix,
-}
-
-impl Undecoded for TextInDirectories {
-    fn decode(&mut self) {
-        self.text.decode();
-    }
-
-    fn finish(self: Box<Self>) -> Result<Vec<RecordBatch>> {
-        let batches = self.text.finish()?;
-        batches.iter().map(|batch| self.appendix.behind(batch)).collect()
-    }
-}
-
 impl Appendix {
-    /// Appends the values to all pieces.
-    fn behind_all(self, pieces: Pieces) -> Pieces {
-        Box::new(pieces.map(move |piece| {
-            Ok(match piece? {
-                Piece::Rows(batch) => Piece::Rows(self.behind(&batch)?),
-                Piece::Left(rows) => Piece::Left(rows),
-                Piece::Text(text) => {
-                    Piece::Text(Box::new(TextInDirectories { text, appendix: self.clone() }))
-                }
-            })
-        }))
-    }
-
     /// Appends the values to all rows of `batch`.
-    fn behind(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    pub(crate) fn behind(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let first = UInt32Array::from(vec![0; rows]);
         let mut columns = batch.columns().to_vec();
@@ -325,6 +221,13 @@ impl Appendix {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(failed)
+    }
+
+    /// Returns the value of a column that has it in all rows.
+    pub(crate) fn value(&self, column: &str) -> Option<&ArrayRef> {
+        let first = self.schema.fields().len() - self.values.len();
+        let fields = &self.schema.fields()[first..];
+        self.values.get(fields.iter().position(|field| field.name() == column)?)
     }
 }
 

@@ -55,7 +55,7 @@ impl<'a> Common<'a> {
     /// # Errors
     /// `Data` if the input differs from earlier inputs.
     pub(crate) fn fit(&mut self, opened: &Opened, hive: &Hive) -> Result<Order> {
-        let name = opened.content.name();
+        let name = &opened.about.name;
         if self.unifier.is_none() {
             self.wanted = Wanted::of(self.options, &opened.schema, hive);
         }

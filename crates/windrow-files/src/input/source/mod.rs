@@ -2,6 +2,7 @@
 
 pub(crate) mod copied;
 pub(crate) mod expand;
+pub(crate) mod head;
 pub(crate) mod info;
 pub(crate) mod origin;
 pub(crate) mod pattern;

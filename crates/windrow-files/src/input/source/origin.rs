@@ -21,6 +21,7 @@ use crate::store::{Look, Object, RANGE, is_far};
 use crate::watch::Cancel;
 
 use super::copied::Copying;
+use super::head::Head;
 use super::random::RandomFile;
 
 /// Bytes of a stream or text for detection of the format and inference of the schema.
@@ -38,7 +39,7 @@ pub(crate) type Stream = Box<dyn Read + Send>;
 /// An input, as the formats see the input.
 pub(crate) struct Origin {
     name: Arc<str>,
-    place: Place,
+    place: Storage,
     /// Conversions of the text. In a stream that can be read only once, the conversions are already
     /// part of the stream.
     turned: Vec<Turn>,
@@ -46,6 +47,8 @@ pub(crate) struct Origin {
     charset: Option<Charset>,
     /// Memory for decompressing and decoding the bytes.
     unpacking: usize,
+    /// The last look at the first bytes, until it is forgotten.
+    look: Arc<Mutex<Head>>,
 }
 
 /// A conversion of text, for example of a change log to rows.
@@ -71,7 +74,7 @@ impl Turn {
     }
 }
 
-enum Place {
+enum Storage {
     /// A file or an object.
     There(There),
     /// Compressed text.
@@ -162,38 +165,39 @@ impl Origin {
                 _ => Look::Head(HEAD_OF_TEXT),
             };
             let object = Object::open(&options.stores, path, look, &options.cancel)?;
-            let place = Place::There(There::Object(Arc::new(object)));
+            let place = Storage::There(There::Object(Arc::new(object)));
             return Ok(Self::at(name, place));
         }
         let file = open_file(path)?;
         let about = file.metadata().map_err(|cause| refused(path, &cause))?;
         let place = if about.is_file() {
-            Place::There(There::File(path.to_owned(), about.len()))
+            Storage::There(There::File(path.to_owned(), about.len()))
         } else if about.is_dir() {
             return Err(Error::input(path, "is a directory, not a file"));
         } else {
             // A named pipe or a process substitution can be opened only once.
-            Place::Passing(Mutex::new(Some(Box::new(file))))
+            Storage::Passing(Mutex::new(Some(Box::new(file))))
         };
         Ok(Self::at(name, place))
     }
 
-    fn at(name: Arc<str>, place: Place) -> Self {
-        Self { name, place, turned: Vec::new(), charset: None, unpacking: 0 }
+    fn at(name: Arc<str>, place: Storage) -> Self {
+        Self { name, place, turned: Vec::new(), charset: None, unpacking: 0, look: Arc::default() }
     }
 
     /// Takes standard input. Only the first call succeeds.
     pub(crate) fn of_stdin(stdin: &mut Option<Stream>) -> Result<Self> {
         let stream =
             stdin.take().ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
-        let place = Place::Passing(Mutex::new(Some(stream)));
+        let place = Storage::Passing(Mutex::new(Some(stream)));
         Ok(Self::at("stdin".into(), place))
     }
 
     /// Adds a conversion to rows. Offsets are then offsets in the text of the rows.
     pub(crate) fn turned(mut self, turn: Turn) -> Self {
+        self.look = Arc::default();
         match &self.place {
-            Place::Passing(stream) => {
+            Storage::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 *stream = stream.take().map(|text| turn.of(text));
             }
@@ -208,12 +212,13 @@ impl Origin {
         let charset = Charset::of_mark(&self.head(HEAD)?).or(charset);
         let Some(charset) = charset.filter(|charset| !charset.is_utf8()) else { return Ok(self) };
         match &self.place {
-            Place::Passing(stream) => {
+            Storage::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 *stream = stream.take().map(|text| Box::new(charset.reader(text)) as Stream);
             }
             _ => self.charset = Some(charset),
         }
+        self.look = Arc::default();
         self.unpacking += CHARSET_BYTES;
         Ok(self)
     }
@@ -233,14 +238,17 @@ impl Origin {
         let Some(packing) = Packing::of_magic(&head) else { return Ok(self) };
         self.unpacking = packing.reader_bytes(&head);
         self.place = match self.place {
-            Place::There(there) => Place::Packed(Packed { there, packing, head }),
-            Place::Passing(stream) => {
+            Storage::There(there) => {
+                Storage::Packed(Packed { there, packing, head: head.to_vec() })
+            }
+            Storage::Passing(stream) => {
                 let packed = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
                 let text = packed.map(|packed| packing.reader(packed, &head)).transpose();
-                Place::Passing(Mutex::new(text.map_err(|cause| unreadable(&self.name, &cause))?))
+                Storage::Passing(Mutex::new(text.map_err(|cause| unreadable(&self.name, &cause))?))
             }
             other => other,
         };
+        self.look = Arc::default();
         Ok(self)
     }
 
@@ -262,8 +270,8 @@ impl Origin {
 
     fn there(&self) -> Option<&There> {
         match &self.place {
-            Place::There(there) | Place::Packed(Packed { there, .. }) => Some(there),
-            Place::Spooled(_) | Place::Passing(_) => None,
+            Storage::There(there) | Storage::Packed(Packed { there, .. }) => Some(there),
+            Storage::Spooled(_) | Storage::Passing(_) => None,
         }
     }
 
@@ -282,39 +290,51 @@ impl Origin {
 
     /// Returns whether the bytes can be read only once, in order.
     pub(crate) fn passes_once(&self) -> bool {
-        matches!(self.place, Place::Passing(_))
+        matches!(self.place, Storage::Passing(_))
     }
 
-    /// Returns up to `limit` of the first bytes, and keeps these bytes for the next reader.
-    pub(crate) fn head(&self, limit: usize) -> Result<Vec<u8>> {
-        let mut head = Vec::new();
+    /// Returns up to `limit` of the first bytes, which are still there for the next reader. A second look that goes no
+    /// further reads nothing.
+    pub(crate) fn head(&self, limit: usize) -> Result<Head> {
+        let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(head) = look.up_to(limit) {
+            return Ok(head);
+        }
+        let mut bytes = Vec::new();
         let failed = |cause| self.unreadable(&cause);
         match &self.place {
-            Place::Passing(stream) => {
+            Storage::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(mut rest) = stream.take() {
-                    rest.by_ref().take(limit as u64).read_to_end(&mut head).map_err(failed)?;
-                    *stream = Some(Box::new(Cursor::new(head.clone()).chain(rest)));
+                    rest.by_ref().take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
+                    *look = Head::new(bytes, limit);
+                    *stream = Some(Box::new(Cursor::new(look.clone()).chain(rest)));
                 }
             }
             _ => {
-                self.stream()?.take(limit as u64).read_to_end(&mut head).map_err(failed)?;
+                self.stream()?.take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
+                *look = Head::new(bytes, limit);
             }
         }
-        Ok(head)
+        Ok(look.clone())
+    }
+
+    /// Returns the last look at the first bytes. Whoever opens many inputs forgets it.
+    pub(crate) fn look(&self) -> Arc<Mutex<Head>> {
+        Arc::clone(&self.look)
     }
 
     /// Opens the bytes from the start, in order.
     pub(crate) fn stream(&self) -> Result<Stream> {
         match &self.place {
-            Place::Passing(stream) => stream
+            Storage::Passing(stream) => stream
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
-            Place::Packed(packed) => Ok(self.text(packed.open(&self.name)?)),
-            Place::There(there) => Ok(self.text(there.stream()?)),
-            Place::Spooled(file) => Ok(self.text(Box::new(file.reader_at(0)))),
+            Storage::Packed(packed) => Ok(self.text(packed.open(&self.name)?)),
+            Storage::There(there) => Ok(self.text(there.stream()?)),
+            Storage::Spooled(file) => Ok(self.text(Box::new(file.reader_at(0)))),
         }
     }
 
@@ -322,7 +342,7 @@ impl Origin {
     /// job is an error.
     pub(crate) fn whole(&self) -> Result<Stream> {
         match &self.place {
-            Place::There(there) => Ok(self.text(there.whole()?)),
+            Storage::There(there) => Ok(self.text(there.whole()?)),
             _ => self.stream(),
         }
     }
@@ -330,12 +350,12 @@ impl Origin {
     /// Opens the bytes from `offset` on; `None` if the bytes can be read only once.
     pub(crate) fn again_from(&self, offset: u64) -> Option<Stream> {
         match &self.place {
-            Place::Passing(_) => None,
+            Storage::Passing(_) => None,
             // Offsets in the text are not offsets in compressed or unconverted bytes.
             place
                 if !self.turned.is_empty()
                     || self.charset.is_some()
-                    || matches!(place, Place::Packed(..)) =>
+                    || matches!(place, Storage::Packed(..)) =>
             {
                 let mut text = self.stream().ok()?;
                 std::io::copy(&mut text.by_ref().take(offset), &mut std::io::sink()).ok()?;
@@ -348,9 +368,9 @@ impl Origin {
     /// Opens the bytes for positioned reads.
     pub(crate) fn random(&self) -> Result<RandomFile> {
         match &self.place {
-            Place::There(there) => there.random(),
-            Place::Spooled(file) => Ok(file.clone()),
-            Place::Passing(_) | Place::Packed(..) => {
+            Storage::There(there) => there.random(),
+            Storage::Spooled(file) => Ok(file.clone()),
+            Storage::Passing(_) | Storage::Packed(..) => {
                 Err(self.error("is a stream; spool it before reading at random"))
             }
         }
@@ -399,18 +419,18 @@ impl Origin {
                 .map_err(|cause| Error::output(&directory, &cause))?;
         }
         let copy = RandomFile::of_copy(copy.finish());
-        Ok(Self { place: Place::Spooled(copy), unpacking: 0, ..self })
+        Ok(Self { place: Storage::Spooled(copy), unpacking: 0, ..self })
     }
 
     /// Returns the length in bytes; `None` for a stream.
     pub(crate) fn len(&self) -> Option<u64> {
         match &self.place {
-            Place::There(there) | Place::Packed(Packed { there, .. }) => match there {
+            Storage::There(there) | Storage::Packed(Packed { there, .. }) => match there {
                 There::File(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
                 There::Object(object) => Some(object.len()),
             },
-            Place::Spooled(file) => Some(file.len()),
-            Place::Passing(_) => None,
+            Storage::Spooled(file) => Some(file.len()),
+            Storage::Passing(_) => None,
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) fn files(pattern: &OsStr) -> Result<Vec<PathBuf>> {
 
 /// A pattern for names from any listing.
 pub(super) struct Pattern {
-    parts: Vec<Part>,
+    parts: Vec<PathPart>,
 }
 
 impl Pattern {
@@ -61,8 +61,8 @@ impl Pattern {
     /// Returns the common directory of all matches. The first part is the scheme of an address.
     pub(super) fn directory(&self) -> PathBuf {
         let names = self.parts.iter().map_while(|part| match part {
-            Part::Name(name) => Some(name.as_bytes()),
-            Part::Directories | Part::Like(_) => None,
+            PathPart::Name(name) => Some(name.as_bytes()),
+            PathPart::Directories | PathPart::Like(_) => None,
         });
         let mut directory = Vec::new();
         for (place, name) in names.enumerate() {
@@ -79,17 +79,17 @@ impl Pattern {
     }
 }
 
-fn are_like(names: &[&OsStr], parts: &[Part]) -> bool {
+fn are_like(names: &[&OsStr], parts: &[PathPart]) -> bool {
     match (parts.split_first(), names.split_first()) {
         (None, None) => true,
-        (Some((Part::Directories, rest)), first) => {
+        (Some((PathPart::Directories, rest)), first) => {
             let further = first.filter(|(name, _)| !is_marked(name));
             are_like(names, rest) || further.is_some_and(|(_, names)| are_like(names, parts))
         }
-        (Some((Part::Name(own), rest)), Some((name, names))) => {
+        (Some((PathPart::Name(own), rest)), Some((name, names))) => {
             own == name && are_like(names, rest)
         }
-        (Some((Part::Like(own), rest)), Some((name, names))) => {
+        (Some((PathPart::Like(own), rest)), Some((name, names))) => {
             is_like(name, own) && are_like(names, rest)
         }
         (None, Some(_)) | (Some(_), None) => false,
@@ -97,7 +97,7 @@ fn are_like(names: &[&OsStr], parts: &[Part]) -> bool {
 }
 
 /// The text between two slashes of a pattern.
-enum Part {
+enum PathPart {
     Name(OsString),
     /// `**`
     Directories,
@@ -117,20 +117,20 @@ enum Token {
     },
 }
 
-fn parts(pattern: &[u8]) -> Result<Vec<Part>, &'static str> {
+fn parts(pattern: &[u8]) -> Result<Vec<PathPart>, &'static str> {
     let mut parts = Vec::new();
     for text in pattern.split(|byte| *byte == b'/').filter(|text| !text.is_empty()) {
         let part = match text {
-            b"**" if matches!(parts.last(), Some(Part::Directories)) => continue,
-            b"**" => Part::Directories,
+            b"**" if matches!(parts.last(), Some(PathPart::Directories)) => continue,
+            b"**" => PathPart::Directories,
             _ if !is_pattern(OsStr::from_bytes(text)) => {
-                Part::Name(OsString::from_vec(text.to_vec()))
+                PathPart::Name(OsString::from_vec(text.to_vec()))
             }
-            _ => Part::Like(tokens(text)?),
+            _ => PathPart::Like(tokens(text)?),
         };
         parts.push(part);
     }
-    if pattern.ends_with(b"/") || matches!(parts.last(), Some(Part::Directories)) {
+    if pattern.ends_with(b"/") || matches!(parts.last(), Some(PathPart::Directories)) {
         return Err("it ends with directories; go on with what their files are called: **/*.csv");
     }
     Ok(parts)
@@ -262,16 +262,16 @@ struct Walk {
 
 impl Walk {
     /// Searches the existing `directory` for matches of `parts`.
-    fn go(&mut self, directory: &Path, parts: &[Part]) -> Result<()> {
+    fn go(&mut self, directory: &Path, parts: &[PathPart]) -> Result<()> {
         match parts.split_first() {
             None => Ok(()),
-            Some((Part::Name(name), rest)) => {
+            Some((PathPart::Name(name), rest)) => {
                 let path = directory.join(name);
                 // Existence is enough: a directory may forbid listing and still allow access to its
                 // entries.
                 if fs::symlink_metadata(&path).is_ok() { self.meet(path, rest) } else { Ok(()) }
             }
-            Some((Part::Like(tokens), rest)) => {
+            Some((PathPart::Like(tokens), rest)) => {
                 for path in children(directory)? {
                     if path.file_name().is_some_and(|name| is_like(name, tokens)) {
                         self.meet(path, rest)?;
@@ -279,7 +279,7 @@ impl Walk {
                 }
                 Ok(())
             }
-            Some((Part::Directories, rest)) => {
+            Some((PathPart::Directories, rest)) => {
                 let about = fs::metadata(here(directory));
                 let identity = about.map(|about| (about.dev(), about.ino())).ok();
                 if self.within.contains(&identity) {
@@ -299,7 +299,7 @@ impl Walk {
     }
 
     /// Takes the file `path` if no parts are left, or searches the directory `path` for `rest`.
-    fn meet(&mut self, path: PathBuf, rest: &[Part]) -> Result<()> {
+    fn meet(&mut self, path: PathBuf, rest: &[PathPart]) -> Result<()> {
         match (path.is_dir(), rest) {
             (true, rest) => self.go(&path, rest),
             // A dangling link fails when it is opened.

@@ -20,7 +20,7 @@ fn parquet_is_read_by_row_group() {
     assert_eq!(places, expected);
     assert_eq!(inputs.rows(), Some(1100));
     assert!(inputs.bytes().unwrap() > 1000);
-    assert!((1 << 16..16 << 20).contains(&inputs.reader_bytes()));
+    assert!((1 << 16..16 << 20).contains(&inputs.needs().reader_bytes));
     assert_eq!(read(&inputs, 128).unwrap().columns(), rows(0, 1100).columns());
 }
 
@@ -85,7 +85,7 @@ fn arrow_files_are_read_by_ranges_of_batches() {
     let inputs = open(&dir, &["b.arrow"], &options(8192)).unwrap();
     let first_rows: Vec<_> = inputs.units().iter().map(|unit| unit.first_row).collect();
     assert_eq!(first_rows, [0, 2 << 20]);
-    assert!(inputs.reader_bytes() >= 8 << 20);
+    assert!(inputs.needs().reader_bytes >= 8 << 20);
     assert_eq!(read(&inputs, 8192).unwrap().num_rows(), 3 << 20);
 }
 

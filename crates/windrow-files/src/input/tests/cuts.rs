@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use crate::input::opened::Piece;
+use crate::input::opened::{About, Piece};
 use crate::input::source::origin::Origin;
 use crate::input::text::blocks::Most;
 use crate::input::text::dialect::{Columns, Dialect};
@@ -33,10 +33,8 @@ fn file(path: &Path, text: &[u8], dialect: &Dialect, schema: &Schema) -> TextFil
         dialect: dialect.clone(),
         columns: Columns { named: NamedTypes::of(Some(&schema), &schema, false), schema },
         line_bytes: 4,
-        notes: Vec::new(),
-        preamble: None,
         longest: 4,
-        lacks: None,
+        about: About::default(),
     }
 }
 

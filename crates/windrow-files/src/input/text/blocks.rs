@@ -33,18 +33,18 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Returns the length of the byte order mark at the head of a file. The parser of CSV skips the
 /// mark.
-pub(super) fn mark(text: &[u8], start: Place) -> usize {
+pub(super) fn mark(text: &[u8], start: Position) -> usize {
     if start.offset == 0 && text.starts_with(MARK) { MARK.len() } else { 0 }
 }
 
 /// A position in the text: byte offset and line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) offset: u64,
     pub(super) line: u64,
 }
 
-impl Place {
+impl Position {
     pub(super) const START: Self = Self { offset: 0, line: 1 };
 
     /// Returns the position after `bytes`.
@@ -57,7 +57,7 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) text: Vec<u8>,
-    pub(super) start: Place,
+    pub(super) start: Position,
     /// State of a CSV parser at the start of the block, until quoted nulls are marked.
     pub(super) quotes: Option<Quotes>,
     /// Whether a record begins with the block, as far as the cut knows.
@@ -107,10 +107,10 @@ pub(super) struct Blocks {
     watch: Watch,
     /// Text after the last block, and its position.
     rest: Vec<u8>,
-    place: Place,
+    place: Position,
     /// Whether a record begins at `place`, and the start of the current record.
     begins: bool,
-    record: Place,
+    record: Position,
     /// For CSV: the parser state; the line of the last opening quote; whether the column names are
     /// yet to come, and whether a comment before the column names continues.
     quotes: Option<Quotes>,
@@ -168,9 +168,9 @@ impl Blocks {
             buffers: buffers.clone(),
             watch: watch.clone(),
             rest: Vec::new(),
-            place: Place::START,
+            place: Position::START,
             begins: true,
-            record: Place::START,
+            record: Position::START,
             quotes,
             quote: 0,
             reach: nulls.map_or(0, |nulls| nulls.reach()),
@@ -347,7 +347,7 @@ impl Blocks {
         self.admit_record(so_far + rest, || self.record)
     }
 
-    fn admit_record(&self, bytes: u64, start: impl Fn() -> Place) -> Result<bool> {
+    fn admit_record(&self, bytes: u64, start: impl Fn() -> Position) -> Result<bool> {
         self.watch.longest.admit(bytes).map_err(|need| {
             let line = start().line;
             need.error(self.origin.name(), &format!("the row on line {line}")).at_line(line)

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::input::charset::newlines;
 use crate::input::source::origin::{Origin, Stream};
 
-use super::blocks::{Place, mark};
+use super::blocks::{Position, mark};
 use super::dialect::{BUFFER, Columns, Dialect};
 use super::json::fault as json_text;
 
@@ -34,7 +34,7 @@ pub(super) struct Faulty<'a> {
     pub(super) dialect: &'a Dialect,
     pub(super) columns: &'a Columns,
     /// Start of the records with the fault.
-    pub(super) start: Place,
+    pub(super) start: Position,
     /// Text of the records from `start` on, if in memory.
     pub(super) text: Option<&'a [u8]>,
 }

@@ -23,12 +23,11 @@ use memchr::memchr_iter;
 use crate::error::Result;
 use crate::format::Format;
 use crate::input::charset::newlines;
-use crate::input::opened::{Content, Opened, Piece, Pieces, Span, Undecoded};
-use crate::input::options::csv::CsvOptions;
-use crate::input::source::origin::{Faults, Origin};
+use crate::input::opened::{About, Content, Opened, Piece, Pieces, Span, Undecoded};
+use crate::input::source::origin::Origin;
 use crate::watch::Watch;
 
-use super::blocks::{Block, Blocks, Buffers, Most, Next, Place, mark};
+use super::blocks::{Block, Blocks, Buffers, Most, Next, Position, mark};
 use super::dialect::{BUFFER, Columns, Decoder, Dialect};
 use super::faults::{Faulty, tidy};
 use super::quoted_nulls::QuotedNulls;
@@ -55,17 +54,13 @@ pub(crate) struct TextFile {
     /// Average and maximum bytes of a line in the sample.
     pub(crate) line_bytes: usize,
     pub(crate) longest: usize,
-    /// Notes for users.
-    pub(crate) notes: Vec<String>,
-    /// Number of lines that seem to precede the column names.
-    pub(crate) preamble: Option<usize>,
-    /// The reason for missing columns, if the file has no text.
-    pub(crate) lacks: Option<&'static str>,
+    /// All but the options of CSV.
+    pub(crate) about: About,
 }
 
 impl TextFile {
     /// Returns the file as one unit.
-    pub(crate) fn opened(self, batch_rows: usize) -> Opened {
+    pub(crate) fn opened(mut self, batch_rows: usize) -> Opened {
         let fields = leaves(self.columns.schema.fields()).max(1);
         let decoders = match self.dialect {
             Dialect::Csv(_) => fields * CSV_COLUMN,
@@ -76,6 +71,10 @@ impl TextFile {
         let copies = if self.line_bytes >= BLOCK_BYTES { COPIES } else { 4 };
         // The batch of a line longer than a usual batch holds this line and earlier lines.
         let longer = COPIES * self.longest.saturating_sub(batch_rows * self.line_bytes);
+        let mut about = std::mem::take(&mut self.about);
+        if let Dialect::Csv(csv) = &self.dialect {
+            about.csv = Some(csv.clone());
+        }
         Opened {
             format: match self.dialect {
                 Dialect::Csv(_) => Format::Csv,
@@ -84,7 +83,7 @@ impl TextFile {
             schema: self.columns.schema.clone(),
             bytes: self.origin.len(),
             rows: None,
-            spans: match self.lacks {
+            spans: match about.lacks {
                 None => vec![Span { part: 0..1, first_row: 0, rows: None }],
                 Some(_) => Vec::new(),
             },
@@ -98,6 +97,7 @@ impl TextFile {
             row_bytes: self.line_bytes,
             longest_row: self.longest,
             copies: COPIES,
+            about,
             content: Box::new(self),
         }
     }
@@ -128,23 +128,20 @@ fn leaves(fields: &[FieldRef]) -> usize {
     fields.iter().map(|field| of(field.data_type())).sum()
 }
 
-/// Returns the mean length of the lines of `sample`, the head of `origin`, from byte `first` on.
-/// The last line is completed if the input can be read again.
-pub(crate) fn line_bytes(origin: &Origin, sample: &[u8], first: usize) -> usize {
+/// Returns the bytes of a line of `sample` from `first` on, on average, and those of its longest line. `sample` is the
+/// head of `origin`; the line that it breaks off in counts as a whole.
+pub(crate) fn line_lengths(origin: &Origin, sample: &[u8], first: usize) -> (usize, usize) {
+    let rest = rest_of_line(origin, sample);
     let lines = usize::try_from(newlines(&sample[first..])).unwrap_or(0);
     let bytes = sample.len() - first;
-    match rest_of_line(origin, sample) {
+    let mean = match rest {
         0 => bytes / lines.max(1),
         rest => (bytes + rest) / (lines + 1),
-    }
-}
-
-/// Returns the length of the longest line in `sample`, the head of `origin`.
-pub(crate) fn longest_line(origin: &Origin, sample: &[u8]) -> usize {
-    let ends = memchr_iter(b'\n', sample).chain([sample.len() + rest_of_line(origin, sample)]);
+    };
     let mut start = 0;
-    let lines = ends.map(|end| end - std::mem::replace(&mut start, end));
-    lines.max().unwrap_or(0)
+    let ends = memchr_iter(b'\n', sample).chain([sample.len() + rest]);
+    let longest = ends.map(|end| end - std::mem::replace(&mut start, end)).max();
+    (mean, longest.unwrap_or(0))
 }
 
 /// Returns the bytes after `sample`, the head of `origin`, up to the end of its last line; 0 for a
@@ -157,33 +154,6 @@ pub(crate) fn rest_of_line(origin: &Origin, sample: &[u8]) -> usize {
 }
 
 impl Content for TextFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
-    fn csv(&self) -> Option<&CsvOptions> {
-        match &self.dialect {
-            Dialect::Csv(csv) => Some(csv),
-            Dialect::Ndjson => None,
-        }
-    }
-
-    fn lacks(&self) -> Option<&'static str> {
-        self.lacks
-    }
-
-    fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    fn preamble(&self) -> Option<usize> {
-        self.preamble
-    }
-
     fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
         let batch_rows = self.batch_rows(batch_rows);
         self.pieces(batch_rows, self.most(batch_rows), watch)
@@ -207,7 +177,7 @@ impl TextFile {
             begun: Mutex::default(),
         });
         // Faults of the options are reported before any reading.
-        text.decoder(Place::START)
+        text.decoder(Position::START)
             .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?;
         let mut blocks = Blocks::new(&self.origin, &self.dialect, most, &text.buffers, watch)?;
         Ok(Box::new(std::iter::from_fn(move || {
@@ -234,13 +204,13 @@ struct Text {
     /// Idle decoders.
     decoders: Mutex<Vec<Decoder>>,
     /// The decoder within a record, after the last finished block.
-    begun: Mutex<Option<Begun>>,
+    begun: Mutex<Option<OpenRecord>>,
 }
 
 /// A decoder within a record, and a position before all of its records.
-struct Begun {
+struct OpenRecord {
     decoder: Decoder,
-    start: Place,
+    start: Position,
 }
 
 /// A block, before and after decoding.
@@ -256,12 +226,12 @@ struct TextBlock {
 struct Decoded {
     batches: Vec<RecordBatch>,
     /// The decoder, if the last record continues.
-    begun: Option<Begun>,
+    begun: Option<OpenRecord>,
 }
 
 impl Text {
     /// Returns an idle decoder for text from `start` on.
-    fn decoder(&self, start: Place) -> Result<Decoder, ArrowError> {
+    fn decoder(&self, start: Position) -> Result<Decoder, ArrowError> {
         let known = match start.offset {
             0 => None,
             _ => self.decoders.lock().unwrap_or_else(PoisonError::into_inner).pop(),
@@ -281,14 +251,14 @@ impl Text {
             self.give_back(decoder);
             return Ok(Decoded { batches: vec![batch], begun: None });
         }
-        let begun = Begun { decoder, start: block.start };
+        let begun = OpenRecord { decoder, start: block.start };
         self.go_on(begun, block, 0, Vec::new())
     }
 
     /// Decodes `block` with the decoder that began the first record.
     fn decode_behind(
         &self,
-        mut begun: Begun,
+        mut begun: OpenRecord,
         block: &Block,
         is_marked: bool,
     ) -> Result<Decoded, ArrowError> {
@@ -306,7 +276,7 @@ impl Text {
     /// Decodes `block` from `place` on.
     fn go_on(
         &self,
-        mut begun: Begun,
+        mut begun: OpenRecord,
         block: &Block,
         place: usize,
         mut batches: Vec<RecordBatch>,

@@ -70,7 +70,7 @@ pub(super) struct Guarded {
 }
 
 /// The next item of the queue.
-pub(super) enum Kept {
+pub(super) enum Admitted {
     /// Rows as promised, and the position in the file of the first row.
     Rows(RecordBatch, u64),
     /// The next row is longer than any planned row. The job goes on with less memory for all other
@@ -100,7 +100,7 @@ impl Guarded {
     ///
     /// # Errors
     /// For rows of another schema, or rows too long for the job.
-    pub(super) fn next(&mut self, promise: &Promise) -> Result<Kept> {
+    pub(super) fn next(&mut self, promise: &Promise) -> Result<Admitted> {
         loop {
             if let Some((mut batch, most)) = self.rest.take() {
                 let (rows, row) = (batch.num_rows(), self.row);
@@ -110,10 +110,10 @@ impl Guarded {
                 }
                 self.row += batch.num_rows() as u64;
                 return conform(batch, &promise.order, &promise.schema)
-                    .map(|batch| Kept::Rows(batch, row))
+                    .map(|batch| Admitted::Rows(batch, row))
                     .map_err(|cause| Error::data(format!("{}: {cause}", promise.name)));
             }
-            let Some(batch) = self.waiting.pop_front() else { return Ok(Kept::Nothing) };
+            let Some(batch) = self.waiting.pop_front() else { return Ok(Admitted::Nothing) };
             if batch.num_rows() == 0 {
                 // An empty batch, or a reader's announcement of a long row.
                 continue;
@@ -122,7 +122,7 @@ impl Guarded {
             let most = rows_at_a_time(&batch).min(promise.batch_rows);
             self.rest = Some((batch, most));
             if is_longer {
-                return Ok(Kept::Longer);
+                return Ok(Admitted::Longer);
             }
         }
     }

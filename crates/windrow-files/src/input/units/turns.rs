@@ -22,17 +22,20 @@ use crate::input::opened::{Batches, Piece, Pieces};
 use crate::input::source::origin::Faults;
 use crate::watch::Watch;
 
-use super::guard::{Guarded, Kept, Promise, no_panic};
-use super::unit::Unit;
+use super::guard::{Admitted, Guarded, Promise, no_panic};
+use super::unit::{File, Unit};
 
 /// A unit whose pieces are distributed over threads.
 pub(crate) struct OpenUnit {
     promise: Promise,
+    files: Arc<[File]>,
+    /// The ordinal of the file.
+    file: usize,
     faults: Faults,
     /// Number of rows of the unit, if known.
     rows: Option<u64>,
     first_row: u64,
-    source: Mutex<Source>,
+    source: Mutex<Untaken>,
     line: Mutex<Line>,
     finished: Condvar,
     /// Whether no more pieces may be taken.
@@ -40,7 +43,7 @@ pub(crate) struct OpenUnit {
 }
 
 /// Pieces not taken yet; `None` after the last.
-struct Source {
+struct Untaken {
     pieces: Option<Pieces>,
     /// Number of the next piece.
     next: u64,
@@ -82,8 +85,8 @@ pub(crate) type Failed = (u64, Error);
 impl OpenUnit {
     pub(super) fn new(unit: &Unit, watch: &Watch) -> Result<Arc<Self>> {
         let file = &unit.files[unit.file];
-        let name = Arc::clone(file.content.name());
-        let faults = file.content.faults();
+        let name = Arc::clone(&file.about.name);
+        let faults = file.about.faults.clone();
         let (part, batch_rows) = (unit.part.clone(), unit.batch_rows);
         let read = || match &unit.kept {
             Some(rows) => file.content.read_some(part.clone(), rows, batch_rows, watch),
@@ -98,10 +101,12 @@ impl OpenUnit {
                 batch_rows: unit.batch_rows,
                 watch: watch.clone(),
             },
+            files: Arc::clone(&unit.files),
+            file: unit.file,
             faults,
             rows: unit.rows,
             first_row: unit.first_row,
-            source: Mutex::new(Source { pieces: Some(pieces), next: 0 }),
+            source: Mutex::new(Untaken { pieces: Some(pieces), next: 0 }),
             line: Mutex::default(),
             finished: Condvar::new(),
             is_closed: AtomicBool::new(false),
@@ -114,7 +119,7 @@ impl OpenUnit {
         UnitReader { unit: Arc::clone(self), guarded: Guarded::new(), planned }
     }
 
-    fn take(&self, source: &mut Source) -> Option<Taken> {
+    fn take(&self, source: &mut Untaken) -> Option<Taken> {
         if self.is_closed.load(Ordering::Relaxed) {
             return None;
         }
@@ -161,6 +166,7 @@ impl OpenUnit {
             Some(Piece::Left(_)) => Ok(Some(Vec::new())),
             Some(Piece::Text(text)) => no_panic(name, || text.finish()).map(Some),
         });
+        let batches = batches.and_then(|batches| self.whole(batches));
         match batches {
             Ok(Some(batches)) => {
                 let rows = batches.iter().map(|batch| batch.num_rows() as u64);
@@ -173,6 +179,16 @@ impl OpenUnit {
                 self.is_closed.store(true, Ordering::Relaxed);
                 Err((row, self.faults.behind(error)))
             }
+        }
+    }
+
+    /// Appends the values of the names of directories.
+    fn whole(&self, batches: Option<Vec<RecordBatch>>) -> Result<Option<Vec<RecordBatch>>> {
+        match (batches, &self.files[self.file].appendix) {
+            (Some(batches), Some(appendix)) => {
+                batches.iter().map(|batch| appendix.behind(batch)).collect::<Result<_>>().map(Some)
+            }
+            (batches, _) => Ok(batches),
         }
     }
 
@@ -206,9 +222,9 @@ impl UnitReader {
                 (row.unwrap_or(unit.first_row), unit.faults.behind(error))
             })?;
             match kept {
-                Kept::Rows(batch, row) => return Ok(Step::Rows(batch, row)),
-                Kept::Longer => continue,
-                Kept::Nothing => {}
+                Admitted::Rows(batch, row) => return Ok(Step::Rows(batch, row)),
+                Admitted::Longer => continue,
+                Admitted::Nothing => {}
             }
             let mut source = lock(&unit.source);
             // Yield before the long row is decoded, on whichever thread.

@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use crate::input::opened::Content;
+use crate::input::opened::{About, Content};
+use crate::input::schema::hive::Appendix;
 use crate::input::schema::unify::Order;
 
 /// A file opened for planning.
 pub(crate) struct File {
     pub(crate) content: Box<dyn Content>,
     pub(crate) order: Order,
+    pub(crate) about: About,
+    /// Values of the names of its directories.
+    pub(crate) appendix: Option<Appendix>,
 }
 
 /// A part of a file that is read separately.

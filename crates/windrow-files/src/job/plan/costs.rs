@@ -167,13 +167,13 @@ impl Costs {
         writing.in_turn = writing.in_turn.saturating_add(2 * written + (TIGHT - tight));
         let (Output::Written { schema, .. } | Output::Taken { schema }) = output;
         let least = row_bytes(inputs, arrangement);
-        let longest = inputs.longest_row().max(least);
+        let longest = inputs.needs().longest_row.max(least);
         Self {
             way: arrangement.way,
             base: bytes(own) + code + tight + SLACK + spilling,
             sway,
             exact: if has_arrow { EXACT + (TIGHT - tight) } else { 0 },
-            reader: inputs.reader_bytes() + 2 * batch + looks(inputs, arrangement, batch),
+            reader: inputs.needs().reader_bytes + 2 * batch + looks(inputs, arrangement, batch),
             batch,
             files: inputs.files().len(),
             allowed: system::open_files().saturating_sub(OTHER_FILES).clamp(1, MOST_FILES),
@@ -184,7 +184,7 @@ impl Costs {
             writing,
             longest,
             known: longest,
-            copies_read: inputs.copies_of_a_long_row(),
+            copies_read: inputs.needs().copies,
             stretch: lists_stretch(schema),
         }
     }
@@ -314,7 +314,7 @@ fn writing(
     let rows = part_rows.min(held / row + 1);
     let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
     // If both are equal, the longest row is unknown.
-    let longest = Some(inputs.longest_row()).filter(|&longest| longest > row);
+    let longest = Some(inputs.needs().longest_row).filter(|&longest| longest > row);
     // Each writer may have an upload, or the job has a single one; among many uploads one is being
     // completed.
     let upload = options.upload.map_or(0, |upload| store::upload_bytes(upload.part));
@@ -338,7 +338,7 @@ fn writing(
 fn row_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     let widths = arrangement.layout.schema().fields().iter();
     let least: usize = widths.map(|field| field.data_type().primitive_width().unwrap_or(1)).sum();
-    arrangement.layout.stride().unwrap_or(inputs.row_bytes().max(least)).max(1)
+    arrangement.layout.stride().unwrap_or(inputs.needs().row_bytes.max(least)).max(1)
 }
 
 /// Returns the factor by which a row can be longer in the engine than in Arrow: an item of a list
@@ -357,7 +357,7 @@ fn footers(
     (part_rows, part_bytes): (usize, usize),
 ) -> usize {
     let row = row_bytes(inputs, arrangement);
-    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.row_bytes().max(1) as u64);
+    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.needs().row_bytes.max(1) as u64);
     let rows = inputs.rows().or_else(lines).unwrap_or(0);
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     let slab = BATCH_ROWS.min(BATCH_BYTES / row + 1);

@@ -265,7 +265,7 @@ struct Shared {
     rows: AtomicU64,
 }
 
-/// A handle to the error and the row count of a [`Source`], for the code that drives the decoder.
+/// A handle to the error and the row count of a [`BlockReader`], for the code that drives the decoder.
 pub(super) struct Told {
     name: Arc<str>,
     shared: Arc<Shared>,
@@ -293,7 +293,7 @@ impl Told {
 }
 
 /// A stream of plain blocks for the decoder, made from a possibly compressed file.
-pub(super) struct Source<R> {
+pub(super) struct BlockReader<R> {
     name: Arc<str>,
     input: R,
     header: Arc<Header>,
@@ -308,7 +308,7 @@ pub(super) struct Source<R> {
     shared: Arc<Shared>,
 }
 
-impl<R: BufRead> Source<R> {
+impl<R: BufRead> BlockReader<R> {
     /// Reads the blocks of `input`. `input` starts at byte `at` of the file `name`.
     pub(super) fn new(
         name: &Arc<str>,
@@ -421,7 +421,7 @@ impl<R: BufRead> Source<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Source<R> {
+impl<R: BufRead> BufRead for BlockReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.taken == self.bytes.len()
             && let Err(error) = self.load()
@@ -438,7 +438,7 @@ impl<R: BufRead> BufRead for Source<R> {
     }
 }
 
-impl<R: BufRead> Read for Source<R> {
+impl<R: BufRead> Read for BlockReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.fill_buf()?.read(into)?;
         self.consume(read);

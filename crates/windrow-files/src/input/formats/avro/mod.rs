@@ -28,12 +28,13 @@ use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;
-use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
-use crate::input::source::origin::{Faults, Origin, SAMPLE_BYTES};
+use crate::input::formats::opening::{InputFormat, Opening};
+use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
+use crate::input::source::origin::{Origin, SAMPLE_BYTES};
 use crate::input::source::random::RandomFile;
 use crate::watch::Watch;
 
-use blocks::{Block, Codec, Header, Plain, Source};
+use blocks::{Block, BlockReader, Codec, Header, Plain};
 use shape::Shape;
 
 /// Bytes of a unit: large enough to make the cost of opening the file negligible.
@@ -58,8 +59,21 @@ struct AvroFile {
     batch_rows: usize,
 }
 
+/// The format.
+pub(crate) struct Avro;
+
+impl InputFormat for Avro {
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"Obj\x01")
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        open(origin, opening.options.batch_rows.max(1))
+    }
+}
+
 /// Reads the header of `origin`, and for a file the numbers in front of each block.
-pub(crate) fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
+fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
     let head = origin.head(SAMPLE_BYTES)?;
     let header = Header::parse(&head).map_err(|what| origin.error(what))?;
     let schema = schema_of(&header).map_err(|what| origin.error(what))?;
@@ -93,6 +107,7 @@ pub(crate) fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
         row_bytes,
         longest_row: longest + fixed,
         copies: 4,
+        about: About::default(),
         content: Box::new(AvroFile { origin, header, units, planned: plain, batch_rows }),
     })
 }
@@ -194,14 +209,6 @@ fn of_stream(header: &Header, head: &[u8]) -> Result<Surveyed, String> {
 }
 
 impl Content for AvroFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
     fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
         let input: Box<dyn Read + Send> = match self.units.get(part.start) {
             Some(unit) => {
@@ -220,8 +227,9 @@ impl Content for AvroFile {
         };
         let start = self.units.get(part.start).map_or(self.header.length, |unit| unit.start);
         let input = BufReader::with_capacity(64 << 10, input);
-        let name = self.name();
-        let source = Source::new(name, input, Arc::clone(&self.header), start, self.planned, watch);
+        let name = self.origin.name();
+        let source =
+            BlockReader::new(name, input, Arc::clone(&self.header), start, self.planned, watch);
         let told = source.told();
         let rows = batch_rows.min(self.batch_rows);
         let mut reader = reader(source, rows).map_err(|what| self.origin.error(what))?;

@@ -45,7 +45,7 @@ pub(super) enum Shape {
 
 /// Types by their full names, and the number of values in the schema so far.
 #[derive(Default)]
-struct Known {
+struct TypeTable {
     types: HashMap<String, Named>,
     leaves: usize,
 }
@@ -57,7 +57,7 @@ struct Named {
     height: usize,
 }
 
-impl Known {
+impl TypeTable {
     /// Adds values to the count of the schema.
     ///
     /// # Errors
@@ -101,14 +101,19 @@ impl Shape {
     pub(super) fn parse(schema: &str) -> Result<Self, String> {
         let schema = serde_json::from_str(schema)
             .map_err(|fault| format!("the Avro schema is no JSON: {fault}"))?;
-        let shape = Self::of(&schema, "", &mut Known::default(), 0)?;
+        let shape = Self::of(&schema, "", &mut TypeTable::default(), 0)?;
         match shape {
             Self::Record(_) => Ok(shape),
             _ => Err("the Avro schema is no record, so that there are no columns".to_owned()),
         }
     }
 
-    fn of(schema: &Value, space: &str, known: &mut Known, depth: usize) -> Result<Self, String> {
+    fn of(
+        schema: &Value,
+        space: &str,
+        known: &mut TypeTable,
+        depth: usize,
+    ) -> Result<Self, String> {
         if depth > MOST_DEPTH {
             return Err(too_deep());
         }
@@ -169,7 +174,7 @@ impl Shape {
     }
 
     /// Returns a primitive type, or a type defined before.
-    fn named(name: &str, space: &str, known: &mut Known, depth: usize) -> Result<Self, String> {
+    fn named(name: &str, space: &str, known: &mut TypeTable, depth: usize) -> Result<Self, String> {
         let shape = match name {
             "null" => Self::Fixed(0),
             "boolean" => Self::Fixed(1),

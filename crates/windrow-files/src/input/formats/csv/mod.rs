@@ -1,28 +1,25 @@
 //! CSV: the columns of a file, from its header, a sample of its rows and `schema`.
 //!
-//! The types of the first file apply to all. Planning reads only the header of later files, unless
-//! columns are united by name: then the types of additional columns are inferred. An empty field is
-//! null. Types are inferred by arrow, with exceptions for types that would lose data:
+//! The types of the first file stand for all; of the others only the header is looked at. An empty
+//! field is null. Inference is that of arrow, but for types that would lose data:
 //!
-//! 1. A column without a value in the sample would be `Null`, and later values would vanish: the
-//!    column is text. In a file with only a header, the column is `Null`, and the next file
-//!    determines the type.
-//! 2. Timestamps would get the coarsest unit of the sample, and finer timestamps would be refused
-//!    later: the unit is microseconds, or nanoseconds. Timestamps with offsets from UTC are in UTC;
-//!    a column with and without offsets is text.
-//! 3. Integers beyond 64 bits would be text, with another order: the type is decimal, or unsigned.
-//! 4. Fractions with more digits than a float keeps would be rounded: the type is decimal; with
-//!    exponents, an error.
-//! 5. Numbers with leading zeros (postal codes) would lose the zeros: the type is text.
-//! 6. Numbers with blanks around would be text: the type is a number.
+//! 1. A column without a value in the sample would be `Null`, whose later values vanish: it is text. Of a
+//!    file that is a header and no more, it is `Null`, and the next file tells the type.
+//! 2. Timestamps would get the coarsest unit that the sample allows, so that finer ones were refused
+//!    later: they are of microseconds, or of nanoseconds. If they have offsets from UTC they are in
+//!    UTC; if some have them and others do not, they are text.
+//! 3. Integers beyond 64 bits would be text, which has another order: they are decimals, or integers
+//!    without a sign.
+//! 4. Fractions of more digits than a float keeps would be rounded: they are decimals, or, with exponents, an error.
+//! 5. Numbers with leading zeros (postal codes) would come out without them: they are text.
+//! 6. Numbers with blanks around them would be text: they are numbers.
 //!
-//! A few words that turn a column of numbers into text, and column names among the rows, are
-//! [noted](Noted).
+//! Text that few words make of a column of numbers, and names of columns among the rows, are [noted](Noted).
 //!
-//! If the output is CSV, columns that nothing compares are carried as unchanged text
+//! Columns that nothing compares are text as it stands, if that is what is written of them
 //! ([`ReadOptions::carried_as_text`]).
 //!
-//! A value after the sample that does not fit the type of its column is an error (see
+//! A value behind the sample that is none of its column's type by these rules is an error (see
 //! [`exact`](crate::input::text::exact)).
 
 pub(crate) mod sniff;
@@ -39,13 +36,15 @@ use memchr::memchr_iter;
 
 use crate::error::{Error, Result};
 use crate::input::charset::newlines;
-use crate::input::opened::Opened;
+use crate::input::formats::opening::{InputFormat, Opening};
+use crate::input::opened::{About, Opened};
 use crate::input::options::ReadOptions;
 use crate::input::options::csv::CsvOptions;
 use crate::input::options::filter::Filter;
+use crate::input::source::head::Head;
 use crate::input::source::origin::{Origin, SAMPLE_BYTES};
 use crate::input::text::dialect::{Columns, Dialect};
-use crate::input::text::file::{TextFile, line_bytes, longest_line, rest_of_line};
+use crate::input::text::file::{TextFile, line_lengths, rest_of_line};
 use crate::input::text::named::NamedTypes;
 use crate::names::Places;
 use crate::paths::Paths;
@@ -60,9 +59,22 @@ const SAMPLE_ROWS: usize = 10_000;
 const COLUMN_BYTES: u64 = 2 << 10;
 const JOB_BYTES: u64 = 6 << 10;
 
+/// The format.
+pub(crate) struct Csv;
+
+impl InputFormat for Csv {
+    fn is_text(&self) -> bool {
+        true
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        open(origin, opening.path, opening.options, opening.like.reference)
+    }
+}
+
 /// Reads the header and a sample of `origin`. `reference` is the schema of the first input; `None`
 /// for the first input itself.
-pub(crate) fn open(
+fn open(
     origin: Origin,
     path: Option<&Path>,
     options: &ReadOptions,
@@ -125,8 +137,8 @@ pub(crate) fn open(
     let notes = noted.notes(origin.name(), &schema, line);
     let preamble = sniff::preamble(text, &csv, !cut).filter(|_| csv.has_header);
     let preamble = preamble.map(|lines| known_lines + lines);
-    let line_bytes = line_bytes(&origin, &sample, first + header);
-    let longest = longest_line(&origin, &sample);
+    let (line_bytes, longest) = line_lengths(&origin, &sample, first + header);
+    let lacks = lacks.then_some("the file is empty; CSV starts with a line that names the columns");
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Csv(csv),
@@ -136,15 +148,13 @@ pub(crate) fn open(
         },
         line_bytes,
         longest,
-        notes,
-        preamble,
-        lacks: lacks.then_some("the file is empty; CSV starts with a line that names the columns"),
+        about: About { notes, preamble, lacks, ..About::default() },
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
 /// Reads the first bytes of `origin`, including at least one row, if any.
-fn sampled(origin: &Origin, skip_lines: usize) -> Result<Vec<u8>> {
+fn sampled(origin: &Origin, skip_lines: usize) -> Result<Head> {
     let sample = origin.head(SAMPLE_BYTES)?;
     if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 + skip_lines as u64 {
         // Types cannot be inferred from a header and a part of a row.

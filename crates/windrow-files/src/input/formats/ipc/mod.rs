@@ -26,7 +26,8 @@ use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;
-use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
+use crate::input::formats::opening::{InputFormat, Opening};
+use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
 use crate::limits::Ceiling;
@@ -66,8 +67,35 @@ struct Index {
     batches: Arc<[Block]>,
 }
 
+/// Both formats.
+pub(crate) enum Arrow {
+    File,
+    Stream,
+}
+
+impl InputFormat for Arrow {
+    fn sniff(&self, head: &[u8]) -> bool {
+        match self {
+            Self::File => head.starts_with(b"ARROW1"),
+            Self::Stream => head.starts_with(&[0xFF; 4]),
+        }
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        // `.arrow`, `.ipc` and `.feather` are in use for both formats: the content decides.
+        let head = origin.head(8)?;
+        let told = [Self::File, Self::Stream].into_iter().find(|format| format.sniff(&head));
+        match told.as_ref().unwrap_or(self) {
+            // The heads of all record batches would take as many requests.
+            Self::File if origin.is_far() => stream::open(origin, Format::ArrowFile),
+            Self::File => open(opening.at_random(origin)?, opening.options.ceiling),
+            Self::Stream => stream::open(origin, Format::ArrowStream),
+        }
+    }
+}
+
 /// Reads the footer of `origin` and the headers of its record batches.
-pub(crate) fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
+fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
     let file = origin.random()?;
     let footer = file.read_exact(file.len().saturating_sub(TRAILER), 4).unwrap_or_default();
     let footer = footer.first_chunk().map_or(0, |length| u64::from(u32::from_le_bytes(*length)));
@@ -86,6 +114,7 @@ pub(crate) fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
         row_bytes,
         longest_row: row_bytes,
         copies: 0,
+        about: About::default(),
         content: Box::new(IpcFile { origin, index }),
     })
 }
@@ -254,10 +283,6 @@ fn read_block(file: &RandomFile, block: &Block) -> Result<Buffer, String> {
 }
 
 impl Content for IpcFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
     fn read(&self, part: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let file = self.origin.random()?;
         let index = self.index.clone();
@@ -266,7 +291,7 @@ impl Content for IpcFile {
             let bytes = read_block(&file, block).map_err(|what| self.origin.error(what))?;
             decoder.read_dictionary(block, &bytes).map_err(|cause| self.origin.error(cause))?;
         }
-        let name = self.name().clone();
+        let name = self.origin.name().clone();
         Ok(decoded(part.filter_map(move |ordinal| {
             decode(&decoder, &file, &index.batches[ordinal])
                 .map_err(|what| {

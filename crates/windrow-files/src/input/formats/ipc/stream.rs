@@ -18,8 +18,8 @@ use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::opened::{Content, Opened, Pieces, Span, decoded};
-use crate::input::source::origin::{Faults, Origin, Stream};
+use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
+use crate::input::source::origin::{Origin, Stream};
 use crate::input::source::random::RandomFile;
 use crate::watch::Watch;
 
@@ -69,6 +69,7 @@ pub(crate) fn open(origin: Origin, format: Format) -> Result<Opened> {
         row_bytes: usize::try_from(row_bytes).unwrap_or(usize::MAX),
         longest_row: usize::try_from(row_bytes).unwrap_or(usize::MAX),
         copies: 0,
+        about: About::default(),
         content: Box::new(StreamFile { origin, format, passing: passing.into() }),
     })
 }
@@ -139,21 +140,13 @@ fn more_behind(at: u64) -> String {
 }
 
 impl Content for StreamFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
     fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let mut frames = match passing {
             Some(frames) => frames,
             None => Frames::of(&self.origin, self.format)?,
         };
-        let name = self.name().clone();
+        let name = self.origin.name().clone();
         Ok(decoded(std::iter::from_fn(move || {
             frames.next_batch().map_err(|what| Error::data(format!("{name}: {what}"))).transpose()
         })))

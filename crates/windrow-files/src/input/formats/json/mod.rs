@@ -1,7 +1,7 @@
 //! NDJSON: the columns of a file, from a sample of its objects and `schema`.
 //!
-//! Columns are in the order of the first appearance of their keys. The inference of arrow returns
-//! the order of a hash map, which differs in every run, so this module infers the types:
+//! Columns come in the order in which their keys first appear. The inference of arrow gives them in
+//! the order of a hash map, another in every run, so it is done here:
 //!
 //! ```text
 //!  null < anything                  integers -> int64, beyond it uint64 or decimal128(20,0)
@@ -10,9 +10,9 @@
 //! ```
 //! A list or an object beside a scalar has no type, which is an error.
 //!
-//! If a column is null in the whole sample, the search for its type continues in the file, if
-//! necessary to the end. A stream cannot be searched ahead: the type is then `Null`, and a later
-//! value is an error. (Text, which accepts any scalar, would turn 5 into "5".)
+//! While a column is null in all of the sample, a file is looked at further, if need be to its end;
+//! a stream cannot be, and has a column of nulls then, in which a value is an error. (Text, which
+//! takes any scalar, would make "5" of 5.)
 
 pub(crate) mod shapes;
 
@@ -24,11 +24,12 @@ use arrow_schema::{Field, FieldRef, Schema};
 use memchr::memmem;
 
 use crate::error::Result;
-use crate::input::opened::Opened;
+use crate::input::formats::opening::{InputFormat, Opening};
+use crate::input::opened::{About, Opened};
 use crate::input::options::ReadOptions;
 use crate::input::source::origin::{Origin, SAMPLE_BYTES, Stream};
 use crate::input::text::dialect::{Columns, Dialect};
-use crate::input::text::file::{TextFile, line_bytes, longest_line};
+use crate::input::text::file::{TextFile, line_lengths};
 use crate::input::text::json::fault as json_text;
 use crate::input::text::json::null_lines::without_nulls;
 use crate::input::text::named::{Named, NamedTypes, named_within};
@@ -48,9 +49,27 @@ const JOB_BYTES: u64 = 6 << 10;
 /// The message about a file without columns.
 const NO_OBJECT: &str = "holds no object to tell the columns; name them with `schema`";
 
+/// The format.
+pub(crate) struct Ndjson;
+
+impl InputFormat for Ndjson {
+    fn sniff(&self, head: &[u8]) -> bool {
+        let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+        matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        open(origin, opening.options, opening.like.reference, opening.named, opening.raw)
+    }
+}
+
 /// Reads a sample of `origin`. `reference` is the schema of the first input; `None` for the first
 /// input itself. Reports the columns of the input to `named`.
-pub(crate) fn open(
+fn open(
     origin: Origin,
     options: &ReadOptions,
     reference: Option<&Schema>,
@@ -82,8 +101,7 @@ pub(crate) fn open(
         None => infer(named)?,
     };
     let lacks = schema.fields().is_empty().then_some(NO_OBJECT);
-    let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
-    let longest = longest_line(&origin, &origin.head(SAMPLE_BYTES)?);
+    let (line_bytes, longest) = line_lengths(&origin, &origin.head(SAMPLE_BYTES)?, 0);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Ndjson,
@@ -93,9 +111,7 @@ pub(crate) fn open(
         },
         line_bytes,
         longest,
-        notes: Vec::new(),
-        preamble: None,
-        lacks,
+        about: About { lacks, ..About::default() },
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }

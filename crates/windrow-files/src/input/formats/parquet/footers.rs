@@ -46,7 +46,7 @@ const CACHED: usize = 8;
 
 /// A footer, and the profiles of its row groups.
 #[derive(Clone)]
-pub(super) struct Known {
+pub(super) struct CachedFooter {
     pub(super) footer: Footer,
     /// Profile of each row group whose pages were all examined. The profiles together have at most
     /// as many steps as [planning](super::profile::Allowance::to_plan) may examine pages.
@@ -55,10 +55,10 @@ pub(super) struct Known {
 
 /// The files used last, by ordinal.
 #[derive(Default)]
-pub(crate) struct FooterCache(Mutex<VecDeque<(usize, Known)>>);
+pub(crate) struct FooterCache(Mutex<VecDeque<(usize, CachedFooter)>>);
 
 impl FooterCache {
-    pub(super) fn get(&self, file: usize) -> Option<Known> {
+    pub(super) fn get(&self, file: usize) -> Option<CachedFooter> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = files.iter().position(|(key, _)| *key == file)?;
         let found = files.remove(place)?;
@@ -67,7 +67,7 @@ impl FooterCache {
         Some(known)
     }
 
-    pub(super) fn put(&self, file: usize, known: Known) {
+    pub(super) fn put(&self, file: usize, known: CachedFooter) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|(key, _)| *key != file);
         if files.len() == CACHED {

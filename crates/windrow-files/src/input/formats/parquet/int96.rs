@@ -31,7 +31,7 @@ use crate::input::row_groups::Footer;
 use crate::input::source::random::RandomFile;
 
 use super::chosen::Chosen;
-use super::segments::Part;
+use super::segments::ReadStep;
 
 /// Maximum distance from the epoch, in seconds, of nanoseconds in 64 bits.
 const REACH: i64 = i64::MAX / 1_000_000_000 - 1;
@@ -58,7 +58,7 @@ impl Seconds {
         file: &RandomFile,
         footer: &Footer,
         chosen: &Chosen,
-        rows: &Part,
+        rows: &ReadStep,
     ) -> Result<Option<Self>> {
         let mut leaves = leaves(footer);
         leaves.retain(|leaf| chosen.reads(*leaf));

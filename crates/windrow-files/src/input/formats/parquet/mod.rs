@@ -1,13 +1,11 @@
-//! Parquet files; a unit is a row group.
+//! Parquet: a unit is a row group.
 //!
-//! A footer can be far larger than the plan made from it, so the footers of ten thousand inputs are
-//! not kept. A file keeps the rows of its row groups, and a [small cache](footers) keeps the
-//! footers of the files being read. Planning loads neither statistics nor page indexes; `inspect`,
-//! conditions on rows and unchanged copies of row groups read the footer again.
+//! A footer can be far larger than what is planned from it, so ten thousand of them are not kept: a
+//! file keeps the rows of its groups, and the footers of the files being read are in a [small cache](footers).
+//! Statistics and page indexes are not loaded; `inspect` asks for a footer with them, and so do conditions on rows.
 //!
-//! The column chunks of an object's row group are [held](RandomFile::hold) while the row group is
-//! read, and prefetched while the row group before is read. Of the pages of an object, only the
-//! facts in the footer are known in advance.
+//! The column chunks of an object's row group are [held](RandomFile::hold) while it is read, and asked for while the
+//! one before it is. Of its pages no more is known beforehand than the footer tells.
 
 pub(crate) mod annotations;
 pub(crate) mod chosen;
@@ -33,18 +31,21 @@ use parquet::file::metadata::{
 
 use crate::error::Result;
 use crate::format::Format;
-use crate::input::opened::{Content, Opened, Pieces, Span};
+use crate::input::formats::opening::{InputFormat, Opening};
+use crate::input::opened::{About, Content, Opened, Pieces, Span};
 use crate::input::options::ReadOptions;
 use crate::input::row_groups::{Footer, RowGroups};
 use crate::input::source::info::DeclaredColumn;
-use crate::input::source::origin::{Faults, Origin};
+use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
 use crate::store;
 use crate::watch::Watch;
 
 use chosen::Chosen;
 use footer_depth::Survey;
-use footers::{FooterCache, Known, footer_bytes, has_small_index, load, load_with, parsed, survey};
+use footers::{
+    CachedFooter, FooterCache, footer_bytes, has_small_index, load, load_with, parsed, survey,
+};
 use profile::{Allowance, Profile};
 use segments::{Segments, steps};
 
@@ -54,7 +55,6 @@ struct ParquetFile {
     /// Rows of the file, to detect a replacement after opening.
     rows: u64,
     groups: usize,
-    bloom_filters: bool,
     chosen: Chosen,
     encrypted: bool,
     footers: Arc<FooterCache>,
@@ -62,8 +62,23 @@ struct ParquetFile {
     ahead: Mutex<Vec<(usize, RandomFile)>>,
 }
 
+/// The format.
+pub(crate) struct Parquet;
+
+impl InputFormat for Parquet {
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"PAR1") || head.starts_with(b"PARE")
+    }
+
+    fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
+        let origin = opening.at_random(origin)?;
+        let (options, footers) = (opening.options, opening.footers.clone());
+        open(origin, opening.ordinal, options, footers, opening.like.counted)
+    }
+}
+
 /// Reads the footer of `origin` and plans its row groups.
-pub(crate) fn open(
+fn open(
     origin: Origin,
     ordinal: usize,
     options: &ReadOptions,
@@ -91,7 +106,7 @@ pub(crate) fn open(
         .map_err(|what| origin.error(format!("the file is damaged: {what}")))?;
     let random = Arc::new(file);
     let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    let bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
+    let has_bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
     let mut reader = estimate::Reader::default();
     let mut profiles: Vec<Option<Profile>> = spans.iter().map(|_| None).collect();
     // Pages of an encrypted file cannot be inspected.
@@ -121,12 +136,12 @@ pub(crate) fn open(
         longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
         // A page, and its values.
         copies: 2,
+        about: About { has_bloom_filters, ..About::default() },
         content: Box::new(ParquetFile {
             origin,
             ordinal,
             rows,
             groups: spans.len(),
-            bloom_filters,
             chosen,
             encrypted,
             footers: footers.clone(),
@@ -134,7 +149,7 @@ pub(crate) fn open(
         }),
         spans,
     };
-    footers.put(ordinal, Known { footer, profiles: profiles.into() });
+    footers.put(ordinal, CachedFooter { footer, profiles: profiles.into() });
     Ok(opened)
 }
 
@@ -260,7 +275,7 @@ impl ParquetFile {
                 .origin
                 .error("columns of it are encrypted, though its footer is not; decrypt it first"));
         }
-        let Known { footer, profiles } = match self.footers.get(self.ordinal) {
+        let CachedFooter { footer, profiles } = match self.footers.get(self.ordinal) {
             Some(known) => known,
             None => {
                 let file = self.origin.random()?;
@@ -270,7 +285,7 @@ impl ParquetFile {
                 if groups.len() != self.groups || rows as u64 != self.rows {
                     return Err(self.origin.error("the file was replaced while it was read"));
                 }
-                let known = Known { footer, profiles: Arc::default() };
+                let known = CachedFooter { footer, profiles: Arc::default() };
                 self.footers.put(self.ordinal, known.clone());
                 known
             }
@@ -311,28 +326,16 @@ impl ParquetFile {
 }
 
 impl Content for ParquetFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
     fn ask_for(&self, part: Range<usize>) {
         // A prefetch does not load a missing footer.
         if self.origin.is_far()
             && !self.encrypted
-            && let Some(Known { footer, .. }) = self.footers.get(self.ordinal)
+            && let Some(CachedFooter { footer, .. }) = self.footers.get(self.ordinal)
             && self.ahead().iter().all(|(group, _)| *group != part.start)
             && let Ok(file) = self.holding(&footer, &part)
         {
             self.ahead().push((part.start, file));
         }
-    }
-
-    fn has_bloom_filters(&self) -> bool {
-        self.bloom_filters
     }
 
     fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
@@ -353,7 +356,7 @@ impl Content for ParquetFile {
         if self.encrypted || self.origin.is_far() {
             return None;
         }
-        let Known { footer, .. } = self.footers.get(self.ordinal)?;
+        let CachedFooter { footer, .. } = self.footers.get(self.ordinal)?;
         if !has_small_index(footer.metadata()) {
             return None;
         }

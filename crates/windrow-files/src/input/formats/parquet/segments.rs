@@ -121,7 +121,7 @@ impl Segments {
             let range = count(segment.rows.start)..count(segment.rows.end);
             RowSelection::from_consecutive_ranges(std::iter::once(range), count(rows))
         });
-        let rows = Part { group, rows: part, batch_rows: count(segment.batch_rows) };
+        let rows = ReadStep { group, rows: part, batch_rows: count(segment.batch_rows) };
         let seconds = Seconds::of(&self.file, &self.footer, &self.chosen, &rows)?;
         let file = self.file.clone();
         let all = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.footer.clone());
@@ -139,14 +139,14 @@ impl Iterator for Segments {
 }
 
 /// Rows of a row group, and the number of rows to read at a time.
-pub(super) struct Part {
+pub(super) struct ReadStep {
     group: usize,
     /// Selected rows; `None` for all.
     pub(super) rows: Option<RowSelection>,
     batch_rows: usize,
 }
 
-impl Part {
+impl ReadStep {
     /// Restricts `builder` to these rows.
     pub(super) fn chosen(
         &self,

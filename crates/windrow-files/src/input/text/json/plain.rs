@@ -1,25 +1,27 @@
-//! Fast path for regular NDJSON records: one pass over the text, straight into columns.
+//! Records of NDJSON that are as most are, walked over once, straight into columns.
 //!
 //! ```text
-//!  {"id":7,"actor":{"name":"x"},"ok":true}      keys of the schema, each once at the most, scalars and objects
+//!  {"id":7,"actor":{"name":"x"},"ok":true}      keys of the schema, each once at the most, scalars, lists and objects
 //!     |             |            |
 //!   text          text        Boolean           of a block; what text stands for is parsed column by column after it
 //! ```
-//! The walk expects keys in the order of the schema, and looks up keys that come in another order.
-//! Anything irregular (an unknown or duplicate key, a string in a column of numbers, invalid JSON)
-//! ends the walk. The decoder of arrow and [`records`](super::records) then decode the whole block,
-//! or report its fault.
+//! Keys are expected in the order of the schema, and looked for if they come in another. Whatever is not as it mostly is
+//! (a key of no column, one that is there twice, a string where numbers are due, text that is no JSON) ends the walk, and
+//! the whole block is left to the decoder of arrow and to [`records`](super::records), which tell what is wrong, or take
+//! it.
 //!
-//! Invariant: a completed walk returns the same rows as arrow's decoder and `records`.
+//! Invariant: of a block that the walk comes through, the rows are those that these make of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, StringBuilder};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{
+    Array, ArrayRef, ListArray, NullArray, RecordBatch, RecordBatchOptions, StructArray,
+};
 use arrow_buffer::BooleanBufferBuilder;
-use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use memchr::memchr2;
 
 use crate::input::text::named::TypesAt;
@@ -33,12 +35,12 @@ const MOST_DEPTH: usize = 64;
 pub(crate) struct Plain {
     /// Schema with text for the values that are parsed after the walk.
     text: SchemaRef,
-    records: Object,
+    records: ObjectBuilder,
     most_rows: usize,
 }
 
 /// Columns of objects with the same keys.
-struct Object {
+struct ObjectBuilder {
     fields: Fields,
     members: Vec<Member>,
     /// Positions of members, by key.
@@ -63,7 +65,19 @@ enum Values {
         is_number: bool,
     },
     Boolean(BooleanBuilder),
-    Object(Object),
+    /// Nulls of a column of which the sample has no value.
+    Null(usize),
+    List(Box<ListBuilder>),
+    Object(ObjectBuilder),
+}
+
+/// The lists of a key.
+struct ListBuilder {
+    /// The field of the items.
+    field: FieldRef,
+    items: Values,
+    lengths: Vec<usize>,
+    valid: BooleanBufferBuilder,
 }
 
 impl Plain {
@@ -75,7 +89,7 @@ impl Plain {
         text: &SchemaRef,
         most_rows: usize,
     ) -> Option<Self> {
-        let records = Object::of(schema.fields(), text.fields(), Some(named), 0)?;
+        let records = ObjectBuilder::of(schema.fields(), text.fields(), Some(named), 0)?;
         Some(Self { text: Arc::clone(text), records, most_rows })
     }
 
@@ -104,7 +118,7 @@ impl Plain {
     }
 }
 
-impl Object {
+impl ObjectBuilder {
     /// Creates the columns for members, some of whose types are `named`. `None` means that all
     /// types are named.
     fn of(
@@ -122,19 +136,8 @@ impl Object {
                 return None;
             }
             let named = named.filter(|named| !named.has(field));
-            let values = match (field.data_type(), text.data_type()) {
-                (DataType::Struct(fields), DataType::Struct(text)) => {
-                    let named = named.map(|named| named.within(field));
-                    Values::Object(Self::of(fields, text, named, depth + 1)?)
-                }
-                (DataType::Boolean, DataType::Boolean) => Values::Boolean(BooleanBuilder::new()),
-                (kind, DataType::Utf8) if !kind.is_nested() && !kind.is_binary() => Values::Text {
-                    // A file may have 100,000 columns and a single row.
-                    values: StringBuilder::with_capacity(0, 0),
-                    is_number: named.is_some() && is_of_numbers(kind),
-                },
-                _ => return None,
-            };
+            let named = named.map(|named| named.within(field));
+            let values = Values::of(field.data_type(), text.data_type(), named, depth)?;
             Some(Member { key: [name, b"\""].concat(), rows: 0, values })
         };
         let members: Vec<Member> = fields.iter().zip(text).map(member).collect::<Option<_>>()?;
@@ -213,6 +216,37 @@ impl Object {
 }
 
 impl Values {
+    /// Values of type `kind`, of which members have types that are `named`; if nothing, all are.
+    fn of(
+        kind: &DataType,
+        text: &DataType,
+        named: Option<TypesAt<'_>>,
+        depth: usize,
+    ) -> Option<Self> {
+        Some(match (kind, text) {
+            (DataType::Struct(fields), DataType::Struct(text)) => {
+                Self::Object(ObjectBuilder::of(fields, text, named, depth + 1)?)
+            }
+            (DataType::List(of), DataType::List(text)) if of.is_nullable() => {
+                let deeper = Some(depth + 1).filter(|depth| *depth < MOST_DEPTH)?;
+                Self::List(Box::new(ListBuilder {
+                    field: Arc::clone(text),
+                    items: Self::of(of.data_type(), text.data_type(), named, deeper)?,
+                    lengths: Vec::new(),
+                    valid: BooleanBufferBuilder::new(0),
+                }))
+            }
+            (DataType::Boolean, DataType::Boolean) => Self::Boolean(BooleanBuilder::new()),
+            (DataType::Null, DataType::Null) => Self::Null(0),
+            (kind, DataType::Utf8) if !kind.is_nested() && !kind.is_binary() => Self::Text {
+                // A file may have 100,000 columns and a single row.
+                values: StringBuilder::with_capacity(0, 0),
+                is_number: named.is_some() && is_of_numbers(kind),
+            },
+            _ => return None,
+        })
+    }
+
     /// Reads the value at `at`; returns its end.
     fn walk(&mut self, text: &str, at: usize) -> Option<usize> {
         let rest = &text.as_bytes()[at..];
@@ -244,7 +278,8 @@ impl Values {
                 Some(at + 5)
             }
             (Self::Object(object), b'{') => object.walk(text, at + 1),
-            (Self::Boolean(_) | Self::Object(_), _) => None,
+            (Self::List(list), b'[') => list.walk(text, at + 1),
+            (Self::Boolean(_) | Self::Null(_) | Self::List(_) | Self::Object(_), _) => None,
         }
     }
 
@@ -252,6 +287,8 @@ impl Values {
         match self {
             Self::Text { values, .. } => values.append_null(),
             Self::Boolean(values) => values.append_null(),
+            Self::Null(rows) => *rows += 1,
+            Self::List(list) => list.end_row(0, false),
             Self::Object(object) => object.push_null(),
         }
     }
@@ -265,15 +302,54 @@ impl Values {
                 Arc::new(array)
             }
             Self::Boolean(values) => Arc::new(values.finish()),
+            Self::Null(rows) => Arc::new(NullArray::new(std::mem::take(rows))),
+            Self::List(list) => {
+                let items = list.items.finish();
+                let lengths = OffsetBuffer::from_lengths(std::mem::take(&mut list.lengths));
+                let valid = nulls(&mut list.valid);
+                let field = Arc::clone(&list.field);
+                Arc::new(ListArray::try_new(field, lengths, items?, valid).ok()?)
+            }
             Self::Object(object) => {
                 let columns = object.finish();
                 object.rows = 0;
-                let valid = NullBuffer::new(object.valid.finish());
-                let valid = Some(valid).filter(|valid| valid.null_count() > 0);
+                let valid = nulls(&mut object.valid);
                 Arc::new(StructArray::try_new(object.fields.clone(), columns?, valid).ok()?)
             }
         })
     }
+}
+
+impl ListBuilder {
+    /// Takes the list that opens in front of `at`; returns where it ends.
+    fn walk(&mut self, text: &str, at: usize) -> Option<usize> {
+        let bytes = text.as_bytes();
+        let mut at = blanks(text, at);
+        let mut items = 0;
+        if bytes.get(at) != Some(&b']') {
+            loop {
+                at = blanks(text, self.items.walk(text, at)?);
+                items += 1;
+                match bytes.get(at) {
+                    Some(b',') => at = blanks(text, at + 1),
+                    Some(b']') => break,
+                    _ => return None,
+                }
+            }
+        }
+        self.end_row(items, true);
+        Some(at + 1)
+    }
+
+    fn end_row(&mut self, items: usize, valid: bool) {
+        self.lengths.push(items);
+        self.valid.append(valid);
+    }
+}
+
+/// Which rows are null, if any is; `valid` is empty afterwards.
+fn nulls(valid: &mut BooleanBufferBuilder) -> Option<NullBuffer> {
+    Some(NullBuffer::new(valid.finish())).filter(|valid| valid.null_count() > 0)
 }
 
 /// Reads the string that begins at `at`, after the opening quote; returns its end.
@@ -319,6 +395,8 @@ mod tests {
             field("d", DataType::Struct(deeper)),
         ]
         .into();
+        let members: Fields =
+            vec![field("n", DataType::Int64), field("b", DataType::Boolean)].into();
         let at = DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, Some("UTC".into()));
         Arc::new(Schema::new(vec![
             field("n", DataType::Int64),
@@ -327,6 +405,10 @@ mod tests {
             field("o", DataType::Struct(object)),
             field("at", at),
             field("named", DataType::Int64),
+            field("l", DataType::new_list(DataType::Int64, true)),
+            field("none", DataType::Null),
+            field("m", DataType::new_list(DataType::Struct(members), true)),
+            field("lt", DataType::new_list(DataType::new_list(DataType::Utf8, true), true)),
         ]))
     }
 
@@ -367,6 +449,8 @@ mod tests {
             r#"{"t":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"}"#,
             r#"{"o":{"d":{}},"named":"17"}"#,
             "{\"t\":\"é\u{1F600}\"}",
+            "{\"l\":[1, 2 ,null],\"m\":[]}\n{\"l\":null}\n{\"l\":[],\"m\":[ {\"n\":1},null,{\"b\":true} ]}{}",
+            "{\"none\":null,\"lt\":[null,[],[null,\"]\",5]]}\n{\"none\":null}",
         ] {
             assert!(comes_through(&mut decoder, text), "{text}");
         }
@@ -396,6 +480,17 @@ mod tests {
             r#"{"n":1,}"#,
             r#"{"n":1 "t":2}"#,
             r#"{"n":nulla}"#,
+            r#"{"l":["1"]}"#,
+            r#"{"l":[1,]}"#,
+            r#"{"l":[1 2]}"#,
+            r#"{"l":[1"#,
+            r#"{"l":[1.5]}"#,
+            r#"{"l":1}"#,
+            r#"{"l":[[1]]}"#,
+            r#"{"none":1}"#,
+            r#"{"m":[{"x":1}]}"#,
+            r#"{"m":[{"n":1,"n":2}]}"#,
+            r#"{"m":[{"n":"1"}]}"#,
             r#"{"t":truer}"#,
             "[1]",
             "5",
@@ -412,7 +507,7 @@ mod tests {
 
     #[test]
     fn bytes_that_change_make_no_other_rows() {
-        let text = "{\"n\":12,\"t\":\"a\\\"b\",\"b\":true,\"o\":{\"n\":-2,\"d\":{\"t\":\"\",\"f\":1.5e3}}}\n{\"t\":null}\n";
+        let text = "{\"l\":[1,null],\"m\":[{\"n\":1}],\"none\":null,\"lt\":[[\"\"]],\"n\":12,\"t\":\"a\\\"b\",\"b\":true,\"o\":{\"n\":-2,\"d\":{\"t\":\"\",\"f\":1.5e3}}}\n{\"t\":null}\n";
         let mut decoder = decoder();
         assert!(comes_through(&mut decoder, text));
         let mut through = 0;

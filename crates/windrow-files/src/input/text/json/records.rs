@@ -1,67 +1,36 @@
-//! Checks of NDJSON records for faults that the decoder of arrow accepts.
+//! Records of NDJSON, looked at for what their decoder does not tell.
 //!
-//! 1. The decoder takes the string "1.10" for the number 1.1. Among the first rows, such a string
-//!    would have made its column text. In a column inferred as numbers, a string is therefore an
-//!    error.
-//! 2. Values nested ten thousand deep exhaust the decoder's stack. Among the first rows, such
-//!    values are refused, so these checks refuse them as well.
-//! 3. If the decoder decodes everything as text, a column of bytes (strings in JSON) may get a
-//!    number. The type of such a column is never inferred, but comes from a file read before. All
-//!    records of such a file are walked over.
+//! 1. It takes the string "1.10" for the number 1.1. Had it been among the first rows, its column would be
+//!    text: where the type was inferred to be of numbers, a string is an error.
+//! 2. Values nested by the ten thousand exhaust its stack. Among the first rows they are refused, so they are
+//!    here.
+//! 3. Where it makes text of everything, a number may stand in a column of bytes, which JSON has as strings. Such
+//!    a type is never inferred, but comes from a file that was read before; then every record is walked over.
 //!
-//! The checks walk over a record (see [`walk`](super::walk)), but few records need a
-//! walk. A quick scan suffices for a line with a whole record, no more opening brackets than the
-//! maximum depth, and no quoted number after the key of a numeric column:
-//!
-//! ```text
-//!  {"id":7,"zip":"94103","at":"2026-01-31T12:00:00"}
-//!                ^            ^
-//!                |            a digit behind a quote, but no number
-//!                a number: a walk, if some column of numbers is called zip
-//! ```
+//! For these every record is walked over (see [`walk`](super::walk)). Few records need the decoder, though: see
+//! [`plain`](super::plain).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Fields, Schema};
-use memchr::memrchr;
 
-use crate::input::text::exact::guess::is_json_number;
 use crate::input::text::named::TypesAt;
 
-use super::walk::{ANY, MOST_DEPTH, Node, RECORD, Walk};
-
-/// Bytes scanned at a time.
-const GLANCE: usize = 64;
+use super::walk::{ANY, Node, RECORD, Walk};
 
 /// The checks, and the current record.
 pub(crate) struct Records {
     nodes: Vec<Node>,
-    /// Keys of numeric values; whether lists have numbers; whether maps, with any keys, have
-    /// numbers.
-    numbers: HashSet<Vec<u8>>,
-    lists_of_numbers: bool,
-    maps_of_numbers: bool,
-    /// Whether every record is walked over.
-    always: bool,
     /// The walk over a record that has begun and not ended.
     walk: Walk,
-    walking: bool,
 }
 
 impl Records {
     /// Creates the checks for records of `schema`; types outside of `named` were inferred.
     pub(super) fn new(schema: &Schema, named: TypesAt<'_>) -> Self {
-        let mut records = Self {
-            nodes: vec![Node::Any, Node::Any],
-            numbers: HashSet::new(),
-            lists_of_numbers: false,
-            maps_of_numbers: false,
-            always: false,
-            walk: Walk::default(),
-            walking: false,
-        };
+        let mut records = Self { nodes: vec![Node::Any, Node::Any], walk: Walk::default() };
         let keys = records.members(schema.fields(), "", named);
         records.nodes[RECORD] = Node::Object(keys);
         records
@@ -87,17 +56,11 @@ impl Records {
     /// are `named`.
     fn node(&mut self, field: &Field, path: &str, named: TypesAt<'_>) -> usize {
         let node = match field.data_type() {
-            kind if is_of_numbers(kind) => {
-                self.numbers.insert(field.name().as_bytes().to_vec());
-                Node::Number(path.to_owned(), kind.clone())
-            }
+            kind if is_of_numbers(kind) => Node::Number(path.to_owned(), kind.clone()),
             kind @ (DataType::Binary
             | DataType::LargeBinary
             | DataType::BinaryView
-            | DataType::FixedSizeBinary(_)) => {
-                self.always = true;
-                Node::Bytes(path.to_owned(), kind.clone())
-            }
+            | DataType::FixedSizeBinary(_)) => Node::Bytes(path.to_owned(), kind.clone()),
             DataType::RunEndEncoded(_, of) => {
                 let plain = Field::clone(of).with_name(field.name());
                 return self.node(&plain, path, named);
@@ -106,16 +69,12 @@ impl Records {
             | DataType::LargeList(of)
             | DataType::ListView(of)
             | DataType::LargeListView(of)
-            | DataType::FixedSizeList(of, _) => {
-                self.lists_of_numbers |= is_of_numbers(of.data_type());
-                Node::List(self.node(of, path, named))
-            }
+            | DataType::FixedSizeList(of, _) => Node::List(self.node(of, path, named)),
             DataType::Struct(fields) => {
                 Node::Object(self.members(fields, &format!("{path}."), named))
             }
             DataType::Map(entries, _) => match entries.data_type() {
                 DataType::Struct(entry) if entry.len() == 2 => {
-                    self.maps_of_numbers |= is_of_numbers(entry[1].data_type());
                     Node::Map(self.node(&entry[1], path, named))
                 }
                 _ => return ANY,
@@ -132,84 +91,12 @@ impl Records {
     /// # Errors
     /// The first fault.
     pub(super) fn pass(&mut self, text: &[u8], goes_on: bool) -> Result<(), ArrowError> {
-        if self.always || self.walking || goes_on || self.is_odd(text) {
-            self.walk.pass(text, &self.nodes)?;
-        }
-        self.walking = goes_on;
+        self.walk.pass(text, &self.nodes)?;
         if !goes_on {
             self.walk.stop();
         }
         Ok(())
     }
-
-    /// Returns whether `line` may have a fault.
-    fn is_odd(&self, line: &[u8]) -> bool {
-        if line.len() > MOST_DEPTH && opening_brackets(line) > MOST_DEPTH {
-            return true;
-        }
-        let mut places = (0..line.len()).step_by(GLANCE);
-        let mut last = [0; GLANCE + 1];
-        places.any(|place| {
-            let rest = &line[place..];
-            let bytes = rest.first_chunk().unwrap_or_else(|| {
-                last[..rest.len()].copy_from_slice(rest);
-                &last
-            });
-            let mut pairs = (place..).zip(bytes.windows(2));
-            has_quoted_digit(bytes)
-                && pairs.any(|(quote, pair)| {
-                    is_quoted_digit(pair[0], pair[1]) && self.is_odd_string(line, quote)
-                })
-        })
-    }
-
-    /// Returns whether a quoted number in a numeric column may begin at `quote`.
-    fn is_odd_string(&self, line: &[u8], quote: usize) -> bool {
-        let (before, text) = (&line[..quote], &line[quote + 1..]);
-        let of_numbers = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
-        let end = text.iter().position(|byte| !of_numbers(byte)).unwrap_or(text.len());
-        let is_number = match text.get(end) {
-            Some(b'"') => std::str::from_utf8(&text[..end]).is_ok_and(is_json_number),
-            // An escape, possibly of a digit.
-            Some(b'\\') => true,
-            _ => false,
-        };
-        is_number
-            && match before.trim_ascii_end() {
-                [key @ .., b':'] => match key.trim_ascii_end() {
-                    [key @ .., b'"'] => {
-                        let start = memrchr(b'"', key).map_or(0, |quote| quote + 1);
-                        let key = &key[start..];
-                        self.maps_of_numbers
-                            || key.contains(&b'\\')
-                            || start > 1 && line[start - 2] == b'\\'
-                            || self.numbers.contains(key)
-                    }
-                    _ => true,
-                },
-                [.., b'[' | b','] => self.lists_of_numbers,
-                // A key begins after a brace, not a value.
-                [.., b'{'] => false,
-                _ => true,
-            }
-    }
-}
-
-fn opening_brackets(line: &[u8]) -> usize {
-    // An opening brace differs from an opening bracket by this bit only.
-    let count = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>();
-    let (glances, rest) = line.as_chunks::<GLANCE>();
-    glances.iter().map(|glance| usize::from(count(glance))).sum::<usize>()
-        + usize::from(count(rest))
-}
-
-fn has_quoted_digit(bytes: &[u8; GLANCE + 1]) -> bool {
-    (0..GLANCE).fold(false, |found, at| found | is_quoted_digit(bytes[at], bytes[at + 1]))
-}
-
-/// Returns whether `next`, after a quote, may begin a number or is a backslash.
-fn is_quoted_digit(byte: u8, next: u8) -> bool {
-    (byte == b'"') & matches!(next, b'-'..=b'9' | b'\\')
 }
 
 /// Returns whether a column of `kind` accepts only numbers.
@@ -286,11 +173,6 @@ mod tests {
                         assert!(fault.contains(path) && fault.contains("a string"), "{fault}");
                     }
                 }
-            }
-            // Beyond the bytes of one scan.
-            for lead in 0..2 * GLANCE {
-                let text = format!("{{\"t\":\"{}\",{}", "x".repeat(lead), &text[1..]);
-                assert_eq!(look(&text, 1000).is_err(), path.is_some(), "{text}");
             }
         }
     }

@@ -1,0 +1,39 @@
+//! The first bytes of an input, which tell its compression, its encoding, its format and its columns.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The first bytes of an input. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Head {
+    bytes: Arc<Vec<u8>>,
+    /// The bytes that were asked for; the input has no more if there are fewer.
+    limit: usize,
+}
+
+impl Head {
+    /// Makes the result of a look that went up to `limit`.
+    pub(crate) fn new(bytes: Vec<u8>, limit: usize) -> Self {
+        Self { bytes: Arc::new(bytes), limit }
+    }
+
+    /// Returns the first bytes up to `limit`, if the look went that far.
+    pub(crate) fn up_to(&self, limit: usize) -> Option<Self> {
+        let is_whole = self.bytes.len() < self.limit;
+        (limit <= self.limit || is_whole).then(|| Self { limit, ..self.clone() })
+    }
+}
+
+impl Deref for Head {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.bytes.len().min(self.limit)]
+    }
+}
+
+impl AsRef<[u8]> for Head {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
