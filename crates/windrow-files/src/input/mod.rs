@@ -31,7 +31,7 @@ mod units;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -355,7 +355,9 @@ impl Inputs {
     /// # Errors
     /// `Usage` if a pattern or a directory includes `output`, or a file in the directory `output`.
     pub(crate) fn refuse_output(&self, output: &Path, is_directory: bool) -> Result<()> {
+        let is_object = is_far(output);
         let whole = |path: &Path| match (path.canonicalize(), path.parent(), path.file_name()) {
+            _ if is_object => Some(path.to_owned()),
             (Ok(whole), _, _) => Some(whole),
             (Err(_), Some(parent), Some(name)) => {
                 let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -363,44 +365,25 @@ impl Inputs {
             }
             _ => None,
         };
-        if is_far(output) {
-            return self.refuse_object(output, is_directory);
-        }
         let Some(place) = whole(output) else { return Ok(()) };
         for file in &self.files {
             let Source::Found { path, by } = &file.source else { continue };
             let (by, shown) = (Path::new(by), output.display());
-            if is_directory && by.is_dir() && whole(by).is_some_and(|by| place.starts_with(by)) {
+            let is_within = is_directory && whole(by).is_some_and(|by| place.starts_with(by));
+            if is_within && !is_object && by.is_dir() {
                 return Err(Error::usage(format!(
                     "{shown}: is in {}, which is an input; write it elsewhere, or name the files",
                     by.display()
                 )));
             }
-            let Some(input) = whole(path) else { continue };
-            if input == place || is_directory && input.starts_with(&place) {
+            // An object below a directory that is an input is found among them the next time.
+            let is_below = is_within && is_object && is_far(by) && path.starts_with(by);
+            let is_output =
+                |input: PathBuf| input == place || is_directory && input.starts_with(&place);
+            if is_below || whole(path).is_some_and(is_output) {
                 return Err(Error::usage(format!(
                     "{shown}: {} stands for it, too, so that each run would read what the one before \
                      it wrote; write it elsewhere, or name the inputs",
-                    by.display()
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses an address as output in the same way. The next run would find files below an input
-    /// directory.
-    fn refuse_object(&self, output: &Path, is_directory: bool) -> Result<()> {
-        for file in &self.files {
-            let Source::Found { path, by } = &file.source else { continue };
-            let by = Path::new(by);
-            let is_prefix = is_far(by) && path.starts_with(by);
-            let is_found = path == output || is_directory && path.starts_with(output);
-            if is_found || is_directory && is_prefix && output.starts_with(by) {
-                return Err(Error::usage(format!(
-                    "{}: {} stands for it, too, so that each run would read what the one before it wrote; write \
-                     it elsewhere, or name the inputs",
-                    output.display(),
                     by.display()
                 )));
             }

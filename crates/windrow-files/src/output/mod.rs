@@ -44,8 +44,6 @@ mod sink;
 mod storable;
 mod target;
 #[cfg(test)]
-mod test_rows;
-#[cfg(test)]
 mod tests;
 mod text;
 mod views;

@@ -72,3 +72,8 @@ fn few_files_use_each_other() {
 fn files_and_functions_are_short() {
     sources::check_lengths(ROOT);
 }
+
+#[test]
+fn few_types_have_one_name() {
+    sources::check_names(ROOT);
+}

@@ -37,3 +37,21 @@ impl AsRef<[u8]> for Head {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_serves_those_that_go_no_further() {
+        let up_to = |bytes: &[u8], asked: usize, limit: usize| {
+            Head::new(bytes.to_vec(), asked).up_to(limit).map(|head| head.to_vec())
+        };
+        assert_eq!(up_to(b"abcd", 4, 2).as_deref(), Some(&b"ab"[..]));
+        assert_eq!(up_to(b"abcd", 4, 4).as_deref(), Some(&b"abcd"[..]));
+        assert_eq!(up_to(b"abcd", 4, 5), None);
+        // The input has no more.
+        assert_eq!(up_to(b"abc", 4, 100).as_deref(), Some(&b"abc"[..]));
+        assert!(Head::default().up_to(1).is_none());
+    }
+}

@@ -3,6 +3,7 @@
 
 mod graph;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[allow(unused_imports, reason = "one of the crates has no module with floors")]
@@ -12,6 +13,8 @@ pub(crate) use graph::{check_circles, check_floors};
 const FILE: usize = 400;
 /// Maximum lines of code in a function.
 const FUNCTION: usize = 80;
+/// Maximum types of one name.
+const NAMESAKES: usize = 3;
 
 /// A file of a crate.
 struct Source {
@@ -119,6 +122,30 @@ pub(crate) fn check_lengths(root: &str) {
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Fails if the crate at `root` has more than [`NAMESAKES`] types of one name.
+#[allow(dead_code, reason = "one of the crates is small")]
+pub(crate) fn check_names(root: &str) {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for source in sources(&Path::new(root).join("src")) {
+        for line in source.text.lines() {
+            if let Some(name) = type_name(line) {
+                places.entry(name.to_owned()).or_default().push(source.names.join("/"));
+            }
+        }
+    }
+    places.retain(|_, places| places.len() > NAMESAKES);
+    assert!(places.is_empty(), "types of one name: {places:#?}");
+}
+
+/// Returns the name of the type that `line` defines outside of functions and traits, if it defines one.
+fn type_name(line: &str) -> Option<&str> {
+    let item = line.strip_prefix("pub(").and_then(|rest| rest.split_once(") "));
+    let item = item.map_or(line, |(_, item)| item).trim_start_matches("pub ");
+    let kinds = ["struct ", "enum ", "trait ", "type ", "union "];
+    let rest = kinds.iter().find_map(|kind| item.strip_prefix(kind))?;
+    rest.split(|c: char| !c.is_alphanumeric()).next()
 }
 
 /// Returns the number of lines of code of the crate at `root`.

@@ -322,6 +322,7 @@ impl Values {
 
 impl ListBuilder {
     /// Takes the list that opens in front of `at`; returns where it ends.
+    #[inline(never)]
     fn walk(&mut self, text: &str, at: usize) -> Option<usize> {
         let bytes = text.as_bytes();
         let mut at = blanks(text, at);

@@ -1,6 +1,8 @@
 //! Tests of every format: rows are read back, bytes do not depend on record batches, and no files
 //! are left over.
 
+mod rows;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -15,9 +17,9 @@ use arrow_select::concat::concat_batches;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
-use super::test_rows::{flat, nested, textual};
 use super::*;
 use crate::error::ErrorKind;
+use rows::{flat, nested, textual};
 
 const ALL: [Format; 5] =
     [Format::Parquet, Format::ArrowFile, Format::ArrowStream, Format::Csv, Format::Ndjson];
