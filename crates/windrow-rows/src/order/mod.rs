@@ -111,8 +111,7 @@ impl From<String> for SortColumn {
 ///
 /// ```
 /// use windrow_rows::{Order, arrow_schema::SortOptions};
-/// let order = Order::by([("country", SortOptions::default().desc()), ("city",
-/// SortOptions::default())]);
+/// let order = Order::by([("country", SortOptions::default().desc()), ("city", SortOptions::default())]);
 /// # let _ = order;
 /// ```
 impl<S: Into<String>> From<(S, SortOptions)> for SortColumn {
