@@ -17,11 +17,11 @@ const LARGE: libc::c_int = 4 << 20;
 /// if the allocator has such a setting (glibc).
 ///
 /// The setting applies to the whole process and is best made before threads start. Leases of a
-/// [`Budget`](crate::Budget) do not come from the allocator; the setting is for all other memory:
+/// `Budget` do not come from the allocator; the setting is for all other memory:
 /// readers and writers of files, record batches.
 ///
 /// ```
-/// let _set = windrow::give_back_large_blocks();
+/// let _set = windrow_kernel::allocator::give_back_large_blocks();
 /// ```
 pub fn give_back_large_blocks() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -44,7 +44,7 @@ pub fn give_back_large_blocks() -> bool {
 /// starts threads. Returns true if the allocator has such a setting (glibc).
 ///
 /// ```
-/// let _set = windrow::share_heap();
+/// let _set = windrow_kernel::allocator::share_heap();
 /// ```
 pub fn share_heap() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -62,7 +62,7 @@ pub fn share_heap() -> bool {
 /// size. Takes a few milliseconds. Returns true if the allocator returned memory.
 ///
 /// ```
-/// let _any = windrow::give_back_free_blocks();
+/// let _any = windrow_kernel::allocator::give_back_free_blocks();
 /// ```
 pub fn give_back_free_blocks() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

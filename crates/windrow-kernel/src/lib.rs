@@ -15,6 +15,7 @@
 //! The crate is internal to [windrow](https://docs.rs/windrow): published because the other crates
 //! of Windrow need it, and without a stable interface. Any release may change it.
 
+#![allow(rustdoc::private_intra_doc_links, reason = "read by those who change it")]
 #![expect(
     missing_docs,
     clippy::len_without_is_empty,

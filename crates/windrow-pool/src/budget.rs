@@ -62,7 +62,7 @@ impl Budget {
     /// ```
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-    /// use windrow::{Budget, Memory};
+    /// use windrow_pool::{Budget, Memory};
     ///
     /// #[derive(Debug)]
     /// struct Shared(AtomicUsize);

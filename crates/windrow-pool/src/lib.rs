@@ -18,6 +18,7 @@
 //! need: published because the other crates of Windrow need it, and without a stable interface. Any
 //! release may change it.
 
+#![allow(rustdoc::private_intra_doc_links, reason = "read by those who change it")]
 #![forbid(unsafe_code)]
 
 mod budget;

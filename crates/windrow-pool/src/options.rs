@@ -12,10 +12,10 @@ const SPILL_THREADS: usize = 1;
 /// How a [`Pool`](crate::Pool) spills.
 ///
 /// ```
-/// use windrow::{Budget, Codec, Pool, PoolOptions};
+/// use windrow_pool::{Budget, Codec, Pool, PoolOptions};
 /// let options = PoolOptions::new().directories([std::env::temp_dir()]).codec(Codec::Lz4);
 /// let pool = Pool::new(Budget::bytes(64 << 20), options)?;
-/// # Ok::<(), windrow::Error>(())
+/// # Ok::<(), windrow_rows::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct PoolOptions {

@@ -28,6 +28,7 @@ pub const SALTS: [u64; 3] = [0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9, 0x4b3
 const SHORT: usize = 32;
 
 /// Returns the word of a byte string: 16 bytes a step, the last step overlapping the one before it.
+#[inline]
 pub fn word(bytes: &[u8]) -> u64 {
     let eight =
         |at: usize| bytes[at..].first_chunk().map_or(0, |word: &[u8; 8]| u64::from_le_bytes(*word));

@@ -41,8 +41,8 @@ const PREFIX: usize = 8;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
-/// use windrow::{IpcPages, PageCodec};
+/// # use windrow_rows::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use windrow_partition::{IpcPages, PageCodec};
 ///
 /// # let users = Int64Array::from_iter_values(0..100);
 /// # let batch = RecordBatch::try_from_iter([("user", Arc::new(users) as ArrayRef)])?;
@@ -51,7 +51,7 @@ const PREFIX: usize = 8;
 /// pages.write(&batch, &mut wire)?;
 /// let (read, bytes) = pages.read(&wire)?;
 /// assert_eq!((read, bytes), (batch, wire.len()));
-/// # Ok::<(), windrow::Error>(())
+/// # Ok::<(), windrow_rows::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct IpcPages {
@@ -119,9 +119,9 @@ impl IpcPages {
     /// One copy of the columns, and a second one of columns that are sliced or compressed.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if columns have other names or
-    /// types, [`Error::Value`](crate::Error::Value) for a null where the schema has none,
-    /// [`Error::Arrow`](crate::Error::Arrow) for types without an Arrow IPC form.
+    /// [`Error::SchemaMismatch`](windrow_rows::Error::SchemaMismatch) if columns have other names
+    /// or types, [`Error::Value`](windrow_rows::Error::Value) for a null where the schema has none,
+    /// [`Error::Arrow`](windrow_rows::Error::Arrow) for types without an Arrow IPC form.
     pub fn write(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<usize> {
         let Messages { options, messages, bytes } = self.messages(batch)?;
         let start = out.len();
@@ -145,8 +145,8 @@ impl IpcPages {
     /// One copy of the page, and a pass over strings, offsets and keys, which are validated.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are not a page or are damaged, or a
-    /// page that is larger than [`IpcPages::most_bytes`].
+    /// [`Error::Corrupt`](windrow_rows::Error::Corrupt) for bytes that are not a page or are
+    /// damaged, or a page that is larger than [`IpcPages::most_bytes`].
     pub fn read(&self, bytes: &[u8]) -> Result<(RecordBatch, usize)> {
         let stream = self.stream_bytes(bytes)?;
         let mut length = stream;

@@ -50,8 +50,10 @@ const STEP: usize = 64 << 10;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
-/// use windrow::{Budget, Order, PartitionBuilder, Partitioner, Pool};
+/// # use windrow_rows::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use windrow_partition::{PartitionBuilder, Partitioner};
+/// use windrow_pool::{Budget, Pool};
+/// use windrow_rows::Order;
 ///
 /// # let users = Int64Array::from_iter_values(0..1000);
 /// # let batch = RecordBatch::try_from_iter([("user", Arc::new(users) as ArrayRef)])?;
@@ -71,7 +73,7 @@ const STEP: usize = 64 << 10;
 ///     }
 /// }
 /// # assert_eq!(sent, 10_000);
-/// # Ok::<(), windrow::Error>(())
+/// # Ok::<(), windrow_rows::Error>(())
 /// ```
 ///
 /// The budget covers record batches from their push until their split, and rows that wait in

@@ -15,8 +15,9 @@ use windrow_rows::{Error, Layout, Result};
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
-/// use windrow::{Order, Partitioner};
+/// # use windrow_rows::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use windrow_partition::Partitioner;
+/// use windrow_rows::Order;
 ///
 /// # let users = Int64Array::from_iter_values(0..100);
 /// # let batch = RecordBatch::try_from_iter([("user", Arc::new(users) as ArrayRef)])?;
@@ -30,7 +31,7 @@ use windrow_rows::{Error, Layout, Result};
 ///     # written += rows.num_rows();
 /// }
 /// # assert_eq!(written, 100);
-/// # Ok::<(), windrow::Error>(())
+/// # Ok::<(), windrow_rows::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Partitioner {

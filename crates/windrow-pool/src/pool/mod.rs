@@ -86,8 +86,8 @@ impl Pool {
     /// start and created on the first spill.
     ///
     /// # Errors
-    /// [`Error::TempSpace`] if `directory` is not a directory. A failure to create files in it
-    /// surfaces on the first spill, as the same error.
+    /// [`Error::TempSpace`](windrow_rows::Error::TempSpace) if `directory` is not a directory. A
+    /// failure to create files in it surfaces on the first spill, as the same error.
     pub fn in_dir(directory: impl AsRef<Path>, budget: Budget) -> Result<Self> {
         Self::new(budget, PoolOptions::new().directories([directory.as_ref()]))
     }

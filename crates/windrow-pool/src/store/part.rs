@@ -23,6 +23,7 @@ pub struct Part {
 impl Deref for Part {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.blocks[self.range.clone()]
     }

@@ -25,7 +25,7 @@ pub enum OrderedCode {
     Text,
     /// Bytes 00-02 as 02 and the byte plus 1, others as they are, then 01.
     Binary,
-    /// The codes of the parts, combined: `rows::nested`, along the slot's [`Node`].
+    /// The codes of the parts, combined: `rows::nested`, along the slot's `Node`.
     Nested,
 }
 

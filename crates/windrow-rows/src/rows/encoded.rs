@@ -252,7 +252,7 @@ impl RowEncoder {
 
     /// Creates an encoder of the keys of `layout`, from record batches with the columns of the key
     /// alone, in the order of the key. Encoded keys are prefixes of rows in batches of the layout,
-    /// and the search keys of a [`Cursor`](crate::Cursor).
+    /// and the search keys of a `Cursor` of the engine.
     pub fn of_keys(layout: &Layout) -> Self {
         let layout = layout.of_keys();
         Self { encoder: Encoder::new(&layout), layout }

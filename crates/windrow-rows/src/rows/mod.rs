@@ -58,6 +58,7 @@ use crate::order::Layout;
 /// Returns the length of the key at the start of `row`, a row of `layout`. Walks over the columns
 /// of the key, whose codes mark their own ends. Returns at most the length of `row` for bytes that
 /// are not a row of `layout`.
+#[inline]
 pub fn key_len(layout: &Layout, row: &[u8]) -> usize {
     let mut at = 0;
     for slot in layout.key_slots() {

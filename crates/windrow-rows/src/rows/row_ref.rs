@@ -81,6 +81,7 @@ impl Deref for RowRef<'_> {
 }
 
 /// Returns the diff at the end of a row of the sum rule.
+#[inline]
 pub fn diff_of(row: &[u8]) -> i64 {
     let bytes = row.last_chunk::<8>().copied().unwrap_or_default();
     i64::from_le_bytes(bytes)

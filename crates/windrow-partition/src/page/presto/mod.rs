@@ -42,8 +42,9 @@ const CHECKSUMMED: u8 = 4;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
-/// use windrow::{Order, PageCodec, Partitioner, PrestoPages};
+/// # use windrow_rows::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use windrow_partition::{PageCodec, Partitioner, PrestoPages};
+/// use windrow_rows::Order;
 ///
 /// # let users = Int64Array::from_iter_values(0..100);
 /// # let batch = RecordBatch::try_from_iter([("user", Arc::new(users) as ArrayRef)])?;
@@ -62,7 +63,7 @@ const CHECKSUMMED: u8 = 4;
 /// #   rows += batch.num_rows();
 /// }
 /// # assert_eq!(rows, 100);
-/// # Ok::<(), windrow::Error>(())
+/// # Ok::<(), windrow_rows::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct PrestoPages {

@@ -23,8 +23,8 @@ use windrow_rows::Result;
 /// dictionaries have more values together than keys. The arrays of a single block share its memory.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) if the bytes are not blocks of the schema's types,
-/// [`Error::Arrow`](crate::Error::Arrow) if strings get too long for their offsets.
+/// [`Error::Corrupt`](windrow_rows::Error::Corrupt) if the bytes are not blocks of the schema's
+/// types, [`Error::Arrow`](windrow_rows::Error::Arrow) if strings get too long for their offsets.
 pub(in crate::partition) fn read(
     schema: &SchemaRef,
     bytes: &[Buffer],

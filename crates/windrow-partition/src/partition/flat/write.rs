@@ -48,8 +48,8 @@ impl<'a> Writer<'a> {
     /// Appends a block of `rows` to `out`.
     ///
     /// # Errors
-    /// [`Error::Arrow`](crate::Error::Arrow) if arrays cannot be cut out, which never happens to
-    /// arrays built by Arrow.
+    /// [`Error::Arrow`](windrow_rows::Error::Arrow) if arrays cannot be cut out, which never
+    /// happens to arrays built by Arrow.
     pub(in crate::partition) fn write(
         &mut self,
         rows: Range<usize>,

@@ -18,7 +18,7 @@ pub(super) const NOTHING_DESCENDING: [u8; 2] = [!2, !3];
 /// The end of a list, and a list without elements.
 pub(super) const END: u8 = 1;
 
-/// A column of a [`Converter`]: its type and its order.
+/// A column of a [`Converter`](super::Converter): its type and its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortField {
     /// The type of the column.
