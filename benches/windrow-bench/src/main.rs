@@ -2,8 +2,8 @@
 
 #[cfg(feature = "ballista")]
 mod ballista;
-mod batcher;
 mod cells;
+mod columns;
 #[cfg(feature = "dataflow")]
 mod dataflow;
 #[cfg(feature = "datafusion")]
@@ -12,6 +12,8 @@ mod kway;
 mod merge;
 mod partition;
 mod pipeline;
+#[cfg(any(feature = "dataflow", feature = "datafusion", feature = "stores"))]
+mod process;
 mod rows;
 mod spill;
 mod spine;
@@ -20,6 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use windrow_testdata::rng;
 
 /// The result of a command; errors are for display only.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -84,9 +87,9 @@ enum Command {
 fn main() -> ExitCode {
     let measured = match Cli::parse().command {
         Command::Pipeline { log, rows, rounds } => pipeline::run(&log, rows, rounds),
-        Command::Merge(options) => merge::run(&options),
+        Command::Merge(options) => merge::run(merge::Work::Merge, &options),
         Command::Kway(options) => kway::run(&options),
-        Command::Batcher(options) => batcher::run(&options),
+        Command::Batcher(options) => merge::run(merge::Work::Batcher, &options),
         Command::Spill(options) => spill::run(&options),
         Command::Spine(options) => spine::run(&options),
         Command::Partition(options) => partition::run(&options),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use windrow::{Antichain, Batch, Batcher, Cursor, Layout, Order, Pool, RowEncoder, Spine};
 
-use super::keys_of;
+use super::{Probe, keys_of};
 use crate::Result;
 
 /// Creates changes of keys with themselves as values, at `time` if given.
@@ -27,51 +27,29 @@ fn probe(mut cursor: Cursor, layout: &Layout, keys: &[u64]) -> Result<i64> {
     Ok(sum)
 }
 
-/// A spine of batches with distinct times.
-pub(super) struct Timed(Spine);
-
-impl Timed {
-    pub(super) fn new(batches: u64, keys: u64) -> Result<Self> {
-        let schema = changes(Vec::new(), Some(0))?.schema();
-        let layout = Order::by("key").time("time").diff("diff").bind(&schema)?;
-        let pool = Pool::unlimited();
-        let (mut batcher, mut spine) = (Batcher::new(&layout, &pool), Spine::new(&layout, &pool)?);
-        for time in 0..batches {
-            batcher.push(&changes(keys_of(time, batches, keys).collect(), Some(time))?)?;
-            spine.insert(batcher.seal(&Antichain::at(time + 1))?)?;
-        }
-        Ok(Self(spine))
+/// Builds a spine of batches with distinct times. Returns its number of batches, and its look-up.
+pub(super) fn timed(batches: u64, keys: u64) -> Result<(usize, Probe<'static>)> {
+    let schema = changes(Vec::new(), Some(0))?.schema();
+    let layout = Order::by("key").time("time").diff("diff").bind(&schema)?;
+    let pool = Pool::unlimited();
+    let (mut batcher, mut spine) = (Batcher::new(&layout, &pool), Spine::new(&layout, &pool)?);
+    for time in 0..batches {
+        batcher.push(&changes(keys_of(time, batches, keys).collect(), Some(time))?)?;
+        spine.insert(batcher.seal(&Antichain::at(time + 1))?)?;
     }
-
-    pub(super) fn batches(&self) -> usize {
-        self.0.batches().count()
-    }
-
-    pub(super) fn probe(&self, keys: &[u64]) -> Result<i64> {
-        probe(self.0.idle_cursor()?, self.0.layout(), keys)
-    }
+    let count = spine.batches().count();
+    Ok((count, Box::new(move |keys| probe(spine.idle_cursor()?, &layout, keys))))
 }
 
-/// Batches with filters, like a spine's.
-pub(super) struct Untimed {
-    layout: Layout,
-    batches: Vec<Batch>,
-}
-
-impl Untimed {
-    pub(super) fn new(batches: u64, keys: u64) -> Result<Self> {
-        let layout = Order::by("key").diff("diff").bind(&changes(Vec::new(), None)?.schema())?;
-        let pool = Pool::unlimited();
-        let batch = |batch| {
-            let mut batcher = Batcher::new(&layout, &pool);
-            batcher.push(&changes(keys_of(batch, batches, keys).collect(), None)?)?;
-            Ok(batcher.finish()?.filtered()?)
-        };
-        let batches: Result<Vec<Batch>> = (0..batches).map(batch).collect();
-        Ok(Self { batches: batches?, layout })
-    }
-
-    pub(super) fn probe(&self, keys: &[u64]) -> Result<i64> {
-        probe(Cursor::idle(&self.layout, &self.batches)?, &self.layout, keys)
-    }
+/// Builds batches with filters, like a spine's, and returns a look-up in all of them.
+pub(super) fn untimed(batches: u64, keys: u64) -> Result<Probe<'static>> {
+    let layout = Order::by("key").diff("diff").bind(&changes(Vec::new(), None)?.schema())?;
+    let pool = Pool::unlimited();
+    let batch = |batch| {
+        let mut batcher = Batcher::new(&layout, &pool);
+        batcher.push(&changes(keys_of(batch, batches, keys).collect(), None)?)?;
+        Ok(batcher.finish()?.filtered()?)
+    };
+    let batches = (0..batches).map(batch).collect::<Result<Vec<Batch>>>()?;
+    Ok(Box::new(move |keys| probe(Cursor::idle(&layout, &batches)?, &layout, keys)))
 }

@@ -18,20 +18,20 @@ use std::time::{Duration, Instant};
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
 use clap::Args;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use serde::Serialize;
 
 use crate::Result;
-use crate::datafusion::Check;
+use crate::cells::save;
+use crate::datafusion::queries::LATEST;
+use crate::datafusion::tpch::register_file;
+use crate::datafusion::{Check, Side, change_log, runtime};
 use processes::Cluster;
 pub(crate) use processes::{ExecutorOptions, SchedulerOptions, executor, scheduler};
 
 /// Timeout of a run.
 const PATIENCE: Duration = Duration::from_secs(900);
-
-const LATEST: &str = "SELECT id, lsn, op, payload, amount, ts FROM (SELECT *, row_number() OVER \
-    (PARTITION BY id ORDER BY lsn DESC) rn FROM log) WHERE rn = 1";
 
 /// What is measured, and how often.
 #[derive(Debug, Args)]
@@ -53,20 +53,8 @@ pub(crate) struct Options {
     data: PathBuf,
 }
 
-/// Which operators executors have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Side {
-    /// DataFusion's.
-    Stock,
-    /// DataFusion's, with settings for a small pool.
-    Tuned,
-    /// Windrow's.
-    Ours,
-}
-
 /// The outcome of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Outcome {
     /// The error, or empty.
     error: String,
@@ -91,16 +79,11 @@ struct Row {
 /// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let log = options.data.join(format!("log-{}.parquet", options.rows));
-    if !log.exists() {
-        std::fs::create_dir_all(&options.data)?;
-        let part = log.with_extension("part");
-        windrow_testdata::log::write(&part, options.rows, options.rows / 4, 1)?;
-        std::fs::rename(part, &log)?;
-    }
+    std::fs::create_dir_all(&options.data)?;
+    change_log(&log, options.rows)?;
     // An absolute path, because executors have other working directories.
     let log = log.canonicalize()?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = runtime(2)?;
     println!(
         "{:>6} {:>6} {:>8} {:>8} {:>12} {:>12}  result",
         "MiB", "side", "seconds", "of stock", "peaks, MiB", "growth, MiB"
@@ -128,9 +111,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             report(&all, limit);
         }
     }
-    std::fs::create_dir_all("target/windrow-bench")?;
-    std::fs::write("target/windrow-bench/ballista.json", serde_json::to_string_pretty(&all)?)?;
-    Ok(())
+    save("ballista", &all)
 }
 
 impl Outcome {
@@ -166,25 +147,14 @@ fn report(all: &[Row], limit: u64) {
     let growth = outcome.peaks.iter().zip(&outcome.before);
     let growth = listed(&mut growth.map(|(peak, before)| peak.saturating_sub(*before)));
     let result = if outcome.error.is_empty() { "ok" } else { &outcome.error };
-    let side = format!("{side:?}").to_lowercase();
-    println!(
-        "{limit:>6} {side:>6} {:>8.1} {ratio:>8} {peaks:>12} {growth:>12}  {result}",
-        outcome.seconds
-    );
+    let (side, seconds) = (side.name(), outcome.seconds);
+    println!("{limit:>6} {side:>6} {seconds:>8.1} {ratio:>8} {peaks:>12} {growth:>12}  {result}");
 }
 
 /// Runs the query once, with fresh processes.
 async fn one(options: &Options, log: &Path, limit: u64, side: Side) -> Result<Outcome> {
     let mut cluster = Cluster::start(&options.data, limit, side)?;
-    let before = cluster.memory("VmRSS:")?;
-    let mut outcome = Outcome {
-        error: String::new(),
-        seconds: 0.0,
-        before,
-        peaks: Vec::new(),
-        rows: 0,
-        checksum: 0,
-    };
+    let mut outcome = Outcome { before: cluster.memory("VmRSS")?, ..Outcome::default() };
     let begun = Instant::now();
     let query = latest(options, log, side, cluster.scheduler(), &mut outcome);
     let done = match tokio::time::timeout(PATIENCE, query).await {
@@ -193,21 +163,16 @@ async fn one(options: &Options, log: &Path, limit: u64, side: Side) -> Result<Ou
     };
     outcome.seconds = begun.elapsed().as_secs_f64();
     // A crashed executor is a valid outcome.
-    let peaks = cluster.memory("VmHWM:");
+    let peaks = cluster.memory("VmHWM");
     if let Err(error) = done.and(peaks.map(|peaks| outcome.peaks = peaks)) {
-        outcome.error = in_short(error.as_ref());
+        // One line.
+        let words = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        outcome.error = words.chars().take(160).collect();
     }
     if side == Side::Ours && outcome.error.is_empty() && !cluster.all_rewrote() {
         return Err("an executor ran no stage with an operator of ours".into());
     }
     Ok(outcome)
-}
-
-/// Shortens an error to one line.
-fn in_short(error: &dyn std::error::Error) -> String {
-    let text = error.to_string();
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().take(160).collect()
 }
 
 /// Runs the query and consumes its result.
@@ -218,16 +183,12 @@ async fn latest(
     scheduler: u16,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let mut config = SessionConfig::new_with_ballista().with_target_partitions(options.partitions);
-    if side == Side::Tuned {
-        config = config.with_sort_spill_reservation_bytes(1 << 20);
-        config = config.with_sort_in_place_threshold_bytes(1 << 18);
-    }
+    let config = SessionConfig::new_with_ballista().with_target_partitions(options.partitions);
+    let config = side.tuned(config);
     let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
     let url = format!("df://localhost:{scheduler}");
     let context = SessionContext::remote_with_state(&url, state).await?;
-    let path = log.to_str().ok_or("a path that is text")?;
-    context.register_parquet("log", path, ParquetReadOptions::default()).await?;
+    register_file(&context, "log", log).await?;
     let mut rows = context.sql(LATEST).await?.execute_stream().await?;
     let mut check = Check::default();
     while let Some(batch) = rows.next().await {

@@ -19,8 +19,8 @@ use datafusion::prelude::SessionConfig;
 use tempfile::TempDir;
 use windrow_ballista::WindrowEngine;
 
-use super::Side;
-use crate::Result;
+use super::{Side, runtime};
+use crate::{Result, process};
 
 /// Timeout for a process to start listening.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ pub(crate) fn scheduler(options: &SchedulerOptions) -> Result<()> {
     end_with_the_starter();
     let config = SchedulerConfig { bind_port: options.port, ..SchedulerConfig::default() };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
-    runtime()?.block_on(async {
+    runtime(2)?.block_on(async {
         let cluster = BallistaCluster::new_from_config(&config).await?;
         start_server(cluster, address, Arc::new(config)).await
     })?;
@@ -79,7 +79,7 @@ pub(crate) fn executor(options: &ExecutorOptions) -> Result<()> {
         override_execution_engine: engine,
         ..ExecutorProcessConfig::default()
     };
-    Ok(runtime()?.block_on(start_executor_process(Arc::new(config)))?)
+    Ok(runtime(2)?.block_on(start_executor_process(Arc::new(config)))?)
 }
 
 /// Exits when standard input closes; the parent process holds the other end.
@@ -89,10 +89,6 @@ fn end_with_the_starter() {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(0);
     });
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
 /// An engine that writes the marker file once a stage has an operator of Windrow.
@@ -144,8 +140,7 @@ impl Cluster {
             std::fs::create_dir(&directory)?;
             let directory = directory.to_str().ok_or("a path that is text")?;
             let [scheduler, at, grpc] = [port, flight, grpc].map(|port| port.to_string());
-            let side = format!("{side:?}").to_lowercase();
-            let limit = limit.to_string();
+            let (side, limit) = (side.name(), limit.to_string());
             let words = ["ballista-executor", &scheduler, &at, &grpc, directory, &side, &limit];
             executors.push(Process::start(words, flight)?);
         }
@@ -192,10 +187,7 @@ impl Process {
         if let Some(status) = self.0.try_wait()? {
             return Err(format!("an executor ended with {status}").into());
         }
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(field));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()).ok_or("no field")?;
-        Ok(kilobytes.parse::<u64>()? << 10)
+        process::memory(&self.0.id().to_string(), field)
     }
 }
 

@@ -7,7 +7,7 @@ use timely_032::dataflow::ProbeHandle;
 use windrow::Pool;
 use windrow_differential::{Context, algorithms};
 
-use super::{Options, percentile};
+use super::{Options, percentiles};
 use crate::Result;
 use crate::cells::{Cells, Stopwatch};
 use windrow_testdata::rng::Rng;
@@ -32,17 +32,13 @@ fn run(program: Program, edges: usize, ours: bool) -> (f64, Vec<f64>) {
             let (roots, nodes) = scope.new_collection::<u32, isize>();
             match (program, ours) {
                 (Program::Bfs, true) => {
-                    algorithms::bfs(edges, nodes, &context).probe_with(&probe);
+                    drop(algorithms::bfs(edges, nodes, &context).probe_with(&probe));
                 }
-                (Program::Bfs, false) => {
-                    bfs(edges, nodes).probe_with(&probe);
-                }
+                (Program::Bfs, false) => drop(bfs(edges, nodes).probe_with(&probe)),
                 (Program::Scc, true) => {
-                    algorithms::strongly_connected(edges, &context).probe_with(&probe);
+                    drop(algorithms::strongly_connected(edges, &context).probe_with(&probe));
                 }
-                (Program::Scc, false) => {
-                    strongly_connected(edges).probe_with(&probe);
-                }
+                (Program::Scc, false) => drop(strongly_connected(edges).probe_with(&probe)),
             }
             (graph, roots)
         });
@@ -85,14 +81,10 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
                 }
             }
         }
-        let [(ours, mut our_rounds), (stock, mut rounds)] = best;
-        cells.push_in(&format!("{name}, all at once"), ours * 1e3, "stock", stock * 1e3, "ms");
-        for hundredths in [50, 99] {
-            let (ours, stock) =
-                (percentile(&mut our_rounds, hundredths), percentile(&mut rounds, hundredths));
-            let case = format!("{name}, a round, p{hundredths}");
-            cells.push_in(&case, ours, "stock", stock, "us/round");
-        }
+        let [(ours, our_rounds), (stock, rounds)] = best;
+        let at_once = format!("{name}, all at once");
+        cells.push_in("ms", &at_once, ours * 1e3, ("stock", stock * 1e3), None);
+        percentiles(cells, &format!("{name}, a round"), &our_rounds, ("stock", &rounds));
     }
     Ok(())
 }

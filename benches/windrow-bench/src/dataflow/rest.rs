@@ -21,6 +21,7 @@ use windrow_differential::{ArrangeRows, Context};
 use super::Options;
 use crate::Result;
 use crate::cells::Cells;
+use crate::process::{answer, memory};
 
 /// Makes glibc return freed memory at once, and map large blocks.
 const ALLOCATOR: [(&str, &str); 3] = [
@@ -36,17 +37,13 @@ const CASES: [(&str, &str); 2] = [("text", "OrdKey"), ("u64", "OrdVal")];
 pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
     for (keys, rival) in CASES {
         let bytes = |side: &str| -> Result<f64> {
-            let child = Command::new(std::env::current_exe()?)
-                .args(["dataflow", "--rest", &format!("{keys} {side}")])
-                .args(["--updates", &options.updates.to_string()])
-                .args(["--round", &options.round.to_string()])
-                .envs(ALLOCATOR)
-                .output()?;
-            let out = String::from_utf8(child.stdout)?;
-            out.trim().parse().map_err(|_| format!("{keys} {side}: {out}").into())
+            let mut child = Command::new(std::env::current_exe()?);
+            child.args(["dataflow", &format!("--rest={keys} {side}")]).envs(ALLOCATOR);
+            child.arg(format!("--updates={}", options.updates));
+            answer(child.arg(format!("--round={}", options.round)))
         };
         let (ours, theirs) = (bytes("ours")?, bytes(rival)?);
-        cells.push_in(&format!("{keys} at rest"), ours, rival, theirs, "bytes/update");
+        cells.push_in("bytes/update", &format!("{keys} at rest"), ours, (rival, theirs), None);
     }
     Ok(())
 }
@@ -69,9 +66,7 @@ pub(super) fn child(options: &Options, case: &str) -> Result<()> {
 
 /// Returns the anonymous resident bytes, if the system reports them.
 fn resident() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    Some(line.split_whitespace().next()?.parse::<f64>().ok()? * 1024.0)
+    memory("self", "RssAnon").ok().map(|bytes| bytes as f64)
 }
 
 macro_rules! grown {
@@ -122,31 +117,25 @@ fn of_ours<K: windrow_differential::Row + differential_026::Data>(
 }
 
 fn of_ord_key(options: &Options, make: fn(usize) -> String) -> Option<f64> {
+    type Spine = OrdKeySpine<String, u64, isize>;
+    let new = OrdKeyBatcher::<String, u64, isize>::new;
     grown!(
         options,
         make,
         String,
-        |collection| arrange_core::<_, _, OrdKeyBatcher<String, u64, isize>, OrdKeySpine<_, _, _>>(
-            collection.inner,
-            Pipeline,
-            "Arrange",
-            OrdKeyBatcher::new
-        ),
+        |all| arrange_core::<_, _, _, Spine>(all.inner, Pipeline, "Arrange", new),
         ()
     )
 }
 
 fn of_ord_val(options: &Options, make: fn(usize) -> u64) -> Option<f64> {
+    type Spine = OrdValSpine<u64, (), u64, isize>;
+    let new = OrdValBatcher::<u64, (), u64, isize>::new;
     grown!(
         options,
         make,
         u64,
-        |collection| arrange_core::<
-            _,
-            _,
-            OrdValBatcher<u64, (), u64, isize>,
-            OrdValSpine<_, _, _, _>,
-        >(collection.inner, Pipeline, "Arrange", OrdValBatcher::new),
+        |all| arrange_core::<_, _, _, Spine>(all.inner, Pipeline, "Arrange", new),
         ()
     )
 }

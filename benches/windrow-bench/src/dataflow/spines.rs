@@ -13,9 +13,9 @@ use timely_032::worker::Worker;
 use windrow::{Budget, Pool, PoolOptions};
 use windrow_differential::{ArrangeRows, Context, RowArrangement};
 
-use super::{Options, percentile};
+use super::{Options, percentiles};
 use crate::Result;
-use crate::cells::{Cells, Stopwatch};
+use crate::cells::{Cells, Stopwatch, least};
 
 /// The implementation of arrangements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,25 +175,24 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
             for (side, best) in [Side::Ours].into_iter().chain(RIVALS).zip(&mut best) {
                 let figures = run(options, side, &Pool::unlimited(), true);
                 *best = Some(match best.take() {
-                    Some(before) => least(before, figures),
+                    Some(before) => before.least(figures),
                     None => figures,
                 });
             }
         }
-        let mut best: Vec<Figures> = best.into_iter().flatten().collect();
-        let mut ours = best.remove(0);
-        for (side, mut rival) in RIVALS.into_iter().zip(best) {
+        let best: Vec<Figures> = best.into_iter().flatten().collect();
+        let Some((ours, rivals)) = best.split_first() else { return Ok(()) };
+        for (side, rival) in RIVALS.into_iter().zip(rivals) {
             let rival_name = format!("{side:?}");
             let each = |seconds: f64| seconds * 1e9 / options.updates as f64;
-            cells.push(&format!("{name} load"), each(ours.load), &rival_name, each(rival.load));
-            cells.push(&format!("{name} query"), each(ours.query), &rival_name, each(rival.query));
-            for ((count, ours), (_, rival)) in ours.latencies.iter_mut().zip(&mut rival.latencies) {
-                for hundredths in [50, 99] {
-                    let case = format!("{name} round of {count}, p{hundredths}");
-                    let (ours, rival) =
-                        (percentile(ours, hundredths), percentile(rival, hundredths));
-                    cells.push_in(&case, ours, &rival_name, rival, "us/round");
-                }
+            for (phase, [ours, rival]) in
+                [("load", [ours.load, rival.load]), ("query", [ours.query, rival.query])]
+            {
+                cells.push(&format!("{name} {phase}"), each(ours), [(&rival_name, each(rival))]);
+            }
+            for ((count, ours), (_, rival)) in ours.latencies.iter().zip(&rival.latencies) {
+                let case = format!("{name} round of {count}");
+                percentiles(cells, &case, ours, (&rival_name, rival));
             }
         }
         spilled(options, name, run, cells)?;
@@ -205,23 +204,23 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
 fn spilled(options: &Options, name: &str, run: Run, cells: &mut Cells) -> Result<()> {
     let limited = |limit| Pool::new(Budget::bytes(limit), PoolOptions::new());
     let peak = run(options, Side::Ours, &limited(4 << 30)?, false).peak;
-    let (mut whole, mut quarter) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..options.rounds {
-        let time = |figures: Figures| figures.load + figures.query;
-        whole = whole.min(time(run(options, Side::Ours, &Pool::unlimited(), false)));
-        quarter = quarter.min(time(run(options, Side::Ours, &limited(peak / 4)?, false)));
-    }
-    let each = |seconds: f64| seconds * 1e9 / options.updates as f64;
+    let [whole, quarter] = least(options.rounds, |_| {
+        let times = [Pool::unlimited(), limited(peak / 4)?].map(|pool| {
+            let Figures { load, query, .. } = run(options, Side::Ours, &pool, false);
+            (load + query) * 1e9 / options.updates as f64
+        });
+        Ok(times)
+    })?;
     let case = format!("{name} load and query, a quarter");
-    cells.push(&case, each(quarter), "ours, all in memory", each(whole));
+    cells.push(&case, quarter, [("ours, all in memory", whole)]);
     Ok(())
 }
 
-/// Returns the lesser times of two runs.
-fn least(a: Figures, b: Figures) -> Figures {
-    let latencies = match a.query < b.query {
-        true => a.latencies,
-        false => b.latencies,
-    };
-    Figures { load: a.load.min(b.load), query: a.query.min(b.query), latencies, peak: a.peak }
+impl Figures {
+    /// Returns the lesser times of two runs.
+    fn least(self, other: Self) -> Self {
+        let (load, query) = (self.load.min(other.load), self.query.min(other.query));
+        let faster = if self.query < other.query { self } else { other };
+        Self { load, query, ..faster }
+    }
 }

@@ -11,14 +11,15 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use windrow_datafusion::WithWindrow;
 
 use super::check::Check;
-use super::queries::Query;
-use super::{Outcome, Side, files, tpch};
+use super::queries::{QUERIES, Query};
+use super::{Outcome, Side, log, runtime, tpch};
 use crate::Result;
+use crate::process::memory;
 
 /// What is run.
 #[derive(Debug, Args)]
@@ -43,11 +44,7 @@ pub(crate) struct Options {
 
 /// Runs the query, and prints the outcome as JSON.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let query = Query::named(&options.query).ok_or("no such query")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(options.partitions)
-        .enable_all()
-        .build()?;
+    let query = QUERIES.iter().find(|query| query.name == options.query).ok_or("no such query")?;
     let inner: Arc<dyn MemoryPool> = match options.limit {
         0 => Arc::new(UnboundedMemoryPool::default()),
         limit => {
@@ -57,44 +54,29 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let pool = Arc::new(PeakRecordingPool::new(inner));
     let context = session(options, Arc::clone(&pool) as Arc<dyn MemoryPool>)?;
-    let mut outcome = Outcome {
-        error: String::new(),
-        seconds: 0.0,
-        each: Vec::new(),
-        cpu_seconds: 0.0,
-        peak_rss: 0,
-        pool_peak: 0,
-        spilled: 0,
-        rows: 0,
-        checksum: 0,
-    };
-    let done = runtime.block_on(measured(options, query, &context, &mut outcome));
+    let mut outcome = Outcome::default();
+    let done =
+        runtime(options.partitions)?.block_on(measured(options, query, &context, &mut outcome));
     if let Err(error) = done {
         outcome.error =
             error.to_string().lines().next().unwrap_or("failed").chars().take(60).collect();
     }
     outcome.pool_peak = pool.peak_reserved() as u64;
-    outcome.peak_rss = peak_rss();
+    outcome.peak_rss = memory("self", "VmHWM")?;
     outcome.cpu_seconds = cpu_seconds();
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(())
 }
 
 fn session(options: &Options, pool: Arc<dyn MemoryPool>) -> Result<SessionContext> {
-    let mut config = SessionConfig::new().with_target_partitions(options.partitions);
-    if options.side == Side::Tuned {
-        config = config.with_sort_spill_reservation_bytes(1 << 20);
-        config = config.with_sort_in_place_threshold_bytes(1 << 18);
-    }
+    let config = SessionConfig::new().with_target_partitions(options.partitions);
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
     let builder = SessionStateBuilder::new()
-        .with_config(config)
+        .with_config(options.side.tuned(config))
         .with_runtime_env(runtime)
         .with_default_features();
-    let builder = match options.side {
-        Side::Ours => builder.with_windrow(),
-        Side::Stock | Side::Tuned | Side::Scan => builder,
-    };
+    let is_ours = options.side == Side::Ours;
+    let builder = if is_ours { builder.with_windrow() } else { builder };
     Ok(SessionContext::new_with_state(builder.build()))
 }
 
@@ -104,21 +86,14 @@ async fn measured(
     context: &SessionContext,
     outcome: &mut Outcome,
 ) -> Result<()> {
+    let (data, scale) = (&options.data, options.scale);
+    tpch::register(context, data, scale).await?;
+    tpch::register_file(context, "log", &log(data)).await?;
     let (sqls, key) = match (query.sql(), options.side) {
-        (None, _) => {
-            tpch::register(context, &options.data, options.scale).await?;
-            (tpch::queries(&options.data, options.scale)?, 0)
-        }
+        (None, _) => (tpch::queries(data, scale)?, 0),
         (Some(_), Side::Scan) => (vec![query.scan()], 0),
         (Some(sql), _) => (vec![sql], query.key()),
     };
-    if query.sql().is_some() {
-        let [lineitem, log] = files(&options.data, options.scale);
-        for (name, path) in [("lineitem", lineitem), ("log", log)] {
-            let path = path.to_str().ok_or("a path that is text")?;
-            context.register_parquet(name, path, ParquetReadOptions::default()).await?;
-        }
-    }
     let mut check = options.check.then(Check::default);
     for sql in sqls {
         let begun = Instant::now();
@@ -144,13 +119,6 @@ async fn measured(
 fn spilled(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0) as u64;
     own + plan.children().into_iter().map(spilled).sum::<u64>()
-}
-
-fn peak_rss() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.unwrap_or(0) << 10
 }
 
 /// Returns the CPU time of all threads.

@@ -8,18 +8,20 @@
 
 mod check;
 mod child;
-mod data;
-mod queries;
-mod tpch;
+pub(crate) mod queries;
+pub(crate) mod tpch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use datafusion::prelude::SessionConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::cells::save;
+use crate::process::answer;
 #[cfg(feature = "ballista")]
 pub(crate) use check::Check;
 pub(crate) use child::{Options as RunOptions, run as run_one};
@@ -64,8 +66,24 @@ pub(crate) enum Side {
     Scan,
 }
 
+impl Side {
+    /// Returns the name as options and tables have it.
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    /// Returns a session's settings for this side.
+    pub(crate) fn tuned(self, config: SessionConfig) -> SessionConfig {
+        if self != Self::Tuned {
+            return config;
+        }
+        let config = config.with_sort_spill_reservation_bytes(1 << 20);
+        config.with_sort_in_place_threshold_bytes(1 << 18)
+    }
+}
+
 /// The outcome of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// The error, or empty.
     pub(crate) error: String,
@@ -84,7 +102,7 @@ pub(crate) struct Outcome {
 /// A run with its outcome.
 #[derive(Debug, Serialize)]
 struct Row {
-    query: String,
+    query: &'static str,
     limit_mib: usize,
     side: Side,
     #[serde(flatten)]
@@ -93,7 +111,8 @@ struct Row {
 
 /// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    data::make(&options.data, options.scale)?;
+    tpch::make(&options.data, options.scale)?;
+    change_log(&log(&options.data), 6_000_000)?;
     let chosen =
         |name: &str| options.queries.is_empty() || options.queries.iter().any(|of| of == name);
     let mut all = Vec::new();
@@ -103,25 +122,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     for query in QUERIES.iter().filter(|query| chosen(query.name)) {
         let of_tpch = query.sql().is_none();
-        if of_tpch {
-            tpch::make(&options.data, options.scale)?;
-        }
-        for &limit in options.limits.iter().filter(|limit| !of_tpch || **limit == 0) {
-            let best = cell(options, query, limit)?;
-            report(query.name, limit, &best);
+        for &limit_mib in options.limits.iter().filter(|limit| !of_tpch || **limit == 0) {
+            let best = cell(options, query, limit_mib)?;
+            report(query.name, limit_mib, &best);
             report_each(&best);
-            all.extend(best.into_iter().map(|(side, outcome)| Row {
-                query: query.name.to_owned(),
-                limit_mib: limit,
-                side,
-                outcome,
-            }));
+            let row = |(side, outcome)| Row { query: query.name, limit_mib, side, outcome };
+            all.extend(best.into_iter().map(row));
         }
     }
     summary(&all);
-    std::fs::create_dir_all("target/windrow-bench")?;
-    std::fs::write("target/windrow-bench/datafusion.json", serde_json::to_string_pretty(&all)?)?;
-    Ok(())
+    save("datafusion", &all)
 }
 
 /// Returns the fastest run of each side. Compares the results once.
@@ -153,19 +163,11 @@ fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side,
 /// Runs a query once, in a separate process.
 fn child(options: &Options, query: &str, limit: usize, side: Side, check: bool) -> Result<Outcome> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("datafusion-run").args(["--query", query]);
-    command.args(["--limit", &limit.to_string(), "--partitions", &options.partitions.to_string()]);
-    command.args(["--scale", &options.scale.to_string()]).arg("--data").arg(&options.data);
-    command.args(["--side", &format!("{side:?}").to_lowercase()]);
-    if check {
-        command.arg("--check");
-    }
-    let output = command.output()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    match text.lines().last().map(serde_json::from_str) {
-        Some(Ok(outcome)) => Ok(outcome),
-        _ => Err(format!("{query}: {}", String::from_utf8_lossy(&output.stderr)).into()),
-    }
+    command.args(["datafusion-run", &format!("--query={query}"), &format!("--limit={limit}")]);
+    command.arg(format!("--partitions={}", options.partitions)).arg("--data").arg(&options.data);
+    command.args([format!("--scale={}", options.scale), format!("--side={}", side.name())]);
+    answer(command.args(check.then_some("--check")))
+        .map_err(|error| format!("{query}: {error}").into())
 }
 
 fn report(query: &str, limit: usize, best: &BTreeMap<Side, Outcome>) {
@@ -177,7 +179,7 @@ fn report(query: &str, limit: usize, best: &BTreeMap<Side, Outcome>) {
         let result = if outcome.error.is_empty() { "ok" } else { &outcome.error };
         println!(
             "{query:<13} {limit:>6} {:>6} {:>8.2} {ratio:>8} {:>6.1} {:>8} {:>8} {:>8}  {result}",
-            format!("{side:?}").to_lowercase(),
+            side.name(),
             outcome.seconds,
             outcome.cpu_seconds,
             outcome.peak_rss >> 20,
@@ -227,7 +229,21 @@ fn summary(rows: &[Row]) {
     }
 }
 
-/// Returns the paths of `lineitem` at this scale and of the change log.
-pub(crate) fn files(data: &Path, scale: f64) -> [PathBuf; 2] {
-    [data.join(format!("lineitem-{scale}.parquet")), data.join("log.parquet")]
+/// Returns the path of the change log.
+pub(crate) fn log(data: &Path) -> PathBuf {
+    data.join("log.parquet")
+}
+
+/// Generates the change log of `gen-log` with four rows a key if missing.
+pub(crate) fn change_log(path: &Path, rows: u64) -> Result<()> {
+    if !path.exists() {
+        let part = path.with_extension("part");
+        windrow_testdata::log::write(&part, rows, rows / 4, 1)?;
+        std::fs::rename(part, path)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn runtime(threads: usize) -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)
 }

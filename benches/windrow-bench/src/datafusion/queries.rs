@@ -23,6 +23,9 @@ const WIDE: &str = "l_linenumber, l_suppkey, l_orderkey, l_partkey, l_quantity, 
     l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode";
 const WIDEST: &str = "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity, l_extendedprice, \
     l_discount, l_tax, l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode";
+/// The latest row of each key of the change log.
+pub(crate) const LATEST: &str = "SELECT id, lsn, op, payload, amount, ts FROM (SELECT *, row_number() OVER \
+    (PARTITION BY id ORDER BY lsn DESC) rn FROM log) WHERE rn = 1";
 const LOG: &str = "id, lsn, op, payload, amount, ts";
 
 const fn lineitem(name: &'static str, columns: &'static str, key: usize) -> Query {
@@ -46,13 +49,7 @@ pub(crate) const QUERIES: [Query; 15] = [
     lineitem("q10", WIDEST, 4),
     lineitem("q11", "l_shipmode, l_comment, l_partkey", 2),
     log("log-sort", Rest::Sorted(2)),
-    log(
-        "log-latest",
-        Rest::Whole(
-            "SELECT id, lsn, op, payload, amount, ts FROM (SELECT *, row_number() OVER \
-             (PARTITION BY id ORDER BY lsn DESC) rn FROM log) WHERE rn = 1",
-        ),
-    ),
+    log("log-latest", Rest::Whole(LATEST)),
     log(
         "log-distinct",
         Rest::Whole(
@@ -63,10 +60,6 @@ pub(crate) const QUERIES: [Query; 15] = [
 ];
 
 impl Query {
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        QUERIES.iter().find(|query| query.name == name)
-    }
-
     /// Returns the statement, or `None` for TPC-H, whose queries are files.
     pub(crate) fn sql(&self) -> Option<String> {
         let Self { columns, table, .. } = self;

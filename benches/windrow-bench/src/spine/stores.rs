@@ -4,7 +4,7 @@ use fjall::{Database as FjallDatabase, Keyspace, KeyspaceCreateOptions};
 use redb::backends::InMemoryBackend;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 
-use super::Store;
+use super::table::Store;
 use crate::Result;
 
 const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
