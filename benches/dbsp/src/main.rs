@@ -12,6 +12,8 @@
 #[path = "../../windrow-bench/src/cells.rs"]
 #[expect(dead_code, reason = "shared with windrow-bench, which has tables of other kinds too")]
 mod cells;
+#[path = "../../windrow-bench/src/spine/data.rs"]
+mod changes;
 #[path = "../../windrow-bench/src/kway/data.rs"]
 #[expect(dead_code, reason = "shared with windrow-bench, which has texts too")]
 mod data;

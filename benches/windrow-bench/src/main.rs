@@ -67,21 +67,9 @@ enum Command {
     /// Sort and take the latest rows inside DataFusion, beside its own operators
     #[cfg(feature = "datafusion")]
     Datafusion(datafusion::Options),
-    /// One run of `datafusion`
-    #[cfg(feature = "datafusion")]
-    #[command(hide = true)]
-    DatafusionRun(datafusion::RunOptions),
     /// Take the latest rows on two executors of Ballista, beside its own operators
     #[cfg(feature = "ballista")]
     Ballista(ballista::Options),
-    /// The scheduler of a run of `ballista`
-    #[cfg(feature = "ballista")]
-    #[command(hide = true)]
-    BallistaScheduler(ballista::SchedulerOptions),
-    /// An executor of a run of `ballista`
-    #[cfg(feature = "ballista")]
-    #[command(hide = true)]
-    BallistaExecutor(ballista::ExecutorOptions),
 }
 
 fn main() -> ExitCode {
@@ -98,14 +86,8 @@ fn main() -> ExitCode {
         Command::Rows(options) => rows::run(&options),
         #[cfg(feature = "datafusion")]
         Command::Datafusion(options) => datafusion::run(&options),
-        #[cfg(feature = "datafusion")]
-        Command::DatafusionRun(options) => datafusion::run_one(&options),
         #[cfg(feature = "ballista")]
         Command::Ballista(options) => ballista::run(&options),
-        #[cfg(feature = "ballista")]
-        Command::BallistaScheduler(options) => ballista::scheduler(&options),
-        #[cfg(feature = "ballista")]
-        Command::BallistaExecutor(options) => ballista::executor(&options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

@@ -23,11 +23,6 @@ const UNDER_CURSORS: [u64; 3] = [1, 4, 16];
 /// A lookup method: returns the sum of diffs of the given keys.
 type Probe<'a> = Box<dyn Fn(&[u64]) -> Result<i64> + 'a>;
 
-/// Returns the keys of one of `batches`.
-fn keys_of(batch: u64, batches: u64, keys: u64) -> impl Iterator<Item = u64> {
-    (0..keys).filter(move |key| (key * 7919) % batches == batch).map(|key| key * 2)
-}
-
 /// Measures all selected cases.
 pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
     let options = options.clone();

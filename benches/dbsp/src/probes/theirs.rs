@@ -13,7 +13,7 @@ use dbsp::typed_batch::{
 use dbsp::utils::Tup2;
 use dbsp::{DynZWeight, OrdIndexedZSet, ZWeight};
 
-use super::keys_of;
+use crate::changes::keys_of;
 
 type Untimed = DynOrdIndexedZSet<DynData, DynData>;
 type Timed = DynOrdValBatch<DynData, DynData, u32, DynZWeight>;

@@ -1,10 +1,8 @@
 //! A single run of a query, in a separate process.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::Args;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryPool, PeakRecordingPool, TrackConsumersPool, UnboundedMemoryPool,
@@ -17,35 +15,16 @@ use windrow_datafusion::WithWindrow;
 
 use super::check::Check;
 use super::queries::{QUERIES, Query};
-use super::{Outcome, Side, log, runtime, tpch};
+use super::{Options, Outcome, Side, log, runtime, tpch};
 use crate::Result;
 use crate::process::memory;
 
-/// What is run.
-#[derive(Debug, Args)]
-pub(crate) struct Options {
-    #[arg(long)]
-    query: String,
-    #[arg(long)]
-    side: Side,
-    /// MiB, or 0
-    #[arg(long)]
-    limit: usize,
-    #[arg(long)]
-    partitions: usize,
-    #[arg(long)]
-    scale: f64,
-    #[arg(long)]
-    data: PathBuf,
-    /// Compare rows and their order
-    #[arg(long)]
-    check: bool,
-}
-
-/// Runs the query, and prints the outcome as JSON.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let query = QUERIES.iter().find(|query| query.name == options.query).ok_or("no such query")?;
-    let inner: Arc<dyn MemoryPool> = match options.limit {
+/// Runs the first query with the first limit, and prints the outcome as JSON.
+pub(super) fn run(options: &Options, side: Side) -> Result<()> {
+    let name = options.queries.first();
+    let query = QUERIES.iter().find(|query| name.is_some_and(|name| name == query.name));
+    let query = query.ok_or("no such query")?;
+    let inner: Arc<dyn MemoryPool> = match options.limits.iter().sum() {
         0 => Arc::new(UnboundedMemoryPool::default()),
         limit => {
             let top = std::num::NonZeroUsize::MIN;
@@ -53,10 +32,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     };
     let pool = Arc::new(PeakRecordingPool::new(inner));
-    let context = session(options, Arc::clone(&pool) as Arc<dyn MemoryPool>)?;
+    let context = session(options, side, Arc::clone(&pool) as Arc<dyn MemoryPool>)?;
     let mut outcome = Outcome::default();
-    let done =
-        runtime(options.partitions)?.block_on(measured(options, query, &context, &mut outcome));
+    let done = runtime(options.partitions)?.block_on(measured(
+        options,
+        side,
+        query,
+        &context,
+        &mut outcome,
+    ));
     if let Err(error) = done {
         outcome.error =
             error.to_string().lines().next().unwrap_or("failed").chars().take(60).collect();
@@ -68,20 +52,21 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn session(options: &Options, pool: Arc<dyn MemoryPool>) -> Result<SessionContext> {
+fn session(options: &Options, side: Side, pool: Arc<dyn MemoryPool>) -> Result<SessionContext> {
     let config = SessionConfig::new().with_target_partitions(options.partitions);
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
     let builder = SessionStateBuilder::new()
-        .with_config(options.side.tuned(config))
+        .with_config(side.tuned(config))
         .with_runtime_env(runtime)
         .with_default_features();
-    let is_ours = options.side == Side::Ours;
+    let is_ours = side == Side::Ours;
     let builder = if is_ours { builder.with_windrow() } else { builder };
     Ok(SessionContext::new_with_state(builder.build()))
 }
 
 async fn measured(
     options: &Options,
+    side: Side,
     query: &Query,
     context: &SessionContext,
     outcome: &mut Outcome,
@@ -89,7 +74,7 @@ async fn measured(
     let (data, scale) = (&options.data, options.scale);
     tpch::register(context, data, scale).await?;
     tpch::register_file(context, "log", &log(data)).await?;
-    let (sqls, key) = match (query.sql(), options.side) {
+    let (sqls, key) = match (query.sql(), side) {
         (None, _) => (tpch::queries(data, scale)?, 0),
         (Some(_), Side::Scan) => (vec![query.scan()], 0),
         (Some(sql), _) => (vec![sql], query.key()),

@@ -24,7 +24,6 @@ use crate::cells::save;
 use crate::process::answer;
 #[cfg(feature = "ballista")]
 pub(crate) use check::Check;
-pub(crate) use child::{Options as RunOptions, run as run_one};
 use queries::{QUERIES, Query};
 
 /// What is measured, and how often.
@@ -48,6 +47,12 @@ pub(crate) struct Options {
     /// Where the files are, or are made
     #[arg(long, default_value = "target/windrow-bench/data")]
     data: PathBuf,
+    /// The operators of a single run in this process
+    #[arg(long, hide = true)]
+    side: Option<Side>,
+    /// Compare rows and their order
+    #[arg(long, hide = true)]
+    check: bool,
 }
 
 /// Which operators a run has.
@@ -111,6 +116,9 @@ struct Row {
 
 /// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    if let Some(side) = options.side {
+        return child::run(options, side);
+    }
     tpch::make(&options.data, options.scale)?;
     change_log(&log(&options.data), 6_000_000)?;
     let chosen =
@@ -163,7 +171,7 @@ fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side,
 /// Runs a query once, in a separate process.
 fn child(options: &Options, query: &str, limit: usize, side: Side, check: bool) -> Result<Outcome> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["datafusion-run", &format!("--query={query}"), &format!("--limit={limit}")]);
+    command.args(["datafusion", &format!("--queries={query}"), &format!("--limits={limit}")]);
     command.arg(format!("--partitions={}", options.partitions)).arg("--data").arg(&options.data);
     command.args([format!("--scale={}", options.scale), format!("--side={}", side.name())]);
     answer(command.args(check.then_some("--check")))

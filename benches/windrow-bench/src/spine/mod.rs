@@ -10,6 +10,7 @@
 //! bytes per row in memory. With the feature `dataflow`, differential-dataflow's spine takes probes
 //! as well.
 
+mod data;
 #[cfg(feature = "stores")]
 mod limited;
 #[cfg(feature = "dataflow")]
@@ -22,14 +23,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clap::Args;
-use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array, UInt64Array};
+use windrow::arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use windrow::{
-    Antichain, Batch, Batcher, Budget, Cursor, ForceSpill, Layout, Merging, Order, Pool,
-    PoolOptions, RowEncoder, Rows, Spine,
+    Antichain, Batch, Batcher, Budget, Cursor, ForceSpill, Merging, Order, Pool, PoolOptions, Rows,
+    Spine,
 };
 
 use crate::Result;
 use crate::cells::{Cells, keep_freed_memory, least, seconds};
+#[cfg(feature = "dataflow")]
+use data::keys_of;
+use data::{changes, encoded, layout, spine};
 use windrow_testdata::rng::Rng;
 
 /// Number of batches in the spine.
@@ -86,42 +90,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()
 }
 
-/// Creates changes of `keys`, each its own value, at `time`.
-fn changes(keys: impl Iterator<Item = u64>, time: u64) -> Result<RecordBatch> {
-    let keys: Vec<u64> = keys.collect();
-    let numbers = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
-    let count = keys.len();
-    Ok(RecordBatch::try_from_iter([
-        ("key", numbers(keys.clone())),
-        ("value", numbers(keys)),
-        ("time", numbers(vec![time; count])),
-        ("diff", Arc::new(Int64Array::from(vec![1; count])) as ArrayRef),
-    ])?)
-}
-
-fn layout() -> Result<Layout> {
-    let schema = changes(std::iter::empty(), 0)?.schema();
-    Ok(Order::by("key").time("time").diff("diff").bind(&schema)?)
-}
-
-/// Encodes keys for cursors.
-fn wanted(layout: &Layout, keys: &[u64]) -> Result<Rows> {
-    let keys: ArrayRef = Arc::new(UInt64Array::from(keys.to_vec()));
-    Ok(RowEncoder::of_keys(layout).encode(&RecordBatch::try_from_iter([("key", keys)])?)?)
-}
-
 fn probes(options: &Options, cells: &mut Cells) -> Result<()> {
-    let (layout, pool) = (layout()?, Pool::unlimited());
-    let mut spine = Spine::new(&layout, &pool)?;
-    let mut batcher = Batcher::new(&layout, &pool);
-    let own = |time: u64| {
-        let own = (0..options.keys).filter(move |key| (key * 7919) % BATCHES == time);
-        own.map(|key| key * 2)
-    };
-    for time in 0..BATCHES {
-        batcher.push(&changes(own(time), time)?)?;
-        spine.insert(batcher.seal(&Antichain::at(time + 1))?)?;
-    }
+    let spine = spine(BATCHES, options.keys)?;
+    let layout = spine.layout();
     let map: BTreeMap<u64, Vec<(u64, u64, i64)>> =
         (0..options.keys).map(|key| (key * 2, vec![(key * 2, 0, 1)])).collect();
     type Probe<'a> = Box<dyn FnMut(&[u64], &Rows) -> Result<i64> + 'a>;
@@ -140,12 +111,12 @@ fn probes(options: &Options, cells: &mut Cells) -> Result<()> {
     #[cfg(feature = "dataflow")]
     {
         let mut ord_val = ord_val::OrdVal::new();
-        (0..BATCHES).for_each(|time| ord_val.insert(own(time), time));
+        (0..BATCHES).for_each(|time| ord_val.insert(keys_of(time, BATCHES, options.keys), time));
         sides.push(("OrdVal", Box::new(move |keys, _| ord_val.probe(keys))));
     }
     for (case, step) in [("probes of 1 %", 100), ("probes of all", 1)] {
         let keys: Vec<u64> = (0..options.keys).step_by(step).map(|key| key * 2).collect();
-        let rows = wanted(&layout, &keys)?;
+        let rows = encoded(layout, &keys)?;
         let times = least(options.rounds, |_| {
             let mut times = Vec::new();
             for (name, probe) in &mut sides {
@@ -173,11 +144,11 @@ fn batch(options: &Options, stored: bool, filtered: bool) -> Result<(Pool, Batch
         }
         false => Pool::unlimited(),
     };
-    let layout = layout()?;
+    let layout = layout(Some(0))?;
     let mut batcher = Batcher::new(&layout, &pool);
     let all: Vec<u64> = (0..options.keys).map(|key| key * 2).collect();
     for keys in all.chunks(8192) {
-        batcher.push(&changes(keys.iter().copied(), 0)?)?;
+        batcher.push(&changes(keys.iter().copied(), Some(0))?)?;
     }
     let merging = Merging::new(&layout, &pool, [batcher.finish()?]);
     let batch = if filtered { merging.filtered() } else { merging }.finish()?;
@@ -192,13 +163,13 @@ fn batch(options: &Options, stored: bool, filtered: bool) -> Result<(Pool, Batch
 }
 
 fn absent(options: &Options, cells: &mut Cells) -> Result<()> {
-    let layout = layout()?;
+    let layout = layout(Some(0))?;
     for (place, stored, count) in [("memory", false, 200_000), ("a store", true, 2000)] {
         let with = batch(options, stored, true)?;
         let without = batch(options, stored, false)?;
         let mut rng = Rng::new(3);
         let keys: Vec<u64> = (0..count).map(|_| rng.below(options.keys) * 2 + 1).collect();
-        let rows = wanted(&layout, &keys)?;
+        let rows = encoded(&layout, &keys)?;
         let [ours, theirs] = least(options.rounds, |_| {
             let mut times = [0.0; 2];
             for ((_, batch), time) in [&with, &without].into_iter().zip(&mut times) {
@@ -226,7 +197,7 @@ fn rest(options: &Options, cells: &mut Cells) -> Result<()> {
     let edges = |time: u64| -> Result<RecordBatch> {
         let from = UInt32Array::from_iter_values((0..options.keys).map(|edge| (edge / 16) as u32));
         let to = (0..options.keys).map(|edge| ((edge * 7919 + time) % options.keys) as u32);
-        let changes = changes(0..options.keys, time)?;
+        let changes = changes(0..options.keys, Some(time))?;
         Ok(RecordBatch::try_from_iter([
             ("key", Arc::new(from) as ArrayRef),
             ("to", Arc::new(UInt32Array::from_iter_values(to))),
@@ -234,7 +205,7 @@ fn rest(options: &Options, cells: &mut Cells) -> Result<()> {
             ("diff", Arc::clone(&changes["diff"])),
         ])?)
     };
-    let numbers = |time: u64| changes((0..options.keys).map(|key| key * FAN_IN + time), time);
+    let numbers = |time: u64| changes((0..options.keys).map(|key| key * FAN_IN + time), Some(time));
     for stored in [false, true] {
         at_rest("(u64, u64)", 32.0, &numbers, stored, cells)?;
         at_rest("edges (u32, u32)", 24.0, &edges, stored, cells)?;
