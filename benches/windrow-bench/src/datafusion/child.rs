@@ -24,7 +24,7 @@ pub(super) fn run(options: &Options, side: Side) -> Result<()> {
     let name = options.queries.first();
     let query = QUERIES.iter().find(|query| name.is_some_and(|name| name == query.name));
     let query = query.ok_or("no such query")?;
-    let inner: Arc<dyn MemoryPool> = match options.limits.iter().sum() {
+    let inner: Arc<dyn MemoryPool> = match options.limits.iter().sum::<usize>() {
         0 => Arc::new(UnboundedMemoryPool::default()),
         limit => {
             let top = std::num::NonZeroUsize::MIN;

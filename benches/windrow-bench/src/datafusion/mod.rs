@@ -138,7 +138,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             all.extend(best.into_iter().map(row));
         }
     }
-    summary(&all);
+    options.limits.iter().for_each(|limit| summary(&all, *limit));
     save("datafusion", &all)
 }
 
@@ -153,15 +153,13 @@ fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side,
     for _ in 0..options.rounds {
         for &side in &sides {
             let outcome = child(options, query.name, limit, side, false)?;
-            let better = best.get(&side).is_none_or(|best| outcome.seconds < best.seconds);
-            if better {
+            if best.get(&side).is_none_or(|best| outcome.seconds < best.seconds) {
                 best.insert(side, outcome);
             }
         }
     }
-    let sums = [Side::Stock, Side::Ours].map(|side| child(options, query.name, limit, side, true));
-    let [stock, ours] = sums;
-    let (stock, ours) = (stock?, ours?);
+    let stock = child(options, query.name, limit, Side::Stock, true)?;
+    let ours = child(options, query.name, limit, Side::Ours, true)?;
     if stock.error.is_empty() && ours.error.is_empty() && stock.checksum != ours.checksum {
         return Err(format!("{} at {limit} MiB: other rows than stock", query.name).into());
     }
@@ -210,31 +208,25 @@ fn report_each(best: &BTreeMap<Side, Outcome>) {
     println!("of stock, each: {}", ratios.collect::<Vec<_>>().join(", "));
 }
 
-/// Prints, for each limit, the number of successful queries, and the geometric mean of Windrow's
-/// time over the better time of stock.
-fn summary(rows: &[Row]) {
-    let mut limits: Vec<usize> = rows.iter().map(|row| row.limit_mib).collect();
-    limits.sort_unstable();
-    limits.dedup();
-    for limit in limits {
-        let of = |query: &str, side: Side| {
-            let row = rows
-                .iter()
-                .find(|row| (row.limit_mib, row.side) == (limit, side) && row.query == query)?;
-            row.outcome.error.is_empty().then_some(row.outcome.seconds)
-        };
-        let (mut ours, mut stock, mut logs) = (0, 0, Vec::new());
-        for query in QUERIES {
-            let mine = of(query.name, Side::Ours);
-            let theirs = of(query.name, Side::Stock).into_iter().chain(of(query.name, Side::Tuned));
-            let theirs = theirs.reduce(f64::min);
-            ours += usize::from(mine.is_some());
-            stock += usize::from(theirs.is_some());
-            logs.extend(mine.zip(theirs).map(|(mine, theirs)| (mine / theirs).ln()));
-        }
-        let mean = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
-        println!("{limit} MiB: ours {ours} of {stock} that stock has, {mean:.2} of its time");
+/// Prints, for a limit, the number of successful queries, and the geometric mean of Windrow's time
+/// over the better time of stock.
+fn summary(rows: &[Row], limit: usize) {
+    let of = |query: &str, side: Side| {
+        let of_it = |row: &&Row| (row.limit_mib, row.query, row.side) == (limit, query, side);
+        let row = rows.iter().find(of_it).filter(|row| row.outcome.error.is_empty())?;
+        Some(row.outcome.seconds)
+    };
+    let (mut ours, mut stock, mut logs) = (0, 0, Vec::new());
+    for Query { name, .. } in QUERIES {
+        let mine = of(name, Side::Ours);
+        let theirs = [Side::Stock, Side::Tuned].into_iter().filter_map(|side| of(name, side));
+        let theirs = theirs.reduce(f64::min);
+        ours += usize::from(mine.is_some());
+        stock += usize::from(theirs.is_some());
+        logs.extend(mine.zip(theirs).map(|(mine, theirs)| (mine / theirs).ln()));
     }
+    let mean = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
+    println!("{limit} MiB: ours {ours} of {stock} that stock has, {mean:.2} of its time");
 }
 
 /// Returns the path of the change log.

@@ -5,11 +5,9 @@
 //! whole, and copied once into an output that is allocated and touched before the clock starts.
 //! Like Windrow, the rivals add up equal records. Windrow takes ownership of single-chain batches
 //! and compacts them into one; a pool for the whole bench recycles its output memory. Everything is
-//! in memory, except for the cases named `files`. Each round has fresh data, and the fastest
-//! counts.
+//! in memory. Each round has fresh data, and the fastest counts.
 
 mod data;
-mod file;
 mod rivals;
 
 use std::hint::black_box;
@@ -36,7 +34,7 @@ pub(crate) struct Options {
     /// Rounds, each with data of its own
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Threads that ours merges on, in memory; the rivals have one
+    /// Threads that ours merges on; the rivals have one
     #[arg(long, default_value_t = 1)]
     threads: usize,
 }
@@ -49,15 +47,12 @@ const WORKS: [(Work, &str); 5] = [
     (Work::Strings, "strings"),
 ];
 
-/// Numbers of runs that are also merged from files.
-const IN_FILES: [usize; 3] = [2, 8, 64];
-
 /// Returns the seconds of the heap, of the loser tree and of a copy; both must output `expected`
 /// records.
 fn rivals<T: Ord + Copy>(runs: &[Vec<Record<T>>], expected: usize) -> Result<[f64; 3]> {
     let Some(any) = runs.iter().flatten().next() else { return Ok([0.0; 3]) };
     let mut out = vec![*any; runs.iter().map(Vec::len).sum()];
-    let slices = || Runs::new(runs.iter().map(|run| run.iter()));
+    let slices = || Runs::new(runs);
     let (mut times, mut lens) = ([0.0; 3], [0; 2]);
     for at in [0, 1] {
         let (out, len) = (black_box(&mut out[..]), &mut lens[at]);
@@ -105,11 +100,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             let case = format!("{name} K={count}");
             if case.contains(&options.only) {
                 in_memory(options, work, (&layout, &pool), &case, count, &mut cells)?;
-            }
-            let case = format!("files, {case}");
-            let is_in_files = work == Work::ManyKeys && IN_FILES.contains(&count);
-            if is_in_files && case.contains(&options.only) {
-                file::cells(&mut cells, &layout, &case, count, options)?;
             }
         }
     }

@@ -1,22 +1,21 @@
 //! Textbook merges: a binary heap of heads, and a loser tree (Knuth, volume 3, 5.4.1), over records
 //! of fixed length.
 
-use std::borrow::Borrow;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use super::data::Record;
 
 /// Sorted runs, each read from front to back.
-pub(super) struct Runs<I: Iterator> {
-    runs: Vec<I>,
-    heads: Vec<Option<I::Item>>,
+pub(super) struct Runs<'a, T> {
+    runs: Vec<std::slice::Iter<'a, Record<T>>>,
+    heads: Vec<Option<&'a Record<T>>>,
 }
 
-impl<I: Iterator> Runs<I> {
-    pub(super) fn new(runs: impl Iterator<Item = I>) -> Self {
-        let mut runs: Vec<I> = runs.collect();
+impl<'a, T: Ord> Runs<'a, T> {
+    pub(super) fn new(runs: &'a [Vec<Record<T>>]) -> Self {
+        let mut runs: Vec<_> = runs.iter().map(|run| run.iter()).collect();
         Self { heads: runs.iter_mut().map(Iterator::next).collect(), runs }
     }
 
@@ -25,49 +24,39 @@ impl<I: Iterator> Runs<I> {
         self.heads[run] = self.runs[run].next();
     }
 
+    #[inline(always)]
+    fn head(&self, run: usize) -> Option<&'a Record<T>> {
+        self.heads.get(run).copied().flatten()
+    }
+
     /// Returns true if the head of run `a` comes before the head of run `b`. Ties go to the earlier
     /// run, and an exhausted run loses.
     #[inline(always)]
-    fn before<T: Ord>(&self, a: usize, b: usize) -> bool
-    where
-        I::Item: Borrow<Record<T>>,
-    {
-        let head = |run: usize| self.heads.get(run).and_then(Option::as_ref);
-        match (head(a), head(b)) {
-            (Some(x), Some(y)) => match x.borrow().cmp(y.borrow()) {
-                Ordering::Less => true,
-                Ordering::Equal => a < b,
-                Ordering::Greater => false,
-            },
+    fn before(&self, a: usize, b: usize) -> bool {
+        match (self.head(a), self.head(b)) {
+            (Some(x), Some(y)) => x.cmp(y).then(a.cmp(&b)).is_lt(),
             (head, _) => head.is_some(),
         }
     }
 }
 
 /// Merges with a binary heap.
-pub(super) fn heap<T: Ord + Copy, I: Iterator<Item: Borrow<Record<T>>>>(
-    mut runs: Runs<I>,
-    mut put: impl FnMut(&Record<T>),
-) {
-    let first = runs.heads.iter().enumerate();
-    let first = first.filter_map(|(run, head)| Some(Reverse((*head.as_ref()?.borrow(), run))));
-    let mut heads: BinaryHeap<Reverse<(Record<T>, usize)>> = first.collect();
+pub(super) fn heap<T: Ord + Copy>(mut runs: Runs<'_, T>, mut put: impl FnMut(&Record<T>)) {
+    let first = (0..runs.heads.len()).filter_map(|run| Some(Reverse((*runs.head(run)?, run))));
+    let mut heads: BinaryHeap<_> = first.collect();
     while let Some(mut head) = heads.peek_mut() {
         let Reverse((record, run)) = *head;
         put(&record);
         runs.advance(run);
-        match &runs.heads[run] {
-            Some(next) => *head = Reverse((*next.borrow(), run)),
+        match runs.head(run) {
+            Some(next) => *head = Reverse((*next, run)),
             None => drop(PeekMut::pop(head)),
         }
     }
 }
 
 /// Merges with a loser tree.
-pub(super) fn loser_tree<T: Ord + Copy, I: Iterator<Item: Borrow<Record<T>>>>(
-    mut runs: Runs<I>,
-    mut put: impl FnMut(&Record<T>),
-) {
+pub(super) fn loser_tree<T: Ord>(mut runs: Runs<'_, T>, mut put: impl FnMut(&Record<T>)) {
     let leaves = runs.runs.len().next_power_of_two();
     let mut losers = vec![0; leaves];
     // The leaves are at the end.
@@ -77,8 +66,8 @@ pub(super) fn loser_tree<T: Ord + Copy, I: Iterator<Item: Borrow<Record<T>>>>(
         (winners[node], losers[node]) = if runs.before(a, b) { (a, b) } else { (b, a) };
     }
     let mut winner = winners[1];
-    while let Some(record) = runs.heads.get(winner).and_then(Option::as_ref) {
-        put(record.borrow());
+    while let Some(record) = runs.head(winner) {
+        put(record);
         runs.advance(winner);
         let mut node = (leaves + winner) / 2;
         while node > 0 {

@@ -3,7 +3,6 @@
 //! The rival goes column by column, like DataFusion's repartition: it hashes each value, combines
 //! the hash with the previous columns', and takes the remainder at the end.
 
-use std::hash::Hash;
 use std::hint::black_box;
 
 use ahash::RandomState;
@@ -65,26 +64,19 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
 }
 
 fn absorb(state: &RandomState, column: &ArrayRef, more: bool, hashes: &mut [u64]) {
-    fn each<T: Hash>(
-        state: &RandomState,
-        values: impl Iterator<Item = T>,
-        more: bool,
-        hashes: &mut [u64],
-    ) {
-        for (hash, value) in hashes.iter_mut().zip(values) {
-            let value = state.hash_one(value);
-            let combined = 17u64.wrapping_mul(37).wrapping_add(value).wrapping_mul(37);
-            *hash = if more { combined.wrapping_add(*hash) } else { value };
-        }
+    macro_rules! each {
+        ($values:expr) => {
+            for (hash, value) in hashes.iter_mut().zip($values) {
+                let value = state.hash_one(value);
+                let combined = 17u64.wrapping_mul(37).wrapping_add(value).wrapping_mul(37);
+                *hash = if more { combined.wrapping_add(*hash) } else { value };
+            }
+        };
     }
     match column.data_type() {
-        DataType::Int32 => {
-            each(state, column.as_primitive::<Int32Type>().values().iter(), more, hashes)
-        }
-        DataType::Int64 => {
-            each(state, column.as_primitive::<Int64Type>().values().iter(), more, hashes)
-        }
-        _ => each(state, column.as_string::<i32>().iter().flatten(), more, hashes),
+        DataType::Int32 => each!(column.as_primitive::<Int32Type>().values()),
+        DataType::Int64 => each!(column.as_primitive::<Int64Type>().values()),
+        _ => each!(column.as_string::<i32>().iter().flatten()),
     }
 }
 

@@ -14,6 +14,7 @@ use windrow::{Batcher, Order, Partitioner, Pool, Pusher};
 use super::Options;
 use crate::Result;
 use crate::cells::{Cells, least, seconds};
+use crate::columns::{Kind, column};
 use windrow_testdata::rng::Rng;
 
 const ROWS: usize = 8192;
@@ -88,9 +89,8 @@ fn arranged(
 fn changes(keys: u64) -> Vec<RecordBatch> {
     let mut rng = Rng::new(5);
     let batches = (0..BATCHES).map(|_| {
-        let number = |_| rng.below(keys) as i64;
-        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(number)));
         let diffs: ArrayRef = Arc::new(Int64Array::from(vec![1; ROWS]));
+        let keys = column(Kind::Below(keys), &mut rng, ROWS, 0);
         RecordBatch::try_from_iter([("key", keys), ("diff", diffs)]).expect("columns of one length")
     });
     batches.collect()

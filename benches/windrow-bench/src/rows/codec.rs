@@ -78,7 +78,6 @@ fn measure(shape: &Shape, options: &Options, cells: &mut Cells) -> Result<()> {
         })?;
         let mut fresh = |at: usize| dropped(encoder.encode(&inputs[at])?);
         pair(encode_name, "arrow-row convert, fresh", &mut fresh, &mut convert)?;
-        pair(encode_name, "arrow convert; ours recycled", &mut encode, &mut convert)?;
     }
     if wanted[1] {
         let same = compat.encode(inputs[0].columns())?;
@@ -97,9 +96,6 @@ fn measure(shape: &Shape, options: &Options, cells: &mut Cells) -> Result<()> {
         }
         let mut slab = |at: usize| dropped(compat.decode(&same[at], 0..ROWS)?);
         pair(compat_decode, "arrow-row convert_rows", &mut slab, &mut convert_rows)?;
-        let mut anywhere =
-            |at: usize| dropped(compat.decode_rows(theirs[at].iter().map(|row| row.data()))?);
-        pair(compat_decode, "convert_rows; ours anywhere", &mut anywhere, &mut convert_rows)?;
     }
     if wanted[3] {
         let mut ours = |at: usize| dropped(encoder.decode(&ours[at], 0..ROWS)?);
