@@ -104,13 +104,9 @@ fn round_of(
 ) -> Result<[f64; 2]> {
     let layout = layout(keys)?;
     let records = runs.iter().map(Vec::len).sum::<usize>() as f64;
-    let (ours, theirs) = if ours_first {
-        let ours = place.ours(&layout, pool, runs)?;
-        (ours, place.theirs(runs)?)
-    } else {
-        let theirs = place.theirs(runs)?;
-        (place.ours(&layout, pool, runs)?, theirs)
-    };
+    let theirs = (!ours_first).then(|| place.theirs(runs)).transpose()?;
+    let ours = place.ours(&layout, pool, runs)?;
+    let theirs = theirs.map_or_else(|| place.theirs(runs), Ok)?;
     let [found, other] = [&ours.1, &theirs.1].map(|digest| (digest.0, digest.1.finish()));
     if found != other {
         return Err(format!("ours {found:?}, DBSP's {other:?}").into());

@@ -27,51 +27,47 @@ type Probe<'a> = Box<dyn Fn(&[u64]) -> Result<i64> + 'a>;
 pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
     let options = options.clone();
     runtime::run(None, true, move || {
-        spines(&options, &mut cells)?;
+        let is_wanted =
+            |case: &str| CASES.iter().any(|(share, _)| options.wants(&name(share, case)));
+        if is_wanted("spines") {
+            spines(&options, &mut cells)?;
+        }
         for batches in UNDER_CURSORS {
-            cursors(batches, &options, &mut cells)?;
+            if is_wanted(&format!("{batches} batches")) {
+                cursors(batches, &options, &mut cells)?;
+            }
         }
         Ok(cells)
     })
 }
 
 fn spines(options: &Options, cells: &mut Cells) -> Result<()> {
-    if !CASES.iter().any(|(share, _)| options.wants(&name(share, "spines"))) {
-        return Ok(());
-    }
     let (count, ours) = ours::timed(BATCHES, options.keys)?;
     let timed = theirs::timed(BATCHES, options.keys);
     let untimed = theirs::untimed(BATCHES, options.keys);
     let counts = [timed.get_batches().len(), untimed.get_batches().len()];
-    println!(
-        "batches in spines: ours {count}, DBSP's with times {}, without {}",
-        counts[0], counts[1]
-    );
+    println!("batches in spines: ours {count}, DBSP's with and without times {counts:?}");
+    let (timed, untimed) = (&timed, &untimed);
+    let with_times = |exact| move |keys: &[u64]| Ok(theirs::probe_timed(timed, keys, exact));
+    let without = |exact| move |keys: &[u64]| Ok(theirs::probe(untimed, keys, exact));
     let sides: [(&str, Probe<'_>); 5] = [
         ("ours", ours),
-        ("Spine, times, seek_key", Box::new(|keys| Ok(theirs::probe_timed(&timed, keys, false)))),
-        (
-            "Spine, times, seek_key_exact",
-            Box::new(|keys| Ok(theirs::probe_timed(&timed, keys, true))),
-        ),
-        ("Spine, seek_key", Box::new(|keys| Ok(theirs::probe(&untimed, keys, false)))),
-        ("Spine, seek_key_exact", Box::new(|keys| Ok(theirs::probe(&untimed, keys, true)))),
+        ("Spine, times, seek_key", Box::new(with_times(false))),
+        ("Spine, times, seek_key_exact", Box::new(with_times(true))),
+        ("Spine, seek_key", Box::new(without(false))),
+        ("Spine, seek_key_exact", Box::new(without(true))),
     ];
     measured("spines", &sides, options, cells)
 }
 
 fn cursors(batches: u64, options: &Options, cells: &mut Cells) -> Result<()> {
-    let case = format!("{batches} batches");
-    if !CASES.iter().any(|(share, _)| options.wants(&name(share, &case))) {
-        return Ok(());
-    }
     let theirs = theirs::snapshot(batches, options.keys);
     let sides: [(&str, Probe<'_>); 3] = [
         ("ours", ours::untimed(batches, options.keys)?),
         ("CursorList, seek_key", Box::new(|keys| Ok(theirs::probe(&theirs, keys, false)))),
         ("CursorList, seek_key_exact", Box::new(|keys| Ok(theirs::probe(&theirs, keys, true)))),
     ];
-    measured(&case, &sides, options, cells)
+    measured(&format!("{batches} batches"), &sides, options, cells)
 }
 
 /// Shares of looked-up keys: the first of every n.

@@ -203,26 +203,23 @@ pub(super) type Run = fn(&Options, Side, &Pool, Phases) -> Figures;
 /// Measures all sides with both kinds of keys.
 pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
     for (name, run) in [("text", text::run as Run), ("u64", numbers::run as Run)] {
-        let mut best: Vec<Option<Figures>> = (0..=RIVALS.len()).map(|_| None).collect();
+        let mut best: Vec<Figures> = Vec::new();
         for _ in 0..options.rounds {
-            for (side, best) in [Side::Ours].into_iter().chain(RIVALS).zip(&mut best) {
+            for (at, side) in [Side::Ours].into_iter().chain(RIVALS).enumerate() {
                 let figures = run(options, side, &Pool::unlimited(), Phases::SmallRounds);
-                *best = Some(match best.take() {
-                    Some(before) => before.least(figures),
-                    None => figures,
-                });
+                match best.get_mut(at) {
+                    Some(best) => best.lower(figures),
+                    None => best.push(figures),
+                }
             }
         }
-        let best: Vec<Figures> = best.into_iter().flatten().collect();
         let Some((ours, rivals)) = best.split_first() else { return Ok(()) };
         for (side, rival) in RIVALS.into_iter().zip(rivals) {
             let rival_name = format!("{side:?}");
             let each = |seconds: f64| seconds * 1e9 / options.updates as f64;
-            for (phase, [ours, rival]) in
-                [("load", [ours.load, rival.load]), ("query", [ours.query, rival.query])]
-            {
-                cells.push(&format!("{name} {phase}"), each(ours), [(&rival_name, each(rival))]);
-            }
+            let [load, query] = [(&rival_name, each(rival.load)), (&rival_name, each(rival.query))];
+            cells.push(&format!("{name} load"), each(ours.load), [load]);
+            cells.push(&format!("{name} query"), each(ours.query), [query]);
             for ((count, ours), (_, rival)) in ours.latencies.iter().zip(&rival.latencies) {
                 let case = format!("{name} round of {count}");
                 percentiles(cells, &case, ours, (&rival_name, rival));
@@ -250,10 +247,11 @@ fn spilled(options: &Options, name: &str, run: Run, cells: &mut Cells) -> Result
 }
 
 impl Figures {
-    /// Returns the lesser times of two runs.
-    fn least(self, other: Self) -> Self {
-        let (load, query) = (self.load.min(other.load), self.query.min(other.query));
-        let faster = if self.query < other.query { self } else { other };
-        Self { load, query, ..faster }
+    /// Takes the lesser times of another run, and its single rounds if its query was faster.
+    fn lower(&mut self, other: Self) {
+        if other.query < self.query {
+            (self.query, self.latencies) = (other.query, other.latencies);
+        }
+        self.load = self.load.min(other.load);
     }
 }

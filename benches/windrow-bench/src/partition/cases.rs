@@ -8,8 +8,8 @@ use windrow::Partitioner;
 use super::data::{
     BIGINT, BOOLEAN, HUGEINT, INTEGER, Ids, MIXED, Shape, Type, UTF8, VARCHAR, record_batch,
 };
-use super::rivals::{Loops, Unroll, grouped};
-use super::{Contender, Options, TURNS, least};
+use super::rivals::{Loops, grouped};
+use super::{Options, TURNS, contender, least};
 use crate::cells::Cells;
 
 const TYPES: [Type; 7] = [BOOLEAN, INTEGER, BIGINT, HUGEINT, VARCHAR, UTF8, MIXED];
@@ -88,27 +88,27 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) {
     let mut loops: Vec<Loops> =
         (0..4).filter_map(|_| Loops::new(&batch, case.partitions)).collect();
     let mut contenders = vec![
-        Contender::new("ours", |turn| {
+        contender("ours", |turn| {
             black_box(ours.split_by_ids(&batch, all.borrow().set(turn).ids()).expect("valid ids"));
         }),
-        Contender::new("grouped", |turn| {
+        contender("grouped", |turn| {
             black_box(grouped(&mut lists, &batch, all.borrow().set(turn).ids()));
         }),
     ];
     if let [naive, unrolled, striped, copy] = &mut loops[..] {
         contenders.extend([
-            Contender::new("naive", |turn| naive.scatter(all.borrow().set(turn), Unroll::No)),
-            Contender::new("unrolled", |turn| {
-                unrolled.scatter(all.borrow().set(turn), Unroll::Four);
+            contender("naive", |turn| naive.scatter(all.borrow().set(turn), false)),
+            contender("unrolled", |turn| {
+                unrolled.scatter(all.borrow().set(turn), true);
             }),
-            Contender::new("striped", |turn| striped.striped(all.borrow().set(turn))),
-            Contender::new("copy", |_| copy.copy()),
+            contender("striped", |turn| striped.striped(all.borrow().set(turn))),
+            contender("copy", |_| copy.copy()),
         ]);
     }
     let refresh = &mut || all.borrow_mut().refresh();
     let times = least(&mut contenders, options.samples * REFRESHED, TURNS, refresh);
     for (rival, time) in contenders.iter().zip(&times).skip(1) {
-        cells.push_in("us", &case.name(), times[0], (rival.name, *time), case.bar(rival.name));
+        cells.push_in("us", &case.name(), times[0], (rival.0, *time), case.bar(rival.0));
     }
 }
 

@@ -20,7 +20,7 @@ use datafusion_physical_plan::repartition::BatchPartitioner;
 use windrow::{Order, Partitioner};
 
 use super::data::{BIGINT, INTEGER, MIXED, UTF8, VARCHAR, record_batch};
-use super::{Contender, Options, race};
+use super::{Options, contender, race};
 use crate::Result;
 use crate::cells::Cells;
 
@@ -49,13 +49,13 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
             let mut theirs =
                 BatchPartitioner::new_hash_partitioner(vec![key], partitions, Time::new())?;
             let contenders = [
-                Contender::new("ours", |turn| {
+                contender("ours", |turn| {
                     let parts = ours.split(&batches[turn % ROTATION]).expect("a known schema");
                     for part in parts.occupied() {
                         black_box(part);
                     }
                 }),
-                Contender::new("DataFusion", |turn| {
+                contender("DataFusion", |turn| {
                     let batch = batches[turn % ROTATION].clone();
                     let done = theirs.partition(batch, |partition, rows| {
                         black_box((partition, rows));

@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use windrow::{Order, Partitioner};
 
-use super::{Contender, Options, race};
+use super::{Options, contender, race};
 use crate::Result;
 use crate::cells::Cells;
 use crate::columns::{Kind, column};
@@ -40,11 +40,11 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
             let (mut ids, mut others, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
             let state = RandomState::with_seeds(1, 2, 3, 4);
             let contenders = [
-                Contender::new("ours", |turn| {
+                contender("ours", |turn| {
                     ours.assign(&batches[turn % ROTATION], &mut ids).expect("the schema is known");
                     black_box(&ids);
                 }),
-                Contender::new("ahash and modulo", |turn| {
+                contender("ahash and modulo", |turn| {
                     let batch = &batches[turn % ROTATION];
                     hashes.clear();
                     hashes.resize(batch.num_rows(), 0);

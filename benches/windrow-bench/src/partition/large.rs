@@ -11,8 +11,8 @@ use std::hint::black_box;
 use windrow::Partitioner;
 
 use super::data::{BIGINT, INTEGER, Ids, Shape, Type, record_batch};
-use super::rivals::{Loops, Unroll, grouped};
-use super::{Contender, Options, least};
+use super::rivals::{Loops, grouped};
+use super::{Options, contender, least};
 use crate::cells::Cells;
 
 /// Number of rows: 256 MiB of four-byte values, and as many bytes of ids.
@@ -44,18 +44,18 @@ fn measure(name: &str, kind: Type, shape: Shape, partitions: usize, cells: &mut 
     };
     let mut copied_ids = vec![0; ROWS];
     let mut contenders = [
-        Contender::new("ours, fresh", |_| split(&mut Partitioner::ids(partitions))),
-        Contender::new("ours, recycled", |_| split(&mut recycled)),
-        Contender::new("naive, recycled", |_| loops.borrow_mut().scatter(ids.set(0), Unroll::No)),
-        Contender::new("naive, fresh", |_| {
+        contender("ours, fresh", |_| split(&mut Partitioner::ids(partitions))),
+        contender("ours, recycled", |_| split(&mut recycled)),
+        contender("naive, recycled", |_| loops.borrow_mut().scatter(ids.set(0), false)),
+        contender("naive, fresh", |_| {
             loops.borrow_mut().forget();
-            loops.borrow_mut().scatter(ids.set(0), Unroll::No);
+            loops.borrow_mut().scatter(ids.set(0), false);
         }),
-        Contender::new("grouped", |_| {
+        contender("grouped", |_| {
             black_box(grouped(&mut lists, &batch, ids.set(0).ids()));
         }),
-        Contender::new("copy of the column", |_| loops.borrow_mut().copy()),
-        Contender::new("copy of the ids", |_| {
+        contender("copy of the column", |_| loops.borrow_mut().copy()),
+        contender("copy of the ids", |_| {
             copied_ids.copy_from_slice(black_box(ids.set(0).ids()));
             black_box(&mut copied_ids);
         }),
@@ -65,7 +65,7 @@ fn measure(name: &str, kind: Type, shape: Shape, partitions: usize, cells: &mut 
     for (memory, ours, naive) in [("fresh", 0, 3), ("recycled", 1, 2)] {
         let name = format!("{name} {memory}");
         for (rival, bar) in [(naive, Some(1.8)), (4, Some(3.0)), (5, None), (6, None)] {
-            let theirs = (contenders[rival].name, per_row(rival));
+            let theirs = (contenders[rival].0, per_row(rival));
             cells.push_in("ns", &name, per_row(ours), theirs, bar);
         }
     }

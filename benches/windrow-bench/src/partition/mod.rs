@@ -91,16 +91,11 @@ impl Options {
     }
 }
 
-/// An implementation of a cell's work; the argument selects one of the rotating inputs.
-struct Contender<'a> {
-    name: &'static str,
-    work: Box<dyn FnMut(usize) + 'a>,
-}
+/// A name, and an implementation of a cell's work; the argument selects one of the rotating inputs.
+type Contender<'a> = (&'static str, Box<dyn FnMut(usize) + 'a>);
 
-impl<'a> Contender<'a> {
-    fn new(name: &'static str, work: impl FnMut(usize) + 'a) -> Self {
-        Self { name, work: Box::new(work) }
-    }
+fn contender<'a>(name: &'static str, work: impl FnMut(usize) + 'a) -> Contender<'a> {
+    (name, Box::new(work))
 }
 
 /// Calls per turn, including an untimed first one. Nine inputs fit into the second-level cache next
@@ -119,10 +114,10 @@ fn least(
     for _ in 0..turns {
         for (contender, least) in contenders.iter_mut().zip(&mut least) {
             refresh();
-            (contender.work)(black_box(0));
+            (contender.1)(black_box(0));
             let start = Instant::now();
             for turn in 1..calls {
-                (contender.work)(black_box(turn));
+                (contender.1)(black_box(turn));
             }
             *least = least.min(start.elapsed().as_secs_f64() * 1e6 / (calls - 1) as f64);
         }
@@ -140,5 +135,5 @@ fn race(
 ) {
     let turns = options.samples * cases::REFRESHED;
     let times = least(&mut contenders, turns, TURNS, &mut || ());
-    cells.push_in("us", name, times[0], (contenders[1].name, times[1]), bar);
+    cells.push_in("us", name, times[0], (contenders[1].0, times[1]), bar);
 }

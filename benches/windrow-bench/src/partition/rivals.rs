@@ -13,7 +13,7 @@ use super::data::Set;
 trait Lane {
     /// # Safety
     /// Ids are below the number of cursors; there are as many ids as rows; no cursor passes the end.
-    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], unroll: Unroll);
+    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], by_four: bool);
     fn copy(&mut self);
     fn forget(&mut self);
 }
@@ -34,12 +34,6 @@ pub(super) struct Loops {
     ids: Vec<u32>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unroll {
-    No,
-    Four,
-}
-
 impl Loops {
     /// Copies the columns of `batch`. Returns `None` if a column type has no loop.
     pub(super) fn new(batch: &RecordBatch, partitions: usize) -> Option<Self> {
@@ -52,14 +46,14 @@ impl Loops {
         Some(Self { lanes, rows: batch.num_rows(), partitions, cursors, ends, ids })
     }
 
-    /// `out[cursor[id]++] = in`.
+    /// `out[cursor[id]++] = in`, one row at a time or four.
     ///
     /// # Panics
     /// If the number of ids or of partitions differs from this instance's.
-    pub(super) fn scatter(&mut self, set: Set<'_>, unroll: Unroll) {
+    pub(super) fn scatter(&mut self, set: Set<'_>, by_four: bool) {
         assert_eq!(set.partitions(), self.partitions);
         // SAFETY: the ids of a set are below its number of partitions.
-        unsafe { self.move_all(set.ids(), self.partitions, unroll) };
+        unsafe { self.move_all(set.ids(), self.partitions, by_four) };
     }
 
     /// The seed's method for few partitions: deals rows to `fanout` cursors per partition.
@@ -72,7 +66,7 @@ impl Loops {
             fanout *= 2;
         }
         if fanout == 1 {
-            return self.scatter(set, Unroll::Four);
+            return self.scatter(set, true);
         }
         assert_eq!(set.partitions(), self.partitions);
         let mut striped = std::mem::take(&mut self.ids);
@@ -80,7 +74,7 @@ impl Loops {
         let stripes = set.ids().iter().zip(0u32..);
         striped.extend(stripes.map(|(id, row)| id * fanout as u32 + (row & (fanout as u32 - 1))));
         // SAFETY: the id is below the partitions; times the fanout plus less than the fanout.
-        unsafe { self.move_all(&striped, self.partitions * fanout, Unroll::Four) };
+        unsafe { self.move_all(&striped, self.partitions * fanout, true) };
         self.ids = striped;
     }
 
@@ -96,7 +90,7 @@ impl Loops {
 
     /// # Safety
     /// Ids are below `partitions`.
-    unsafe fn move_all(&mut self, ids: &[u32], partitions: usize, unroll: Unroll) {
+    unsafe fn move_all(&mut self, ids: &[u32], partitions: usize, by_four: bool) {
         assert_eq!(ids.len(), self.rows);
         self.ends.clear();
         self.ends.resize(partitions + 1, 0);
@@ -113,7 +107,7 @@ impl Loops {
             // SAFETY: ids are below `partitions`, and columns are as long as the ids. A cursor
             // starts at its partition's start and advances once per row, so it stays below the
             // number of rows.
-            unsafe { lane.scatter(ids, &mut self.cursors, unroll) };
+            unsafe { lane.scatter(ids, &mut self.cursors, by_four) };
         }
     }
 }
@@ -137,12 +131,12 @@ fn bits(bytes: &[u8]) -> Box<dyn Lane> {
 }
 
 impl<T: Copy + Default> Lane for Values<T> {
-    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], unroll: Unroll) {
+    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], by_four: bool) {
         let Self(from, to) = self;
         // SAFETY: as the caller promised.
         unsafe {
             let mut row = 0;
-            while unroll == Unroll::Four && row + 4 <= ids.len() {
+            while by_four && row + 4 <= ids.len() {
                 // Loads four rows before their stores, as in the seed.
                 let at = [0, 1, 2, 3].map(|k| *ids.get_unchecked(row + k) as usize);
                 let values = [0, 1, 2, 3].map(|k| *from.get_unchecked(row + k));
@@ -172,7 +166,7 @@ impl<T: Copy + Default> Lane for Values<T> {
 }
 
 impl Lane for Bits {
-    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], _unroll: Unroll) {
+    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], _by_four: bool) {
         let Values(from, to) = &mut self.0;
         to.fill(0);
         for (row, &id) in ids.iter().enumerate() {

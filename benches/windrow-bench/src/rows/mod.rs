@@ -12,9 +12,7 @@
 //!
 //! Output memory: `recycled` overwrites the memory of the previous call (Windrow's `encode_into`,
 //! arrow-row's `append` after `clear`); `fresh` allocates on both sides (`encode`,
-//! `convert_columns`); `convert; ours recycled` compares Windrow's `encode_into` with
-//! `convert_columns`, the usual call of arrow-row's users. These pairs and the lower bound are
-//! raced separately, so that each pair shares the state of caches and allocator. The allocator
+//! `convert_columns`). These pairs and the lower bound are raced separately, so that each pair shares the state of caches and allocator. The allocator
 //! keeps freed memory, because a large block was freed before; neither side pays for pages. The
 //! lower bound copies the rows of each record batch into recycled memory;
 //! `docs/decisions/016-wide-rows-are-bound-by-memory.md` explains its figures for 50 columns.

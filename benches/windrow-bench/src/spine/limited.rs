@@ -89,7 +89,7 @@ pub(super) fn child(options: &Options, engine: &str) -> Result<()> {
     let store: Box<dyn Store> = match engine {
         "ours" => ours(&pool()?, None)?,
         "ours, merging on a thread" => ours(&pool()?, Some(&mergers))?,
-        "redb" => Box::new(stores::Redb::on_disk(bytes / 2)?),
+        "redb" => Box::new(stores::Redb::new(Some(bytes / 2))?),
         "fjall" => Box::new(stores::Fjall::new(bytes / 2)?),
         other => return Err(format!("no store is called {other}").into()),
     };

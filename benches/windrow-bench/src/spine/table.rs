@@ -151,7 +151,7 @@ pub(super) fn table(options: &Options, cells: &mut Cells) -> Result<()> {
     #[cfg(feature = "stores")]
     {
         names.extend(["redb in memory", "fjall"]);
-        all.push(Box::new(stores::Redb::new()?));
+        all.push(Box::new(stores::Redb::new(None)?));
         all.push(Box::new(stores::Fjall::new(CACHE)?));
     }
     let figures = measured(options, 100 * BATCH, &mut all)?;
