@@ -60,8 +60,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()?;
     for codec in [Codec::Lz4, Codec::None] {
         let [slowness] = least(options.rounds, |_| paged_merge(&layout, &batches, codec))?;
-        let rate = 1.0 / slowness;
-        println!("two runs merged into one, every chunk on disk, {codec:?}: {rate:.2} GiB/s");
+        println!(
+            "two runs merged into one, every chunk on disk, {codec:?}: {:.2} GiB/s",
+            1.0 / slowness
+        );
     }
     println!("written when everything cancels: {} bytes", cancelled(&batches)?);
     Ok(())

@@ -137,12 +137,12 @@ impl Place {
 
     /// Returns Windrow's pool.
     fn pool(self) -> Result<Pool> {
-        let limited = |options| Pool::new(Budget::bytes(LIMIT), options);
-        Ok(match self {
-            Self::Memory => Pool::unlimited(),
-            Self::Files => limited(PoolOptions::new())?,
-            Self::AsTheyCome => limited(PoolOptions::new().codec(Codec::Lz4).policy(ForceSpill))?,
-        })
+        let limited = |options| Ok(Pool::new(Budget::bytes(LIMIT), options)?);
+        match self {
+            Self::Memory => Ok(Pool::unlimited()),
+            Self::Files => limited(PoolOptions::new()),
+            Self::AsTheyCome => limited(PoolOptions::new().codec(Codec::Lz4).policy(ForceSpill)),
+        }
     }
 
     /// Returns the seconds of Windrow's merge, and a digest of the result.
@@ -167,7 +167,11 @@ impl Place {
         let mut batches: Vec<theirs::Batch> = Vec::new();
         for run in runs {
             let batch = theirs::batch(run);
-            batches.push(if self == Self::Memory { batch } else { theirs::stored(&batch)? });
+            batches.push(if self == Self::Memory {
+                batch
+            } else {
+                batch.persisted().ok_or("a batch that is in a file already")?
+            });
         }
         let to = match self {
             Self::Memory => BatchLocation::Memory,

@@ -9,7 +9,6 @@ use dbsp::utils::Tup10;
 use dbsp::{OrdIndexedZSet, ZWeight};
 
 use super::Digest;
-use crate::Result;
 use crate::data::{Record, Words};
 
 /// The values of a record, with the same order as its array.
@@ -31,11 +30,6 @@ pub(super) fn batch(run: &[Record<Words>]) -> Batch {
         builder.push_key(of_key[0].0[0].erase());
     }
     builder.done()
-}
-
-/// Copies a batch to a file of the runtime's storage.
-pub(super) fn stored(batch: &Batch) -> Result<Batch> {
-    batch.persisted().ok_or_else(|| "a batch that is in a file already".into())
 }
 
 /// Merges batches into one at `to`. May move data out of the inputs; the caller drops the inputs.

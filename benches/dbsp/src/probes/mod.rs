@@ -17,9 +17,6 @@ use crate::{Options, Result, runtime};
 /// Number of batches inserted into spines.
 const BATCHES: u64 = 16;
 
-/// Numbers of batches under a cursor without a spine.
-const UNDER_CURSORS: [u64; 3] = [1, 4, 16];
-
 /// A lookup method: returns the sum of diffs of the given keys.
 type Probe<'a> = Box<dyn Fn(&[u64]) -> Result<i64> + 'a>;
 
@@ -32,7 +29,7 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
         if is_wanted("spines") {
             spines(&options, &mut cells)?;
         }
-        for batches in UNDER_CURSORS {
+        for batches in [1, 4, 16] {
             if is_wanted(&format!("{batches} batches")) {
                 cursors(batches, &options, &mut cells)?;
             }
@@ -45,7 +42,7 @@ fn spines(options: &Options, cells: &mut Cells) -> Result<()> {
     let (count, ours) = ours::timed(BATCHES, options.keys)?;
     let timed = theirs::timed(BATCHES, options.keys);
     let untimed = theirs::untimed(BATCHES, options.keys);
-    let counts = [timed.get_batches().len(), untimed.get_batches().len()];
+    let counts = (timed.get_batches().len(), untimed.get_batches().len());
     println!("batches in spines: ours {count}, DBSP's with and without times {counts:?}");
     let (timed, untimed) = (&timed, &untimed);
     let with_times = |exact| move |keys: &[u64]| Ok(theirs::probe_timed(timed, keys, exact));

@@ -151,7 +151,7 @@ async fn one(options: &Options, log: &Path, limit: u64, side: Side) -> Result<Ou
     let mut cluster = Cluster::start(&options.data, limit, side)?;
     let mut outcome = Outcome { before: cluster.memory("VmRSS")?, ..Outcome::default() };
     let begun = Instant::now();
-    let query = latest(options, log, side, cluster.scheduler(), &mut outcome);
+    let query = latest(options, log, side, cluster.port, &mut outcome);
     let done = match tokio::time::timeout(PATIENCE, query).await {
         Ok(done) => done,
         Err(_) => Err(format!("not done after {} s", PATIENCE.as_secs()).into()),

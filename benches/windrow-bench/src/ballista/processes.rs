@@ -66,7 +66,8 @@ fn end_with_the_starter() {
 
 /// The processes of a run, and their working directory.
 pub(super) struct Cluster {
-    port: u16,
+    /// The scheduler's.
+    pub(super) port: u16,
     executors: Vec<Process>,
     _scheduler: Process,
     _work: TempDir,
@@ -91,10 +92,6 @@ impl Cluster {
             executors.push(Process::start(&words, flight)?);
         }
         Ok(Self { port, executors, _scheduler: scheduler, _work: work })
-    }
-
-    pub(super) fn scheduler(&self) -> u16 {
-        self.port
     }
 
     /// Returns each executor's memory in bytes, by a field of `/proc/PID/status`.

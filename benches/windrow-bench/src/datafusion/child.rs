@@ -15,7 +15,7 @@ use windrow_datafusion::WithWindrow;
 
 use super::check::Check;
 use super::queries::{QUERIES, Query};
-use super::{Options, Outcome, Side, log, runtime, tpch};
+use super::{Options, Outcome, Side, runtime, tpch};
 use crate::Result;
 use crate::process::memory;
 
@@ -73,7 +73,7 @@ async fn measured(
 ) -> Result<()> {
     let (data, scale) = (&options.data, options.scale);
     tpch::register(context, data, scale).await?;
-    tpch::register_file(context, "log", &log(data)).await?;
+    tpch::register_file(context, "log", &data.join("log.parquet")).await?;
     let (sqls, key) = match (query.sql(), side) {
         (None, _) => (tpch::queries(data, scale)?, 0),
         (Some(_), Side::Scan) => (vec![query.scan()], 0),

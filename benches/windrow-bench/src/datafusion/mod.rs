@@ -120,7 +120,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return child::run(options, side);
     }
     tpch::make(&options.data, options.scale)?;
-    change_log(&log(&options.data), 6_000_000)?;
+    change_log(&options.data.join("log.parquet"), 6_000_000)?;
     let chosen =
         |name: &str| options.queries.is_empty() || options.queries.iter().any(|of| of == name);
     let mut all = Vec::new();
@@ -227,11 +227,6 @@ fn summary(rows: &[Row], limit: usize) {
     }
     let mean = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
     println!("{limit} MiB: ours {ours} of {stock} that stock has, {mean:.2} of its time");
-}
-
-/// Returns the path of the change log.
-pub(crate) fn log(data: &Path) -> PathBuf {
-    data.join("log.parquet")
 }
 
 /// Generates the change log of `gen-log` with four rows a key if missing.

@@ -34,9 +34,8 @@ pub(super) fn make(data: &Path, scale: f64) -> Result<()> {
         return Ok(());
     }
     let part = data.join(format!("tpch-{scale}.part"));
-    if part.exists() {
-        remove_dir_all(&part)?;
-    }
+    // It may be there from a run that was ended.
+    remove_dir_all(&part).ok();
     create_dir_all(&part)?;
     let published = published()?;
     for number in 1..=QUERIES {

@@ -31,14 +31,7 @@ pub(crate) enum Regime {
 
 impl Regime {
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Alternating => "alternating",
-            Self::Equal => "40% equal",
-            Self::Runs => "runs of ~64",
-            Self::Disjoint => "disjoint",
-            Self::Sorted => "sorted",
-        }
+        ["random", "alternating", "40% equal", "runs of ~64", "disjoint", "sorted"][self as usize]
     }
 }
 
@@ -110,7 +103,7 @@ pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<I
             let all = consolidated((0..2 * count).map(change).collect());
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for (index, piece) in all.chunks((1 << 16).min(count.max(1))).enumerate() {
-                if index % 2 == 0 { a.extend_from_slice(piece) } else { b.extend_from_slice(piece) }
+                [&mut a, &mut b][index % 2].extend_from_slice(piece);
             }
             (a, b)
         }

@@ -64,16 +64,16 @@ impl Case {
 }
 
 pub(super) fn run(options: &Options, cells: &mut Cells) {
-    let shapes = if options.full { &Shape::ALL[..] } else { &Shape::ALL[..1] };
-    let nulls = if options.full { &[false, true][..] } else { &[false][..] };
+    let with_nulls = if options.full { &[false, true][..] } else { &[false] };
+    let shapes = if options.full { &Shape::ALL[..] } else { &[Shape::Uniform] };
+    let shapes =
+        shapes.iter().flat_map(|shape| with_nulls.iter().map(move |nulls| (*shape, *nulls)));
     for (kind, columns) in TYPES.iter().flat_map(|&kind| [(kind, 1), (kind, 10)]) {
         for partitions in PARTITIONS {
-            for &shape in shapes {
-                for &nulls in nulls {
-                    let case = Case { kind, columns, partitions, shape, nulls };
-                    if options.wants(&case.name()) {
-                        measure(options, &case, cells);
-                    }
+            for (shape, nulls) in shapes.clone() {
+                let case = Case { kind, columns, partitions, shape, nulls };
+                if options.wants(&case.name()) {
+                    measure(options, &case, cells);
                 }
             }
         }

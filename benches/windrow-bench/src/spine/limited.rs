@@ -16,11 +16,14 @@ use std::process::Command;
 use windrow::{Budget, Mergers, Pool};
 
 use super::table::{Figures, Store, VALUE, measured, ours, report};
-use super::{LIMITED, Options, stores};
+use super::{Options, stores};
 use crate::Result;
 use crate::cells::Cells;
 use crate::process;
 
+/// Name of the case that runs only on request: it takes long, and needs the permission to create
+/// memory cgroups.
+pub(super) const LIMITED: &str = "limited";
 /// Bytes of a process besides its rows: code, and the rows of a call.
 const BESIDE: u64 = 48 << 20;
 /// Directories of memory cgroups, with the name of the limit file.

@@ -39,10 +39,6 @@ use windrow_testdata::rng::Rng;
 /// Number of batches in the spine.
 const BATCHES: u64 = 16;
 
-/// Name of the case that runs only on request: it takes long, and needs the permission to create
-/// memory cgroups.
-#[cfg(feature = "stores")]
-const LIMITED: &str = "limited";
 /// Memory for the single chunk being read.
 const ROOM: usize = 1 << 20;
 
@@ -84,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         case(options, &mut cells)?;
     }
     #[cfg(feature = "stores")]
-    if options.only == LIMITED {
+    if options.only == limited::LIMITED {
         limited::limited(options, &mut cells)?;
     }
     cells.finish()
@@ -135,15 +131,15 @@ fn probes(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
+/// Returns a pool in memory, or one that stores all chunks, within a limit.
+fn pool(is_stored: bool, limit: usize) -> Result<Pool> {
+    let spilling = PoolOptions::new().policy(ForceSpill);
+    Ok(if is_stored { Pool::new(Budget::bytes(limit), spilling)? } else { Pool::unlimited() })
+}
+
 /// Builds a batch of the even keys, in memory, or on disk without memory to cache chunks.
 fn batch(options: &Options, stored: bool, filtered: bool) -> Result<(Pool, Batch)> {
-    let pool = match stored {
-        true => {
-            let spilling = PoolOptions::new().policy(ForceSpill);
-            Pool::new(Budget::bytes(64 << 20), spilling)?
-        }
-        false => Pool::unlimited(),
-    };
+    let pool = pool(stored, 64 << 20)?;
     let layout = layout(Some(0))?;
     let mut batcher = Batcher::new(&layout, &pool);
     let all: Vec<u64> = (0..options.keys).map(|key| key * 2).collect();
@@ -152,13 +148,13 @@ fn batch(options: &Options, stored: bool, filtered: bool) -> Result<(Pool, Batch
     }
     let merging = Merging::new(&layout, &pool, [batcher.finish()?]);
     let batch = if filtered { merging.filtered() } else { merging }.finish()?;
-    if stored {
-        let batch = batch.settle()?;
-        pool.wait_for_spills();
-        pool.release();
-        pool.set_limit(pool.budget().used() + ROOM)?;
+    if !stored {
         return Ok((pool, batch));
     }
+    let batch = batch.settle()?;
+    pool.wait_for_spills();
+    pool.release();
+    pool.set_limit(pool.budget().used() + ROOM)?;
     Ok((pool, batch))
 }
 
@@ -226,10 +222,7 @@ fn at_rest(
     cells: &mut Cells,
 ) -> Result<()> {
     let layout = Order::by("key").time("time").diff("diff").bind(&of(0)?.schema())?;
-    let pool = match is_stored {
-        true => Pool::new(Budget::bytes(1 << 30), PoolOptions::new().policy(ForceSpill))?,
-        false => Pool::unlimited(),
-    };
+    let pool = pool(is_stored, 1 << 30)?;
     let mut spine = Spine::new(&layout, &pool)?;
     spine.set_since(&Antichain::at(FAN_IN))?;
     let mut batcher = Batcher::new(&layout, &pool);
