@@ -58,13 +58,6 @@ pub(crate) struct Options {
     rounds: usize,
 }
 
-impl Options {
-    /// Returns true if `case` is selected.
-    pub(crate) fn wants(&self, case: &str) -> bool {
-        case.contains(&self.only)
-    }
-}
-
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -90,8 +90,8 @@ impl Cells {
         };
         line(self.bench, "ours", "M/s", "rival", "", " ratio");
         for Cell { case, ours, rival_name, rival, unit, ratio, .. } in &self.cells {
-            let is_rate = unit.starts_with("ns/");
-            let rate = if is_rate { format!("{:.1}", 1e3 / ours) } else { String::new() };
+            let rate = unit.strip_prefix("ns/").map(|_| format!("{:.1}", 1e3 / ours));
+            let rate = rate.unwrap_or_default();
             let (ours, rival) = (format!("{ours:.2}"), format!("{rival:.2}"));
             line(case, &ours, &rate, rival_name, &rival, &format!("{ratio:>5.2}x  {unit}"));
         }

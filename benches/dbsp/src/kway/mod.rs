@@ -79,7 +79,7 @@ fn cases(place: Place, name: &str, options: &Options, mut cells: Cells) -> Resul
     for (keys, of_keys) in KEYS {
         for &count in &options.batches {
             let case = format!("{name}, {of_keys} K={count}");
-            if !options.wants(&case) {
+            if !case.contains(&options.only) {
                 continue;
             }
             let [ours, theirs] = least(options.rounds, |round| {

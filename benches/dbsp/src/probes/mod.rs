@@ -25,7 +25,7 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
     let options = options.clone();
     runtime::run(None, true, move || {
         let is_wanted =
-            |case: &str| CASES.iter().any(|(share, _)| options.wants(&name(share, case)));
+            |case: &str| CASES.iter().any(|(share, _)| name(share, case).contains(&options.only));
         if is_wanted("spines") {
             spines(&options, &mut cells)?;
         }
@@ -82,7 +82,7 @@ fn measured(
 ) -> Result<()> {
     for (share, step) in CASES {
         let case = name(share, case);
-        if !options.wants(&case) {
+        if !case.contains(&options.only) {
             continue;
         }
         let keys: Vec<u64> = (0..options.keys).step_by(step).map(|key| key * 2).collect();

@@ -125,7 +125,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         |name: &str| options.queries.is_empty() || options.queries.iter().any(|of| of == name);
     let mut all = Vec::new();
     println!(
-        "{:<13} {:>6} {:>6} {:>8} {:>8} {:>6} {:>8} {:>8} {:>8}  result",
+        "{:<13} {:>6} {:>6} {:>8} {:>8} {:>6} {:>8} {:>8} {:>8}  error",
         "query", "MiB", "side", "seconds", "of stock", "CPU s", "RSS MiB", "of scan", "spilled"
     );
     for query in QUERIES.iter().filter(|query| chosen(query.name)) {
@@ -182,15 +182,15 @@ fn report(query: &str, limit: usize, best: &BTreeMap<Side, Outcome>) {
     for (side, outcome) in best {
         let ratio =
             stock.map_or("-".into(), |stock| format!("{:.2}", outcome.seconds / stock.seconds));
-        let result = if outcome.error.is_empty() { "ok" } else { &outcome.error };
         println!(
-            "{query:<13} {limit:>6} {:>6} {:>8.2} {ratio:>8} {:>6.1} {:>8} {:>8} {:>8}  {result}",
+            "{query:<13} {limit:>6} {:>6} {:>8.2} {ratio:>8} {:>6.1} {:>8} {:>8} {:>8}  {}",
             side.name(),
             outcome.seconds,
             outcome.cpu_seconds,
             outcome.peak_rss >> 20,
             (outcome.peak_rss as i64 - scan as i64) >> 20,
             outcome.spilled >> 20,
+            outcome.error,
         );
     }
 }

@@ -192,8 +192,7 @@ fn shape<S: Shape>(
             })?;
             let rivals = contenders.iter().zip(&times).skip(1);
             cells.push(&case, times[0], rivals.map(|((name, _), time)| (name, *time)));
-            let values = size_of::<Change<S::Key, S::Val>>() as f64;
-            let values = ("resident, values", values);
+            let values = ("resident, values", size_of::<Change<S::Key, S::Val>>() as f64);
             cells.push_in("bytes/record", &case, resident.get() as f64 / records, values, None);
         }
     }

@@ -47,13 +47,10 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-/// Returns seconds to push, seconds to merge and decode, and the output: rows and the sum of
-/// counts.
-fn arranged(
-    batches: &[RecordBatch],
-    count: usize,
-    hashed: bool,
-) -> Result<(f64, f64, (usize, i64))> {
+/// Seconds to push, seconds to merge and decode, and the output: rows and the sum of counts.
+type Arranged = (f64, f64, (usize, i64));
+
+fn arranged(batches: &[RecordBatch], count: usize, hashed: bool) -> Result<Arranged> {
     let layout = Order::by("key").diff("diff").bind(&batches[0].schema())?;
     let by_key = Order::by("key").bind(&batches[0].schema())?;
     let pool = Pool::unlimited();
