@@ -14,7 +14,7 @@ use crate::Result;
 
 /// One comparison.
 #[derive(Clone, Serialize)]
-struct Cell {
+pub(crate) struct Cell {
     bench: &'static str,
     case: String,
     ours: f64,
@@ -33,7 +33,7 @@ struct Cell {
 pub(crate) struct Cells {
     bench: &'static str,
     unit: &'static str,
-    cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
 }
 
 impl Cells {
@@ -74,12 +74,6 @@ impl Cells {
             ratio: rival / ours,
             bar,
         });
-    }
-
-    /// Returns the number of comparisons.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.cells.len()
     }
 
     /// Prints the table and the cells below their bars, and writes `target/windrow-bench/NAME.json`.

@@ -113,6 +113,6 @@ mod tests {
         let (only, batches) = (String::new(), Vec::new());
         let options = Options { only, batches, records: 0, keys: 40_000, rounds: 1 };
         let found = run(&options, Cells::new("dbsp", "ns/record"));
-        assert!(found.is_ok_and(|cells| cells.len() == 2 * (4 + 3 * 2)));
+        assert!(found.is_ok_and(|cells| cells.cells.len() == 2 * (4 + 3 * 2)));
     }
 }

@@ -240,11 +240,10 @@ impl Shape for Wide {
     }
 
     fn columns(changes: &[Change<Half, Half>]) -> Vec<ArrayRef> {
-        let halves: [fn(&Change<Half, Half>) -> &Half; 2] = [|c| &c.0.0, |c| &c.0.1];
         let fields: [fn(&Half) -> u64; 5] = [|h| h.0, |h| h.1, |h| h.2, |h| h.3, |h| h.4];
-        let column = |half: fn(&Change<Half, Half>) -> &Half, field: fn(&Half) -> u64| {
-            u64s(changes.iter().map(|change| field(half(change))))
+        let column = |is_key: bool, field: fn(&Half) -> u64| {
+            u64s(changes.iter().map(|c| field(if is_key { &c.0.0 } else { &c.0.1 })))
         };
-        halves.iter().flat_map(|&half| fields.map(|field| column(half, field))).collect()
+        [true, false].into_iter().flat_map(|half| fields.map(|field| column(half, field))).collect()
     }
 }

@@ -64,8 +64,10 @@ pub(crate) enum Work {
     Batcher,
 }
 
+/// Changes of a shape.
+type Changes<S> = Vec<Change<<S as Shape>::Key, <S as Shape>::Val>>;
 /// The two sides of a merge, or the pushes of a batcher.
-type Inputs<S> = [Vec<Change<<S as Shape>::Key, <S as Shape>::Val>>];
+type Inputs<S> = [Changes<S>];
 /// A rival's name, and a function that returns seconds and the number of output records.
 type Rival<K, V> = (&'static str, fn(&[Vec<Change<K, V>>]) -> (f64, usize));
 /// A contender's name and its work; a lower bound outputs no records.
@@ -92,12 +94,7 @@ impl Work {
         vec![(format!("{case} in all"), count), (case, PUSHES * CHANGES)]
     }
 
-    fn inputs<S: Shape>(
-        self,
-        regime: Regime,
-        count: usize,
-        seed: u64,
-    ) -> Vec<Vec<Change<S::Key, S::Val>>> {
+    fn inputs<S: Shape>(self, regime: Regime, count: usize, seed: u64) -> Vec<Changes<S>> {
         if self == Self::Merge {
             let (a, b) = data::pair(regime, count, seed);
             return vec![S::sorted(&a), S::sorted(&b)];
@@ -203,7 +200,7 @@ fn shape<S: Shape>(
 fn measured<S: Shape>(
     case: &str,
     contenders: &[Contender<'_, S>],
-    sets: &[Vec<Vec<Change<S::Key, S::Val>>>; 2],
+    sets: &[Vec<Changes<S>>; 2],
 ) -> Result<Vec<f64>> {
     let (mut expected, mut times) = ([None; 2], Vec::new());
     for (name, work) in contenders {
