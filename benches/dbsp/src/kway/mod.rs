@@ -15,7 +15,7 @@ mod theirs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use dbsp::storage::file::FilterKind;
-use dbsp::trace::{BatchLocation, BatchReader as _};
+use dbsp::trace::{Batch as _, BatchLocation, BatchReader as _};
 use feldera_types::config::{StorageCompression, StorageOptions};
 use windrow::{Batch, Budget, Codec, ForceSpill, Layout, Pool, PoolOptions};
 

@@ -1,9 +1,7 @@
 //! DBSP's side: indexed Z-sets, merged by `ListMerger`, the default merger of DBSP's spines.
 
 use dbsp::dynamic::{DowncastTrait, DynData, Erase};
-use dbsp::trace::{
-    Batch as _, BatchLocation, BatchReader as _, Builder as _, Cursor as _, ListMerger,
-};
+use dbsp::trace::{BatchLocation, BatchReader as _, Builder as _, Cursor as _, ListMerger};
 use dbsp::typed_batch::{BatchReader, DynOrdIndexedZSet};
 use dbsp::utils::Tup10;
 use dbsp::{OrdIndexedZSet, ZWeight};
