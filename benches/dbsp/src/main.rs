@@ -12,6 +12,11 @@
 #[path = "../../windrow-bench/src/cells.rs"]
 #[expect(dead_code, reason = "shared with windrow-bench, which has tables of other kinds too")]
 mod cells;
+#[path = "../../windrow-bench/src/spine/data.rs"]
+mod changes;
+#[path = "../../windrow-bench/src/kway/data.rs"]
+#[expect(dead_code, reason = "shared with windrow-bench, which has texts too")]
+mod data;
 mod kway;
 mod probes;
 #[path = "../../../crates/windrow-testdata/src/rng.rs"]
@@ -53,23 +58,6 @@ pub(crate) struct Options {
     rounds: usize,
 }
 
-impl Options {
-    /// Returns true if `case` is selected.
-    pub(crate) fn wants(&self, case: &str) -> bool {
-        case.contains(&self.only)
-    }
-}
-
-/// A comparison of one case with one of DBSP's methods.
-pub(crate) struct Compared {
-    pub(crate) case: String,
-    /// Nanoseconds per record or per key.
-    pub(crate) ours: f64,
-    pub(crate) theirs: &'static str,
-    pub(crate) theirs_ns: f64,
-    pub(crate) unit: &'static str,
-}
-
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -81,10 +69,6 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let mut cells = Cells::new("dbsp", "ns/record");
-    for compared in kway::run(options)?.into_iter().chain(probes::run(options)?) {
-        let Compared { case, ours, theirs, theirs_ns, unit } = compared;
-        cells.push_in(&case, ours, theirs, theirs_ns, unit);
-    }
-    cells.finish()
+    let cells = kway::run(options, Cells::new("dbsp", "ns/record"))?;
+    probes::run(options, cells)?.finish()
 }

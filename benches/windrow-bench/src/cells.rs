@@ -13,23 +13,27 @@ use serde::Serialize;
 use crate::Result;
 
 /// One comparison.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Serialize)]
 pub(crate) struct Cell {
-    bench: String,
+    bench: &'static str,
     case: String,
     ours: f64,
     rival_name: String,
     rival: f64,
-    unit: String,
+    unit: &'static str,
     /// Speedup relative to the rival.
     ratio: f64,
+    /// The least speedup that is wanted.
+    #[serde(skip)]
+    bar: Option<f64>,
 }
 
 /// The cells of one bench.
+#[derive(Clone)]
 pub(crate) struct Cells {
     bench: &'static str,
     unit: &'static str,
-    cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
 }
 
 impl Cells {
@@ -38,58 +42,81 @@ impl Cells {
         Self { bench, unit, cells: Vec::new() }
     }
 
-    /// Adds a comparison.
-    pub(crate) fn push(&mut self, case: &str, ours: f64, rival_name: &str, rival: f64) {
-        self.push_in(case, ours, rival_name, rival, self.unit);
-    }
-
-    /// Adds a comparison in another unit.
-    pub(crate) fn push_in(
+    /// Adds a comparison with each rival.
+    pub(crate) fn push<N: ToString>(
         &mut self,
         case: &str,
         ours: f64,
-        rival_name: &str,
-        rival: f64,
-        unit: &str,
+        rivals: impl IntoIterator<Item = (N, f64)>,
     ) {
+        for (name, rival) in rivals {
+            self.push_in(self.unit, case, ours, (name, rival), None);
+        }
+    }
+
+    /// Adds a comparison in a unit of its own, with the speedup that is wanted.
+    pub(crate) fn push_in<N: ToString>(
+        &mut self,
+        unit: &'static str,
+        case: &str,
+        ours: f64,
+        (name, rival): (N, f64),
+        bar: Option<f64>,
+    ) {
+        let (bench, case, rival_name) = (self.bench, case.to_owned(), name.to_string());
         self.cells.push(Cell {
-            bench: self.bench.to_owned(),
-            case: case.to_owned(),
+            bench,
+            case,
             ours,
-            rival_name: rival_name.to_owned(),
+            rival_name,
             rival,
-            unit: unit.to_owned(),
+            unit,
             ratio: rival / ours,
+            bar,
         });
     }
 
-    /// Prints the table and writes `target/windrow-bench/NAME.json`. Figures of Windrow in
-    /// nanoseconds per item are also shown as millions per second.
+    /// Prints the table and the cells below their bars, and writes `target/windrow-bench/NAME.json`.
+    /// Figures of Windrow in nanoseconds per item are also shown as millions per second.
     pub(crate) fn finish(&self) -> Result<()> {
-        println!(
-            "{:<34} {:>10} {:>8}  {:<28} {:>10}  {:>6}",
-            self.bench, "ours", "M/s", "rival", "", "ratio"
-        );
-        for cell in &self.cells {
-            let rate = match cell.unit.starts_with("ns/") {
-                true => format!("{:.1}", 1e3 / cell.ours),
-                false => String::new(),
-            };
-            println!(
-                "{:<34} {:>10.2} {rate:>8}  {:<28} {:>10.2}  {:>5.2}x  {}",
-                cell.case, cell.ours, cell.rival_name, cell.rival, cell.ratio, cell.unit
-            );
+        let line = |case: &str, ours: &str, rate: &str, rival: &str, theirs: &str, rest: &str| {
+            println!("{case:<34} {ours:>10} {rate:>8}  {rival:<28} {theirs:>10}  {rest}");
+        };
+        line(self.bench, "ours", "M/s", "rival", "", " ratio");
+        for Cell { case, ours, rival_name, rival, unit, ratio, .. } in &self.cells {
+            let rate = unit.strip_prefix("ns/").map(|_| format!("{:.1}", 1e3 / ours));
+            let rate = rate.unwrap_or_default();
+            let (ours, rival) = (format!("{ours:.2}"), format!("{rival:.2}"));
+            line(case, &ours, &rate, rival_name, &rival, &format!("{ratio:>5.2}x  {unit}"));
         }
-        self.save()
+        for Cell { case, rival_name, ratio, bar, .. } in &self.cells {
+            if let Some(bar) = bar.filter(|bar| ratio < bar) {
+                println!("{case}: {ratio:.2}x {rival_name}, at least {bar}x was wanted");
+            }
+        }
+        save(self.bench, &self.cells)
     }
+}
 
-    /// Writes only `target/windrow-bench/NAME.json`, for benches with a table of their own.
-    pub(crate) fn save(&self) -> Result<()> {
-        fs::create_dir_all("target/windrow-bench")?;
-        let file = format!("target/windrow-bench/{}.json", self.bench);
-        fs::write(file, serde_json::to_string_pretty(&self.cells)? + "\n")?;
-        Ok(())
+/// Writes `target/windrow-bench/NAME.json`.
+pub(crate) fn save(name: &str, rows: &[impl Serialize]) -> Result<()> {
+    fs::create_dir_all("target/windrow-bench")?;
+    let file = format!("target/windrow-bench/{name}.json");
+    Ok(fs::write(file, serde_json::to_string_pretty(rows)? + "\n")?)
+}
+
+/// Returns the least figure of each contender over `rounds`, in which contenders take turns.
+pub(crate) fn least<T: AsMut<[f64]>>(
+    rounds: usize,
+    mut round: impl FnMut(usize) -> Result<T>,
+) -> Result<T> {
+    let mut least = round(0)?;
+    for at in 1..rounds {
+        for (least, new) in least.as_mut().iter_mut().zip(round(at)?.as_mut()) {
+            *least = least.min(*new);
+        }
     }
+    Ok(least)
 }
 
 /// A stopwatch in seconds that subtracts the cost of reading the clock: two dozen nanoseconds, as
@@ -115,9 +142,7 @@ fn reading() -> f64 {
     *READING.get_or_init(|| {
         let rounds = (0..10).map(|_| {
             let start = Instant::now();
-            for _ in 1..TIMES {
-                black_box(Instant::now());
-            }
+            (1..TIMES).for_each(|_| _ = black_box(Instant::now()));
             start.elapsed().as_secs_f64() / f64::from(TIMES)
         });
         rounds.fold(f64::INFINITY, f64::min)

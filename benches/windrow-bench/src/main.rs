@@ -2,8 +2,8 @@
 
 #[cfg(feature = "ballista")]
 mod ballista;
-mod batcher;
 mod cells;
+mod columns;
 #[cfg(feature = "dataflow")]
 mod dataflow;
 #[cfg(feature = "datafusion")]
@@ -12,6 +12,8 @@ mod kway;
 mod merge;
 mod partition;
 mod pipeline;
+#[cfg(any(feature = "dataflow", feature = "datafusion", feature = "stores"))]
+mod process;
 mod rows;
 mod spill;
 mod spine;
@@ -20,6 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use windrow_testdata::rng;
 
 /// The result of a command; errors are for display only.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -64,29 +67,17 @@ enum Command {
     /// Sort and take the latest rows inside DataFusion, beside its own operators
     #[cfg(feature = "datafusion")]
     Datafusion(datafusion::Options),
-    /// One run of `datafusion`
-    #[cfg(feature = "datafusion")]
-    #[command(hide = true)]
-    DatafusionRun(datafusion::RunOptions),
     /// Take the latest rows on two executors of Ballista, beside its own operators
     #[cfg(feature = "ballista")]
     Ballista(ballista::Options),
-    /// The scheduler of a run of `ballista`
-    #[cfg(feature = "ballista")]
-    #[command(hide = true)]
-    BallistaScheduler(ballista::SchedulerOptions),
-    /// An executor of a run of `ballista`
-    #[cfg(feature = "ballista")]
-    #[command(hide = true)]
-    BallistaExecutor(ballista::ExecutorOptions),
 }
 
 fn main() -> ExitCode {
     let measured = match Cli::parse().command {
         Command::Pipeline { log, rows, rounds } => pipeline::run(&log, rows, rounds),
-        Command::Merge(options) => merge::run(&options),
+        Command::Merge(options) => merge::run(merge::Work::Merge, &options),
         Command::Kway(options) => kway::run(&options),
-        Command::Batcher(options) => batcher::run(&options),
+        Command::Batcher(options) => merge::run(merge::Work::Batcher, &options),
         Command::Spill(options) => spill::run(&options),
         Command::Spine(options) => spine::run(&options),
         Command::Partition(options) => partition::run(&options),
@@ -95,14 +86,8 @@ fn main() -> ExitCode {
         Command::Rows(options) => rows::run(&options),
         #[cfg(feature = "datafusion")]
         Command::Datafusion(options) => datafusion::run(&options),
-        #[cfg(feature = "datafusion")]
-        Command::DatafusionRun(options) => datafusion::run_one(&options),
         #[cfg(feature = "ballista")]
         Command::Ballista(options) => ballista::run(&options),
-        #[cfg(feature = "ballista")]
-        Command::BallistaScheduler(options) => ballista::scheduler(&options),
-        #[cfg(feature = "ballista")]
-        Command::BallistaExecutor(options) => ballista::executor(&options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

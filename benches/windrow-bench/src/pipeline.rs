@@ -4,16 +4,18 @@
 //! of every column. The lower bound is a copy of the table's bytes. Each round allocates fresh
 //! output memory for both.
 
+use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use windrow::{Batcher, Decoder, Finish, Order, Pool};
+use windrow::{Decoder, Finish, Order, Pool};
 
 use crate::Result;
-use crate::cells::{Cells, seconds};
+use crate::cells::{Cells, least, seconds};
+use crate::spill::pushed;
 
 const BATCH: usize = 8192;
 
@@ -24,23 +26,16 @@ pub(crate) fn run(log: &Path, rows: usize, rounds: usize) -> Result<()> {
         .with_limit(rows)
         .build()?;
     let batches: Vec<RecordBatch> = reader.collect::<std::result::Result<_, _>>()?;
-    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let schema = batches.first().ok_or("an empty log")?.schema();
     let table = concat_batches(&schema, &batches)?;
     let layout = Order::by(["id", "lsn"]).bind(&schema)?;
     let all: Vec<usize> = (0..schema.fields().len()).collect();
+    let keys =
+        ["id", "lsn"].map(|name| SortColumn { values: Arc::clone(&table[name]), options: None });
 
-    let mut best = [f64::INFINITY; 6];
-    for _ in 0..rounds {
+    let best = least(rounds, |_| {
         let pool = Pool::unlimited();
-        let mut batcher = Batcher::new(&layout, &pool);
-        let (push, ()) = seconds(|| {
-            for batch in &batches {
-                batcher.push(batch)?;
-            }
-            Ok(())
-        })?;
-        let batch = batcher.finish()?;
+        let (push, batch) = seconds(|| pushed(&layout, &batches, &pool))?;
         let mut decoder = Decoder::new(&layout, &all)?;
         let mut stream = batch.slabs(Finish::Log);
         let (mut merge, mut decode) = (0.0, 0.0);
@@ -48,30 +43,22 @@ pub(crate) fn run(log: &Path, rows: usize, rounds: usize) -> Result<()> {
             let (elapsed, slab) = seconds(|| Ok(stream.next(BATCH, usize::MAX)?))?;
             merge += elapsed;
             let Some(slab) = slab else { break };
-            let (elapsed, _) = seconds(|| Ok(std::hint::black_box(decoder.decode(&slab)?)))?;
-            decode += elapsed;
+            decode += seconds(|| Ok(black_box(decoder.decode(&slab)?)))?.0;
         }
-        let (lexsort, order) = seconds(|| {
-            let column = |name: &str| SortColumn {
-                values: Arc::clone(table.column_by_name(name).expect("a column of the log")),
-                options: None,
-            };
-            Ok(lexsort_to_indices(&[column("id"), column("lsn")], None)?)
-        })?;
+        let (lexsort, order) = seconds(|| Ok(lexsort_to_indices(&keys, None)?))?;
         let (take, _) = seconds(|| Ok(take_record_batch(&table, &order)?))?;
         let (copy, _) = seconds(|| {
             let buffers = table.columns().iter().flat_map(|c| c.to_data().buffers().to_vec());
             Ok(buffers.map(|buffer| buffer.as_slice().to_vec()).collect::<Vec<_>>())
         })?;
-        for (best, new) in best.iter_mut().zip([push, merge, decode, lexsort, take, copy]) {
-            *best = best.min(new);
-        }
-    }
-    let [push, merge, decode, lexsort, take, copy] = best.map(|s| s * 1e9 / rows as f64);
+        Ok([push, merge, decode, lexsort, take, copy])
+    })?;
+    let [push, merge, decode, lexsort, take, copy] =
+        best.map(|s| s * 1e9 / table.num_rows() as f64);
     let mut cells = Cells::new("pipeline", "ns/row");
-    cells.push("encode and sort chunks", push, "lexsort_to_indices", lexsort);
-    cells.push("merge chunks", merge, "memcpy of the table", copy);
-    cells.push("decode", decode, "take", take);
-    cells.push("all of it", push + merge + decode, "lexsort_to_indices + take", lexsort + take);
+    cells.push("encode and sort chunks", push, [("lexsort_to_indices", lexsort)]);
+    cells.push("merge chunks", merge, [("memcpy of the table", copy)]);
+    cells.push("decode", decode, [("take", take)]);
+    cells.push("all of it", push + merge + decode, [("lexsort_to_indices + take", lexsort + take)]);
     cells.finish()
 }

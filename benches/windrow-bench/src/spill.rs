@@ -11,7 +11,7 @@ use clap::Args;
 use windrow::{Batch, Batcher, Budget, Codec, Finish, Layout, Order, Pool, PoolOptions};
 
 use crate::Result;
-use crate::cells::{Cells, seconds};
+use crate::cells::{Cells, least, seconds};
 use windrow_testdata::rng::Rng;
 
 const BATCH: usize = 8192;
@@ -33,7 +33,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let batches: Vec<RecordBatch> =
         (0..options.rows.div_ceil(BATCH)).map(|_| rows(&mut rng, BATCH)).collect::<Result<_>>()?;
     let layout = Order::by("key").bind(&batches[0].schema())?;
-    let row_bytes = row_bytes(&layout, &batches)?;
+    // Sorts all rows, and discards the output without decoding.
+    let sort = |pool: &Pool| drain(pushed(&layout, &batches, pool)?);
+    let [_, row_bytes] = sort(&Pool::unlimited())?;
 
     let limits = [
         ("budget of all the rows and a half", row_bytes * 3 / 2, Codec::None),
@@ -42,32 +44,26 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ("rows 16x the budget, lz4", row_bytes / 16, Codec::Lz4),
         ("rows 16x the budget", row_bytes / 16, Codec::None),
     ];
-    let mut resident = f64::INFINITY;
-    let mut limited = [f64::INFINITY; 5];
-    let mut space = [0.0; 5];
-    for _ in 0..options.rounds {
-        resident = resident.min(seconds(|| sort(&layout, &batches, &Pool::unlimited()))?.0);
-        for (i, &(_, limit, codec)) in limits.iter().enumerate() {
+    let times = least(options.rounds, |_| {
+        let mut times = vec![seconds(|| sort(&Pool::unlimited()))?.0];
+        for (_, limit, codec) in limits {
             let pool = pool(limit, codec)?;
-            limited[i] = limited[i].min(seconds(|| sort(&layout, &batches, &pool))?.0);
-            space[i] = pool.stats().temp_bytes as f64 / row_bytes as f64;
+            times.push(seconds(|| sort(&pool))?.0);
         }
-    }
+        Ok(times)
+    })?;
     let mut cells = Cells::new("spill", "ns/row");
     let per_row = |seconds: f64| seconds * 1e9 / (batches.len() * BATCH) as f64;
-    for (i, (case, ..)) in limits.iter().enumerate() {
-        cells.push(case, per_row(limited[i]), "all in memory", per_row(resident));
+    for ((case, ..), time) in limits.iter().zip(&times[1..]) {
+        cells.push(case, per_row(*time), [("all in memory", per_row(times[0]))]);
     }
     cells.finish()?;
-
-    for (i, (case, ..)) in limits.iter().enumerate().skip(1) {
-        println!("{case}: temporary files {:.2} times the bytes of the rows", space[i]);
-    }
     for codec in [Codec::Lz4, Codec::None] {
-        let rate = (0..options.rounds).try_fold(0.0f64, |best, _| {
-            Ok::<_, Box<dyn std::error::Error>>(best.max(paged_merge(&layout, &batches, codec)?))
-        })?;
-        println!("two runs merged into one, every chunk on disk, {codec:?}: {rate:.2} GiB/s");
+        let [slowness] = least(options.rounds, |_| paged_merge(&layout, &batches, codec))?;
+        println!(
+            "two runs merged into one, every chunk on disk, {codec:?}: {:.2} GiB/s",
+            1.0 / slowness
+        );
     }
     println!("written when everything cancels: {} bytes", cancelled(&batches)?);
     Ok(())
@@ -90,70 +86,49 @@ fn pool(limit: usize, codec: Codec) -> Result<Pool> {
     Ok(Pool::new(Budget::bytes(limit), PoolOptions::new().codec(codec))?)
 }
 
-/// Sorts all rows, and discards the output without decoding.
-fn sort(layout: &Layout, batches: &[RecordBatch], pool: &Pool) -> Result<usize> {
-    drain(pushed(layout, batches, pool)?)
-}
-
-fn pushed(layout: &Layout, batches: &[RecordBatch], pool: &Pool) -> Result<Batch> {
+/// Pushes record batches into one batcher.
+pub(crate) fn pushed(layout: &Layout, batches: &[RecordBatch], pool: &Pool) -> Result<Batch> {
     let mut batcher = Batcher::new(layout, pool);
-    for batch in batches {
-        batcher.push(batch)?;
-    }
+    batches.iter().try_for_each(|batch| batcher.push(batch))?;
     Ok(batcher.finish()?)
 }
 
-fn drain(batch: Batch) -> Result<usize> {
+/// Returns the number of rows and of their bytes.
+fn drain(batch: Batch) -> Result<[usize; 2]> {
     let mut slabs = batch.slabs(Finish::Log);
-    let mut rows = 0;
+    let mut sums = [0; 2];
     while let Some(slab) = slabs.next(BATCH, usize::MAX)? {
-        rows += slab.rows();
+        sums = [sums[0] + slab.rows(), sums[1] + slab.bytes()];
     }
-    Ok(rows)
+    Ok(sums)
 }
 
-fn row_bytes(layout: &Layout, batches: &[RecordBatch]) -> Result<usize> {
-    let mut slabs = pushed(layout, batches, &Pool::unlimited())?.slabs(Finish::Log);
-    let mut bytes = 0;
-    while let Some(slab) = slabs.next(BATCH, usize::MAX)? {
-        bytes += slab.bytes();
-    }
-    Ok(bytes)
-}
-
-/// Measures GiB of input rows per second while two runs on disk are merged into one.
-fn paged_merge(layout: &Layout, batches: &[RecordBatch], codec: Codec) -> Result<f64> {
+/// Returns the seconds per GiB of input rows while two runs on disk are merged into one.
+fn paged_merge(layout: &Layout, batches: &[RecordBatch], codec: Codec) -> Result<[f64; 1]> {
     let pool = pool(256 << 20, codec)?;
     let halves = batches.chunks(batches.len().div_ceil(2));
-    let runs = halves
-        .map(|half| Ok(pushed(layout, half, &pool)?.spill()?))
-        .collect::<Result<Vec<Batch>>>()?;
-    let before = pool.stats();
+    let runs = halves.map(|half| Ok(pushed(layout, half, &pool)?.spill()?));
+    let runs = runs.collect::<Result<Vec<Batch>>>()?;
+    let before = pool.stats().loaded_bytes;
     let (elapsed, _) = seconds(|| Ok(Batch::union(layout, &pool, runs).spill()?))?;
-    let after = pool.stats();
-    Ok((after.loaded_bytes - before.loaded_bytes) as f64 / elapsed / f64::from(1 << 30))
+    Ok([elapsed * f64::from(1 << 30) / (pool.stats().loaded_bytes - before) as f64])
 }
 
 /// Returns the bytes spilled by a consolidation with an empty result, within a budget.
 fn cancelled(batches: &[RecordBatch]) -> Result<usize> {
     let changes = |batch: &RecordBatch, diff: i64| {
         let diffs = Arc::new(Int64Array::from_value(diff, batch.num_rows())) as ArrayRef;
-        let mut columns: Vec<(&str, ArrayRef)> = vec![("diff", diffs)];
-        columns.extend(["key", "number", "text"].map(|name| (name, Arc::clone(&batch[name]))));
-        RecordBatch::try_from_iter(columns)
+        let columns = ["key", "number", "text"].map(|name| (name, Arc::clone(&batch[name])));
+        RecordBatch::try_from_iter([("diff", diffs)].into_iter().chain(columns))
     };
-    let first = changes(&batches[0], 1)?;
-    let layout = Order::by("key").diff("diff").bind(&first.schema())?;
+    let layout = Order::by("key").diff("diff").bind(&changes(&batches[0], 1)?.schema())?;
     let pool = pool(64 << 20, Codec::None)?;
     let mut batcher = Batcher::new(&layout, &pool);
     for pair in batches.chunks(16) {
-        for diff in [1, -1] {
-            for batch in pair {
-                batcher.push(&changes(batch, diff)?)?;
-            }
+        for (diff, batch) in [1, -1].iter().flat_map(|diff| pair.iter().map(move |of| (diff, of))) {
+            batcher.push(&changes(batch, *diff)?)?;
         }
     }
-    let left = drain(batcher.finish()?)?;
-    assert_eq!(left, 0);
+    assert_eq!(drain(batcher.finish()?)?, [0, 0]);
     Ok(pool.stats().spilled_bytes)
 }

@@ -9,18 +9,19 @@
 //! Batches are built before the clock starts. Windrow frees its inputs during the merge; DBSP's
 //! inputs are dropped after the clock has stopped. Output files are complete when the clock stops.
 
-mod data;
 mod ours;
 mod theirs;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use dbsp::storage::file::FilterKind;
-use dbsp::trace::{BatchLocation, BatchReader as _};
+use dbsp::trace::{Batch as _, BatchLocation, BatchReader as _};
 use feldera_types::config::{StorageCompression, StorageOptions};
 use windrow::{Batch, Budget, Codec, ForceSpill, Layout, Pool, PoolOptions};
 
-use crate::cells::seconds;
-use crate::{Compared, Options, Result, runtime};
-use data::{Digest, KEYS, Record, runs};
+use crate::cells::{Cells, least, seconds};
+use crate::data::{Record, Words, Work, chain, layout, runs};
+use crate::{Options, Result, runtime};
 
 /// Memory limit of Windrow with batches in files, and the size of DBSP's cache where configured.
 const LIMIT: usize = 32 << 20;
@@ -41,69 +42,74 @@ const PLACES: [(Place, &str); 3] = [
     (Place::AsTheyCome, "files, as they come"),
 ];
 
-/// Measures all selected cases.
-pub(crate) fn run(options: &Options) -> Result<Vec<Compared>> {
-    let mut compared = Vec::new();
-    for (place, name) in PLACES {
-        let options = options.clone();
-        let work = move || cases(place, name, &options);
-        compared.extend(runtime::run(place.storage(), place.filters(), work)?);
+/// The measured distributions of keys, by name. Values are random u64, so neither engine gains by
+/// compression.
+const KEYS: [(Work, &str); 3] = [
+    (Work::FewKeys, "keys 100"),
+    (Work::ManyKeys, "keys 1e8"),
+    (Work::Duplicates, "80% duplicates"),
+];
+
+/// A digest of a result: the number of its records, and the hash of all of them in order.
+#[derive(Default)]
+struct Digest(usize, DefaultHasher);
+
+impl Digest {
+    /// Adds the next record.
+    fn take(&mut self, record: &Record<Words>) {
+        self.0 += 1;
+        record.hash(&mut self.1);
     }
-    Ok(compared)
 }
 
-fn cases(place: Place, name: &str, options: &Options) -> Result<Vec<Compared>> {
-    let layout = ours::layout()?;
+/// Measures all selected cases.
+pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
+    for (place, name) in PLACES {
+        let options = options.clone();
+        cells = runtime::run(place.storage(), place.filters(), move || {
+            cases(place, name, &options, cells)
+        })?;
+    }
+    Ok(cells)
+}
+
+fn cases(place: Place, name: &str, options: &Options, mut cells: Cells) -> Result<Cells> {
     // The pool keeps freed memory through all cases.
     let pool = place.pool()?;
-    let mut compared = Vec::new();
     for (keys, of_keys) in KEYS {
         for &count in &options.batches {
             let case = format!("{name}, {of_keys} K={count}");
-            if !options.wants(&case) {
+            if !case.contains(&options.only) {
                 continue;
             }
-            let mut least = [f64::INFINITY; 2];
-            for round in 0..options.rounds {
+            let [ours, theirs] = least(options.rounds, |round| {
                 let seed = (round as u64 + 1) << 32 | count as u64;
-                let runs = runs(keys, count, options.records, seed);
-                let times = round_of(place, &layout, &pool, &runs, round % 2 == 0);
-                let times = times.map_err(|error| format!("{case}: {error}"))?;
-                least.iter_mut().zip(times).for_each(|(least, time)| *least = least.min(time));
-            }
-            let [ours, theirs_ns] = least;
-            compared.push(Compared {
-                case,
-                ours,
-                theirs: "ListMerger",
-                theirs_ns,
-                unit: "ns/record",
-            });
+                let runs = runs(keys, count, options.records, 64, seed);
+                round_of(place, keys, &pool, &runs, round % 2 == 0)
+            })
+            .map_err(|error| format!("{case}: {error}"))?;
+            cells.push(&case, ours, [("ListMerger", theirs)]);
         }
     }
-    Ok(compared)
+    Ok(cells)
 }
 
 /// Returns nanoseconds per record of Windrow and of DBSP; both results must be equal.
 fn round_of(
     place: Place,
-    layout: &Layout,
+    keys: Work,
     pool: &Pool,
-    runs: &[Vec<Record>],
+    runs: &[Vec<Record<Words>>],
     ours_first: bool,
 ) -> Result<[f64; 2]> {
+    let layout = layout(keys)?;
     let records = runs.iter().map(Vec::len).sum::<usize>() as f64;
-    let (mut ours, mut theirs) = (None, None);
-    for ours_now in [ours_first, !ours_first] {
-        if ours_now {
-            ours = Some(place.ours(layout, pool, runs)?);
-        } else {
-            theirs = Some(place.theirs(runs)?);
-        }
-    }
-    let (ours, theirs) = ours.zip(theirs).ok_or("one of the two did not run")?;
-    if ours.1 != theirs.1 {
-        return Err(format!("ours {:?}, DBSP's {:?}", ours.1, theirs.1).into());
+    let theirs = (!ours_first).then(|| place.theirs(runs)).transpose()?;
+    let ours = place.ours(&layout, pool, runs)?;
+    let theirs = theirs.map_or_else(|| place.theirs(runs), Ok)?;
+    let [found, other] = [&ours.1, &theirs.1].map(|digest| (digest.0, digest.1.finish()));
+    if found != other {
+        return Err(format!("ours {found:?}, DBSP's {other:?}").into());
     }
     Ok([ours.0, theirs.0].map(|seconds| seconds * 1e9 / records))
 }
@@ -131,38 +137,41 @@ impl Place {
 
     /// Returns Windrow's pool.
     fn pool(self) -> Result<Pool> {
-        let limited = |options| Pool::new(Budget::bytes(LIMIT), options);
-        Ok(match self {
-            Self::Memory => Pool::unlimited(),
-            Self::Files => limited(PoolOptions::new())?,
-            Self::AsTheyCome => limited(PoolOptions::new().codec(Codec::Lz4).policy(ForceSpill))?,
-        })
+        let limited = |options| Ok(Pool::new(Budget::bytes(LIMIT), options)?);
+        match self {
+            Self::Memory => Ok(Pool::unlimited()),
+            Self::Files => limited(PoolOptions::new()),
+            Self::AsTheyCome => limited(PoolOptions::new().codec(Codec::Lz4).policy(ForceSpill)),
+        }
     }
 
     /// Returns the seconds of Windrow's merge, and a digest of the result.
-    fn ours(self, layout: &Layout, pool: &Pool, runs: &[Vec<Record>]) -> Result<(f64, Digest)> {
-        let batch = |run: &Vec<Record>| ours::batch(layout, pool, run);
-        let stored = |run: &Vec<Record>| Ok(batch(run)?.spill()?);
-        let batches: Result<Vec<Batch>> = match self {
-            Self::Memory => runs.iter().map(batch).collect(),
-            Self::Files | Self::AsTheyCome => runs.iter().map(stored).collect(),
+    fn ours(
+        self,
+        layout: &Layout,
+        pool: &Pool,
+        runs: &[Vec<Record<Words>>],
+    ) -> Result<(f64, Digest)> {
+        let batch = |run: &Vec<_>| {
+            let batch = chain(layout, pool, Work::ManyKeys, run)?;
+            Ok(if self == Self::Memory { batch } else { batch.spill()? })
         };
-        let batches = batches?;
+        let batches = runs.iter().map(batch).collect::<Result<Vec<Batch>>>()?;
         pool.wait_for_spills();
-        let (seconds, merged) = seconds(|| match self {
-            Self::Memory => ours::merge(layout, pool, batches),
-            Self::Files => ours::merge_files(layout, pool, batches),
-            Self::AsTheyCome => ours::merge_filtered(layout, pool, batches),
-        })?;
+        let (seconds, merged) = seconds(|| ours::merge(self, layout, pool, batches))?;
         Ok((seconds, ours::digest(merged)?))
     }
 
     /// Returns the seconds of DBSP's merge, and a digest of the result.
-    fn theirs(self, runs: &[Vec<Record>]) -> Result<(f64, Digest)> {
+    fn theirs(self, runs: &[Vec<Record<Words>>]) -> Result<(f64, Digest)> {
         let mut batches: Vec<theirs::Batch> = Vec::new();
         for run in runs {
             let batch = theirs::batch(run);
-            batches.push(if self == Self::Memory { batch } else { theirs::stored(&batch)? });
+            batches.push(if self == Self::Memory {
+                batch
+            } else {
+                batch.persisted().ok_or("a batch that is in a file already")?
+            });
         }
         let to = match self {
             Self::Memory => BatchLocation::Memory,
@@ -182,15 +191,15 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEYS, PLACES, ours, round_of, runs, runtime};
+    use super::{KEYS, PLACES, round_of, runs, runtime};
 
     #[test]
     fn both_merge_to_the_same_records_everywhere() {
         for (place, _) in PLACES {
             let done = runtime::run(place.storage(), place.filters(), move || {
-                let (layout, pool) = (ours::layout()?, place.pool()?);
+                let pool = place.pool()?;
                 for (keys, _) in KEYS {
-                    round_of(place, &layout, &pool, &runs(keys, 5, 20_000, 1), true)?;
+                    round_of(place, keys, &pool, &runs(keys, 5, 20_000, 64, 1), true)?;
                 }
                 Ok(())
             });

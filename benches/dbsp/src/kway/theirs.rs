@@ -1,15 +1,13 @@
 //! DBSP's side: indexed Z-sets, merged by `ListMerger`, the default merger of DBSP's spines.
 
 use dbsp::dynamic::{DowncastTrait, DynData, Erase};
-use dbsp::trace::{
-    Batch as _, BatchLocation, BatchReader as _, Builder as _, Cursor as _, ListMerger,
-};
+use dbsp::trace::{BatchLocation, BatchReader as _, Builder as _, Cursor as _, ListMerger};
 use dbsp::typed_batch::{BatchReader, DynOrdIndexedZSet};
 use dbsp::utils::Tup10;
 use dbsp::{OrdIndexedZSet, ZWeight};
 
-use super::data::{Digest, Record};
-use crate::Result;
+use super::Digest;
+use crate::data::{Record, Words};
 
 /// The values of a record, with the same order as its array.
 type Values = Tup10<u64, u64, u64, u64, u64, u64, u64, u64, u64, u64>;
@@ -18,23 +16,18 @@ pub(super) type Batch = DynOrdIndexedZSet<DynData, DynData>;
 type Builder = <Batch as dbsp::trace::Batch>::Builder;
 
 /// Builds a batch in memory from a sorted run.
-pub(super) fn batch(run: &[Record]) -> Batch {
+pub(super) fn batch(run: &[Record<Words>]) -> Batch {
     let factories = <OrdIndexedZSet<u64, Values> as BatchReader>::factories();
     let memory = Some(BatchLocation::Memory);
     let mut builder = Builder::with_capacity_in_location(&factories, run.len(), run.len(), memory);
-    for of_key in run.chunk_by(|a, b| a.key == b.key) {
-        for Record { values: [a, b, c, d, e, f, g, h, i, j], diff, .. } in of_key {
+    for of_key in run.chunk_by(|a, b| a.0[0] == b.0[0]) {
+        for Record([_, a, b, c, d, e, f, g, h, i, j], diff) in of_key {
             let values = Tup10(*a, *b, *c, *d, *e, *f, *g, *h, *i, *j);
             builder.push_val_diff(values.erase(), diff.erase());
         }
-        builder.push_key(of_key[0].key.erase());
+        builder.push_key(of_key[0].0[0].erase());
     }
     builder.done()
-}
-
-/// Copies a batch to a file of the runtime's storage.
-pub(super) fn stored(batch: &Batch) -> Result<Batch> {
-    batch.persisted().ok_or_else(|| "a batch that is in a file already".into())
 }
 
 /// Merges batches into one at `to`. May move data out of the inputs; the caller drops the inputs.
@@ -53,8 +46,8 @@ pub(super) fn digest(batch: &Batch) -> Digest {
         while cursor.val_valid() {
             let diff: ZWeight = **cursor.weight();
             let &Tup10(a, b, c, d, e, f, g, h, i, j) = cursor.val().downcast_checked::<Values>();
-            let values = [a, b, c, d, e, f, g, h, i, j];
-            digest.take(&Record { key: *cursor.key().downcast_checked(), values, diff });
+            let key = *cursor.key().downcast_checked();
+            digest.take(&Record([key, a, b, c, d, e, f, g, h, i, j], diff));
             cursor.step_val();
         }
         cursor.step_key();

@@ -11,68 +11,60 @@
 mod ours;
 mod theirs;
 
-use crate::cells::seconds;
-use crate::{Compared, Options, Result, runtime};
+use crate::cells::{Cells, least, seconds};
+use crate::{Options, Result, runtime};
 
 /// Number of batches inserted into spines.
 const BATCHES: u64 = 16;
 
-/// Numbers of batches under a cursor without a spine.
-const UNDER_CURSORS: [u64; 3] = [1, 4, 16];
-
 /// A lookup method: returns the sum of diffs of the given keys.
 type Probe<'a> = Box<dyn Fn(&[u64]) -> Result<i64> + 'a>;
 
-/// Returns the keys of one of `batches`.
-fn keys_of(batch: u64, batches: u64, keys: u64) -> impl Iterator<Item = u64> {
-    (0..keys).filter(move |key| (key * 7919) % batches == batch).map(|key| key * 2)
-}
-
 /// Measures all selected cases.
-pub(crate) fn run(options: &Options) -> Result<Vec<Compared>> {
+pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
     let options = options.clone();
     runtime::run(None, true, move || {
-        let mut compared = spines(&options)?;
-        for batches in UNDER_CURSORS {
-            compared.extend(cursors(batches, &options)?);
+        let is_wanted =
+            |case: &str| CASES.iter().any(|(share, _)| name(share, case).contains(&options.only));
+        if is_wanted("spines") {
+            spines(&options, &mut cells)?;
         }
-        Ok(compared)
+        for batches in [1, 4, 16] {
+            if is_wanted(&format!("{batches} batches")) {
+                cursors(batches, &options, &mut cells)?;
+            }
+        }
+        Ok(cells)
     })
 }
 
-fn spines(options: &Options) -> Result<Vec<Compared>> {
-    if !CASES.iter().any(|(share, _)| options.wants(&name(share, "spines"))) {
-        return Ok(Vec::new());
-    }
-    let ours = ours::Timed::new(BATCHES, options.keys)?;
+fn spines(options: &Options, cells: &mut Cells) -> Result<()> {
+    let (count, ours) = ours::timed(BATCHES, options.keys)?;
     let timed = theirs::timed(BATCHES, options.keys);
     let untimed = theirs::untimed(BATCHES, options.keys);
-    let counts = [ours.batches(), timed.get_batches().len(), untimed.get_batches().len()];
-    println!(
-        "batches in spines: ours {}, DBSP's with times {}, without {}",
-        counts[0], counts[1], counts[2]
-    );
-    let rivals: [(&str, Probe<'_>); 4] = [
-        ("Spine, times, seek_key", Box::new(|keys| Ok(theirs::seek_timed(&timed, keys)))),
-        ("Spine, times, seek_key_exact", Box::new(|keys| Ok(theirs::find_timed(&timed, keys)))),
-        ("Spine, seek_key", Box::new(|keys| Ok(theirs::seek(&untimed, keys)))),
-        ("Spine, seek_key_exact", Box::new(|keys| Ok(theirs::find(&untimed, keys)))),
+    let counts = (timed.get_batches().len(), untimed.get_batches().len());
+    println!("batches in spines: ours {count}, DBSP's with and without times {counts:?}");
+    let (timed, untimed) = (&timed, &untimed);
+    let with_times = |exact| move |keys: &[u64]| Ok(theirs::probe_timed(timed, keys, exact));
+    let without = |exact| move |keys: &[u64]| Ok(theirs::probe(untimed, keys, exact));
+    let sides: [(&str, Probe<'_>); 5] = [
+        ("ours", ours),
+        ("Spine, times, seek_key", Box::new(with_times(false))),
+        ("Spine, times, seek_key_exact", Box::new(with_times(true))),
+        ("Spine, seek_key", Box::new(without(false))),
+        ("Spine, seek_key_exact", Box::new(without(true))),
     ];
-    measured("spines", &|keys| ours.probe(keys), &rivals, options)
+    measured("spines", &sides, options, cells)
 }
 
-fn cursors(batches: u64, options: &Options) -> Result<Vec<Compared>> {
-    let case = format!("{batches} batches");
-    if !CASES.iter().any(|(share, _)| options.wants(&name(share, &case))) {
-        return Ok(Vec::new());
-    }
-    let ours = ours::Untimed::new(batches, options.keys)?;
+fn cursors(batches: u64, options: &Options, cells: &mut Cells) -> Result<()> {
     let theirs = theirs::snapshot(batches, options.keys);
-    let rivals: [(&str, Probe<'_>); 2] = [
-        ("CursorList, seek_key", Box::new(|keys| Ok(theirs::seek(&theirs, keys)))),
-        ("CursorList, seek_key_exact", Box::new(|keys| Ok(theirs::find(&theirs, keys)))),
+    let sides: [(&str, Probe<'_>); 3] = [
+        ("ours", ours::untimed(batches, options.keys)?),
+        ("CursorList, seek_key", Box::new(|keys| Ok(theirs::probe(&theirs, keys, false)))),
+        ("CursorList, seek_key_exact", Box::new(|keys| Ok(theirs::probe(&theirs, keys, true)))),
     ];
-    measured(&case, &|keys| ours.probe(keys), &rivals, options)
+    measured(&format!("{batches} batches"), &sides, options, cells)
 }
 
 /// Shares of looked-up keys: the first of every n.
@@ -84,48 +76,43 @@ fn name(share: &str, case: &str) -> String {
 
 fn measured(
     case: &str,
-    ours: &dyn Fn(&[u64]) -> Result<i64>,
-    rivals: &[(&'static str, Probe<'_>)],
+    sides: &[(&str, Probe<'_>)],
     options: &Options,
-) -> Result<Vec<Compared>> {
-    let mut compared = Vec::new();
+    cells: &mut Cells,
+) -> Result<()> {
     for (share, step) in CASES {
         let case = name(share, case);
-        if !options.wants(&case) {
+        if !case.contains(&options.only) {
             continue;
         }
         let keys: Vec<u64> = (0..options.keys).step_by(step).map(|key| key * 2).collect();
-        let timed = |probe: &dyn Fn(&[u64]) -> Result<i64>| {
+        let timed = |(name, probe): &(&str, Probe<'_>)| {
             let (time, sum) = seconds(|| probe(&keys))?;
             if sum != keys.len() as i64 {
-                return Err(format!("{case}: {sum} changes of {} keys", keys.len()).into());
+                return Err(format!("{case}: {name} has {sum} of {} keys", keys.len()).into());
             }
-            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(time * 1e9 / keys.len() as f64)
+            Ok(time * 1e9 / keys.len() as f64)
         };
-        let (mut least, mut theirs) = (f64::INFINITY, vec![f64::INFINITY; rivals.len()]);
-        for _ in 0..options.rounds {
-            least = least.min(timed(ours)?);
-            for (theirs, (_, probe)) in theirs.iter_mut().zip(rivals) {
-                *theirs = theirs.min(timed(probe)?);
-            }
-        }
-        for (&theirs_ns, &(theirs, _)) in theirs.iter().zip(rivals) {
-            let case = case.clone();
-            compared.push(Compared { case, ours: least, theirs, theirs_ns, unit: "ns/key" });
+        let times =
+            least(options.rounds, |_| sides.iter().map(timed).collect::<Result<Vec<f64>>>())?;
+        for ((name, _), time) in sides.iter().zip(&times).skip(1) {
+            cells.push_in("ns/key", &case, times[0], (name, *time), None);
         }
     }
-    Ok(compared)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::run;
     use crate::Options;
+    use crate::cells::Cells;
 
     #[test]
     fn every_way_finds_every_key() {
         let (only, batches) = (String::new(), Vec::new());
-        let found = run(&Options { only, batches, records: 0, keys: 40_000, rounds: 1 });
-        assert!(found.is_ok_and(|compared| compared.len() == 2 * (4 + 3 * 2)));
+        let options = Options { only, batches, records: 0, keys: 40_000, rounds: 1 };
+        let found = run(&options, Cells::new("dbsp", "ns/record"));
+        assert!(found.is_ok_and(|cells| cells.cells.len() == 2 * (4 + 3 * 2)));
     }
 }

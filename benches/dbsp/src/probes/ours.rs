@@ -1,77 +1,34 @@
 //! Windrow's side: a spine of timed changes, and cursors over untimed batches.
 
-use std::sync::Arc;
+use windrow::{Batch, Batcher, Cursor, Layout, Pool};
 
-use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
-use windrow::{Antichain, Batch, Batcher, Cursor, Layout, Order, Pool, RowEncoder, Spine};
-
-use super::keys_of;
+use super::Probe;
 use crate::Result;
-
-/// Creates changes of keys with themselves as values, at `time` if given.
-fn changes(keys: Vec<u64>, time: Option<u64>) -> Result<RecordBatch> {
-    let numbers = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
-    let count = keys.len();
-    let mut columns = vec![("key", numbers(keys.clone())), ("value", numbers(keys))];
-    columns.extend(time.map(|time| ("time", numbers(vec![time; count]))));
-    columns.push(("diff", Arc::new(Int64Array::from(vec![1; count]))));
-    Ok(RecordBatch::try_from_iter(columns)?)
-}
+use crate::changes::{changes, encoded, keys_of, layout, spine};
 
 /// Returns the sum of diffs of all values of found keys.
 fn probe(mut cursor: Cursor, layout: &Layout, keys: &[u64]) -> Result<i64> {
-    let keys: ArrayRef = Arc::new(UInt64Array::from(keys.to_vec()));
-    let rows = RowEncoder::of_keys(layout).encode(&RecordBatch::try_from_iter([("key", keys)])?)?;
     let mut sum = 0;
-    cursor.probe(&rows, |_, cursor| cursor.map_changes(|_, _, diff: i64| sum += diff))?;
+    let add = |_, cursor: &mut Cursor| cursor.map_changes(|_, _, diff: i64| sum += diff);
+    cursor.probe(&encoded(layout, keys)?, add)?;
     Ok(sum)
 }
 
-/// A spine of batches with distinct times.
-pub(super) struct Timed(Spine);
-
-impl Timed {
-    pub(super) fn new(batches: u64, keys: u64) -> Result<Self> {
-        let schema = changes(Vec::new(), Some(0))?.schema();
-        let layout = Order::by("key").time("time").diff("diff").bind(&schema)?;
-        let pool = Pool::unlimited();
-        let (mut batcher, mut spine) = (Batcher::new(&layout, &pool), Spine::new(&layout, &pool)?);
-        for time in 0..batches {
-            batcher.push(&changes(keys_of(time, batches, keys).collect(), Some(time))?)?;
-            spine.insert(batcher.seal(&Antichain::at(time + 1))?)?;
-        }
-        Ok(Self(spine))
-    }
-
-    pub(super) fn batches(&self) -> usize {
-        self.0.batches().count()
-    }
-
-    pub(super) fn probe(&self, keys: &[u64]) -> Result<i64> {
-        probe(self.0.idle_cursor()?, self.0.layout(), keys)
-    }
+/// Builds a spine of batches with distinct times. Returns its number of batches, and its look-up.
+pub(super) fn timed(batches: u64, keys: u64) -> Result<(usize, Probe<'static>)> {
+    let spine = spine(batches, keys)?;
+    let count = spine.batches().count();
+    Ok((count, Box::new(move |keys| probe(spine.idle_cursor()?, spine.layout(), keys))))
 }
 
-/// Batches with filters, like a spine's.
-pub(super) struct Untimed {
-    layout: Layout,
-    batches: Vec<Batch>,
-}
-
-impl Untimed {
-    pub(super) fn new(batches: u64, keys: u64) -> Result<Self> {
-        let layout = Order::by("key").diff("diff").bind(&changes(Vec::new(), None)?.schema())?;
-        let pool = Pool::unlimited();
-        let batch = |batch| {
-            let mut batcher = Batcher::new(&layout, &pool);
-            batcher.push(&changes(keys_of(batch, batches, keys).collect(), None)?)?;
-            Ok(batcher.finish()?.filtered()?)
-        };
-        let batches: Result<Vec<Batch>> = (0..batches).map(batch).collect();
-        Ok(Self { batches: batches?, layout })
-    }
-
-    pub(super) fn probe(&self, keys: &[u64]) -> Result<i64> {
-        probe(Cursor::idle(&self.layout, &self.batches)?, &self.layout, keys)
-    }
+/// Builds batches with filters, like a spine's, and returns a look-up in all of them.
+pub(super) fn untimed(batches: u64, keys: u64) -> Result<Probe<'static>> {
+    let (layout, pool) = (layout(None)?, Pool::unlimited());
+    let batch = |batch| {
+        let mut batcher = Batcher::new(&layout, &pool);
+        batcher.push(&changes(keys_of(batch, batches, keys), None)?)?;
+        Ok(batcher.finish()?.filtered()?)
+    };
+    let batches = (0..batches).map(batch).collect::<Result<Vec<Batch>>>()?;
+    Ok(Box::new(move |keys| probe(Cursor::idle(&layout, &batches)?, &layout, keys)))
 }

@@ -13,7 +13,7 @@ use dbsp::typed_batch::{
 use dbsp::utils::Tup2;
 use dbsp::{DynZWeight, OrdIndexedZSet, ZWeight};
 
-use super::keys_of;
+use crate::changes::keys_of;
 
 type Untimed = DynOrdIndexedZSet<DynData, DynData>;
 type Timed = DynOrdValBatch<DynData, DynData, u32, DynZWeight>;
@@ -72,74 +72,41 @@ pub(super) fn snapshot(batches: u64, keys: u64) -> SpineSnapshot<Untimed> {
     SpineSnapshot::with_batches(&factories, all)
 }
 
-/// Returns the sum of the keys' diffs. Each search starts at the previous key's position.
-pub(super) fn seek<B>(trace: &B, keys: &[u64]) -> i64
+/// Returns the sum of the keys' diffs. Each search starts at the previous key's position, or is an
+/// exact look-up.
+pub(super) fn probe<B>(trace: &B, keys: &[u64], is_exact: bool) -> i64
 where
     B: BatchReader<Key = DynData, Val = DynData, Time = (), R = DynZWeight>,
 {
-    sought(trace.cursor(), keys, |cursor| **cursor.weight())
+    found(trace.cursor(), keys, is_exact, |cursor| **cursor.weight())
 }
 
-/// As [`seek`], with times.
-pub(super) fn seek_timed(trace: &Spine<Timed>, keys: &[u64]) -> i64 {
-    sought(trace.cursor(), keys, weights)
+/// As [`probe`], with times.
+pub(super) fn probe_timed(trace: &Spine<Timed>, keys: &[u64], is_exact: bool) -> i64 {
+    found(trace.cursor(), keys, is_exact, |cursor| {
+        let mut sum = 0;
+        cursor.map_times(&mut |_, diff| sum += **diff);
+        sum
+    })
 }
 
-/// Returns the sum of the keys' diffs, with an exact lookup of each key.
-pub(super) fn find<B>(trace: &B, keys: &[u64]) -> i64
-where
-    B: BatchReader<Key = DynData, Val = DynData, Time = (), R = DynZWeight>,
-{
-    found(trace.cursor(), keys, |cursor| **cursor.weight())
-}
-
-/// As [`find`], with times.
-pub(super) fn find_timed(trace: &Spine<Timed>, keys: &[u64]) -> i64 {
-    found(trace.cursor(), keys, weights)
-}
-
-fn weights<C: Cursor<DynData, DynData, u32, DynZWeight>>(cursor: &mut C) -> i64 {
-    let mut sum = 0;
-    cursor.map_times(&mut |_, diff| sum += **diff);
-    sum
-}
-
-fn sought<T, C>(mut cursor: C, keys: &[u64], diffs: impl Fn(&mut C) -> i64) -> i64
+fn found<T, C>(mut cursor: C, keys: &[u64], is_exact: bool, diffs: impl Fn(&mut C) -> i64) -> i64
 where
     C: Cursor<DynData, DynData, T, DynZWeight>,
 {
     let mut sum = 0;
     for key in keys {
         let key: &DynData = key.erase();
-        cursor.seek_key(key);
-        if cursor.key_valid() && cursor.key() == key {
-            sum += of_values(&mut cursor, &diffs);
+        let is_found = if is_exact {
+            cursor.seek_key_exact(key, None)
+        } else {
+            cursor.seek_key(key);
+            cursor.key_valid() && cursor.key() == key
+        };
+        while is_found && cursor.val_valid() {
+            sum += diffs(&mut cursor);
+            cursor.step_val();
         }
-    }
-    sum
-}
-
-fn found<T, C>(mut cursor: C, keys: &[u64], diffs: impl Fn(&mut C) -> i64) -> i64
-where
-    C: Cursor<DynData, DynData, T, DynZWeight>,
-{
-    let mut sum = 0;
-    for key in keys {
-        if cursor.seek_key_exact(key.erase(), None) {
-            sum += of_values(&mut cursor, &diffs);
-        }
-    }
-    sum
-}
-
-fn of_values<T, C>(cursor: &mut C, diffs: impl Fn(&mut C) -> i64) -> i64
-where
-    C: Cursor<DynData, DynData, T, DynZWeight>,
-{
-    let mut sum = 0;
-    while cursor.val_valid() {
-        sum += diffs(cursor);
-        cursor.step_val();
     }
     sum
 }

@@ -18,20 +18,19 @@ use std::time::{Duration, Instant};
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
 use clap::Args;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use serde::Serialize;
 
 use crate::Result;
-use crate::datafusion::Check;
-use processes::Cluster;
-pub(crate) use processes::{ExecutorOptions, SchedulerOptions, executor, scheduler};
+use crate::cells::save;
+use crate::datafusion::queries::LATEST;
+use crate::datafusion::tpch::register_file;
+use crate::datafusion::{Check, Side, change_log, runtime};
+use processes::{Cluster, executor, scheduler};
 
 /// Timeout of a run.
 const PATIENCE: Duration = Duration::from_secs(900);
-
-const LATEST: &str = "SELECT id, lsn, op, payload, amount, ts FROM (SELECT *, row_number() OVER \
-    (PARTITION BY id ORDER BY lsn DESC) rn FROM log) WHERE rn = 1";
 
 /// What is measured, and how often.
 #[derive(Debug, Args)]
@@ -51,22 +50,16 @@ pub(crate) struct Options {
     /// Where the file is, or is made, and where executors write
     #[arg(long, default_value = "target/windrow-bench/data")]
     data: PathBuf,
-}
-
-/// Which operators executors have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Side {
-    /// DataFusion's.
-    Stock,
-    /// DataFusion's, with settings for a small pool.
-    Tuned,
-    /// Windrow's.
-    Ours,
+    /// The ports of a process of a run: of the scheduler, and of an executor
+    #[arg(long, value_delimiter = ',', hide = true)]
+    ports: Vec<u16>,
+    /// The operators of an executor
+    #[arg(long, hide = true)]
+    side: Option<Side>,
 }
 
 /// The outcome of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Outcome {
     /// The error, or empty.
     error: String,
@@ -90,19 +83,19 @@ struct Row {
 
 /// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let log = options.data.join(format!("log-{}.parquet", options.rows));
-    if !log.exists() {
-        std::fs::create_dir_all(&options.data)?;
-        let part = log.with_extension("part");
-        windrow_testdata::log::write(&part, options.rows, options.rows / 4, 1)?;
-        std::fs::rename(part, &log)?;
+    match options.ports[..] {
+        [] => {}
+        [port, at, grpc] => return executor(options, port, at, grpc),
+        [port, ..] => return scheduler(port),
     }
+    let log = options.data.join(format!("log-{}.parquet", options.rows));
+    std::fs::create_dir_all(&options.data)?;
+    change_log(&log, options.rows)?;
     // An absolute path, because executors have other working directories.
     let log = log.canonicalize()?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = runtime(2)?;
     println!(
-        "{:>6} {:>6} {:>8} {:>8} {:>12} {:>12}  result",
+        "{:>6} {:>6} {:>8} {:>8} {:>12} {:>12}  error",
         "MiB", "side", "seconds", "of stock", "peaks, MiB", "growth, MiB"
     );
     let mut all: Vec<Row> = Vec::new();
@@ -116,98 +109,62 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             for (&side, best) in sides.iter().zip(&mut best) {
                 let outcome = runtime.block_on(one(options, &log, limit, side))?;
                 same_rows(&all, &outcome)?;
-                let better = best.as_ref().is_none_or(|best| outcome.better_than(best));
-                if better {
+                let order = |of: &Outcome| (!of.error.is_empty(), of.seconds);
+                if best.as_ref().is_none_or(|best| order(&outcome) < order(best)) {
                     *best = Some(outcome);
                 }
             }
         }
-        let outcomes: Vec<Outcome> = best.into_iter().flatten().collect();
-        for (&side, outcome) in sides.iter().zip(outcomes) {
+        let stock = best[0].clone().filter(|stock| stock.error.is_empty());
+        for (&side, outcome) in sides.iter().zip(best.into_iter().flatten()) {
+            report(limit, side, &outcome, stock.as_ref());
             all.push(Row { rows_of_log: options.rows, limit_mib: limit, side, outcome });
-            report(&all, limit);
         }
     }
-    std::fs::create_dir_all("target/windrow-bench")?;
-    std::fs::write("target/windrow-bench/ballista.json", serde_json::to_string_pretty(&all)?)?;
-    Ok(())
-}
-
-impl Outcome {
-    fn better_than(&self, other: &Self) -> bool {
-        (!self.error.is_empty(), self.seconds) < (!other.error.is_empty(), other.seconds)
-    }
+    save("ballista", &all)
 }
 
 /// Returns an error if an earlier run had other rows.
 fn same_rows(before: &[Row], outcome: &Outcome) -> Result<()> {
-    let whole = |outcome: &&Outcome| outcome.error.is_empty();
-    let Some(first) = before.iter().map(|row| &row.outcome).find(whole) else { return Ok(()) };
-    let same = (first.rows, first.checksum) == (outcome.rows, outcome.checksum);
-    if !whole(&outcome) || same {
+    let first = before.iter().map(|row| &row.outcome).find(|outcome| outcome.error.is_empty());
+    let Some(first) = first.filter(|_| outcome.error.is_empty()) else { return Ok(()) };
+    if (first.rows, first.checksum) == (outcome.rows, outcome.checksum) {
         return Ok(());
     }
     Err(format!("{} rows, and {} in an earlier run, or others", outcome.rows, first.rows).into())
 }
 
-/// Prints the last run of `all`, relative to stock with the same limit.
-fn report(all: &[Row], limit: u64) {
-    let Some(Row { side, outcome, .. }) = all.last() else { return };
-    let stock = all.iter().find(|row| {
-        (row.limit_mib, row.side) == (limit, Side::Stock) && row.outcome.error.is_empty()
-    });
-    let ratio = stock.filter(|_| outcome.error.is_empty());
-    let ratio =
-        ratio.map_or("-".into(), |stock| format!("{:.2}", outcome.seconds / stock.outcome.seconds));
-    let listed = |bytes: &mut dyn Iterator<Item = u64>| {
-        bytes.map(|bytes| (bytes >> 20).to_string()).collect::<Vec<_>>().join(" ")
-    };
-    let peaks = listed(&mut outcome.peaks.iter().copied());
-    let growth = outcome.peaks.iter().zip(&outcome.before);
-    let growth = listed(&mut growth.map(|(peak, before)| peak.saturating_sub(*before)));
-    let result = if outcome.error.is_empty() { "ok" } else { &outcome.error };
-    let side = format!("{side:?}").to_lowercase();
-    println!(
-        "{limit:>6} {side:>6} {:>8.1} {ratio:>8} {peaks:>12} {growth:>12}  {result}",
-        outcome.seconds
-    );
+/// Prints a run, relative to stock with the same limit.
+fn report(limit: u64, side: Side, outcome: &Outcome, stock: Option<&Outcome>) {
+    let Outcome { error, seconds, before, peaks, .. } = outcome;
+    let stock = stock.filter(|_| error.is_empty());
+    let ratio = stock.map_or("-".into(), |stock| format!("{:.2}", seconds / stock.seconds));
+    let growth = peaks.iter().zip(before).map(|(peak, before)| peak.saturating_sub(*before) >> 20);
+    let growth = format!("{:?}", growth.collect::<Vec<_>>());
+    let peaks = format!("{:?}", peaks.iter().map(|bytes| bytes >> 20).collect::<Vec<_>>());
+    let side = side.name();
+    println!("{limit:>6} {side:>6} {seconds:>8.1} {ratio:>8} {peaks:>12} {growth:>12}  {error}");
 }
 
 /// Runs the query once, with fresh processes.
 async fn one(options: &Options, log: &Path, limit: u64, side: Side) -> Result<Outcome> {
     let mut cluster = Cluster::start(&options.data, limit, side)?;
-    let before = cluster.memory("VmRSS:")?;
-    let mut outcome = Outcome {
-        error: String::new(),
-        seconds: 0.0,
-        before,
-        peaks: Vec::new(),
-        rows: 0,
-        checksum: 0,
-    };
+    let mut outcome = Outcome { before: cluster.memory("VmRSS")?, ..Outcome::default() };
     let begun = Instant::now();
-    let query = latest(options, log, side, cluster.scheduler(), &mut outcome);
+    let query = latest(options, log, side, cluster.port, &mut outcome);
     let done = match tokio::time::timeout(PATIENCE, query).await {
         Ok(done) => done,
         Err(_) => Err(format!("not done after {} s", PATIENCE.as_secs()).into()),
     };
     outcome.seconds = begun.elapsed().as_secs_f64();
     // A crashed executor is a valid outcome.
-    let peaks = cluster.memory("VmHWM:");
+    let peaks = cluster.memory("VmHWM");
     if let Err(error) = done.and(peaks.map(|peaks| outcome.peaks = peaks)) {
-        outcome.error = in_short(error.as_ref());
-    }
-    if side == Side::Ours && outcome.error.is_empty() && !cluster.all_rewrote() {
-        return Err("an executor ran no stage with an operator of ours".into());
+        // One line.
+        let words = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        outcome.error = words.chars().take(160).collect();
     }
     Ok(outcome)
-}
-
-/// Shortens an error to one line.
-fn in_short(error: &dyn std::error::Error) -> String {
-    let text = error.to_string();
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().take(160).collect()
 }
 
 /// Runs the query and consumes its result.
@@ -218,16 +175,12 @@ async fn latest(
     scheduler: u16,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let mut config = SessionConfig::new_with_ballista().with_target_partitions(options.partitions);
-    if side == Side::Tuned {
-        config = config.with_sort_spill_reservation_bytes(1 << 20);
-        config = config.with_sort_in_place_threshold_bytes(1 << 18);
-    }
+    let config = SessionConfig::new_with_ballista().with_target_partitions(options.partitions);
+    let config = side.tuned(config);
     let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
     let url = format!("df://localhost:{scheduler}");
     let context = SessionContext::remote_with_state(&url, state).await?;
-    let path = log.to_str().ok_or("a path that is text")?;
-    context.register_parquet("log", path, ParquetReadOptions::default()).await?;
+    register_file(&context, "log", log).await?;
     let mut rows = context.sql(LATEST).await?.execute_stream().await?;
     let mut check = Check::default();
     while let Some(batch) = rows.next().await {

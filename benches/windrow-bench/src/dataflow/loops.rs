@@ -7,7 +7,7 @@ use timely_032::dataflow::ProbeHandle;
 use windrow::Pool;
 use windrow_differential::{Context, algorithms};
 
-use super::{Options, percentile};
+use super::{Options, percentiles};
 use crate::Result;
 use crate::cells::{Cells, Stopwatch};
 use windrow_testdata::rng::Rng;
@@ -15,34 +15,23 @@ use windrow_testdata::rng::Rng;
 /// Rounds with one added and one removed edge.
 const CHANGES: usize = 300;
 
-/// The computed program.
-#[derive(Clone, Copy)]
-enum Program {
-    Bfs,
-    Scc,
-}
-
-/// Returns the seconds of the initial graph, and of each later round.
-fn run(program: Program, edges: usize, ours: bool) -> (f64, Vec<f64>) {
+/// Computes distances or components. Returns the seconds of the initial graph, and of each later round.
+fn run(is_bfs: bool, edges: usize, ours: bool) -> (f64, Vec<f64>) {
     timely_032::execute_directly(move |worker| {
         let context = Context::new(Pool::unlimited());
         let probe = ProbeHandle::new();
         let (mut graph, mut roots) = worker.dataflow::<u64, _, _>(|scope| {
             let (graph, edges) = scope.new_collection::<(u32, u32), isize>();
             let (roots, nodes) = scope.new_collection::<u32, isize>();
-            match (program, ours) {
-                (Program::Bfs, true) => {
-                    algorithms::bfs(edges, nodes, &context).probe_with(&probe);
+            match (is_bfs, ours) {
+                (true, true) => {
+                    drop(algorithms::bfs(edges, nodes, &context).probe_with(&probe));
                 }
-                (Program::Bfs, false) => {
-                    bfs(edges, nodes).probe_with(&probe);
+                (true, false) => drop(bfs(edges, nodes).probe_with(&probe)),
+                (false, true) => {
+                    drop(algorithms::strongly_connected(edges, &context).probe_with(&probe));
                 }
-                (Program::Scc, true) => {
-                    algorithms::strongly_connected(edges, &context).probe_with(&probe);
-                }
-                (Program::Scc, false) => {
-                    strongly_connected(edges).probe_with(&probe);
-                }
+                (false, false) => drop(strongly_connected(edges).probe_with(&probe)),
             }
             (graph, roots)
         });
@@ -75,24 +64,20 @@ fn run(program: Program, edges: usize, ours: bool) -> (f64, Vec<f64>) {
 
 /// Measures both sides.
 pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
-    for (name, program) in [("bfs", Program::Bfs), ("scc", Program::Scc)] {
+    for (name, is_bfs) in [("bfs", true), ("scc", false)] {
         let mut best = [(f64::INFINITY, Vec::new()), (f64::INFINITY, Vec::new())];
         for _ in 0..options.rounds {
             for (best, ours) in best.iter_mut().zip([true, false]) {
-                let (first, rounds) = run(program, options.edges, ours);
+                let (first, rounds) = run(is_bfs, options.edges, ours);
                 if first < best.0 {
                     *best = (first, rounds);
                 }
             }
         }
-        let [(ours, mut our_rounds), (stock, mut rounds)] = best;
-        cells.push_in(&format!("{name}, all at once"), ours * 1e3, "stock", stock * 1e3, "ms");
-        for hundredths in [50, 99] {
-            let (ours, stock) =
-                (percentile(&mut our_rounds, hundredths), percentile(&mut rounds, hundredths));
-            let case = format!("{name}, a round, p{hundredths}");
-            cells.push_in(&case, ours, "stock", stock, "us/round");
-        }
+        let [(ours, our_rounds), (stock, rounds)] = best;
+        let at_once = format!("{name}, all at once");
+        cells.push_in("ms", &at_once, ours * 1e3, ("stock", stock * 1e3), None);
+        percentiles(cells, &format!("{name}, a round"), &our_rounds, ("stock", &rounds));
     }
     Ok(())
 }

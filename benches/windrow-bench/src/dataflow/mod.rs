@@ -49,21 +49,24 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     keep_freed_memory();
     let mut cells = Cells::new("dataflow", "ns/update");
-    if "spines".contains(&options.only) {
-        spines::measure(options, &mut cells)?;
-    }
-    if "loops".contains(&options.only) {
-        loops::measure(options, &mut cells)?;
-    }
-    if "rest".contains(&options.only) {
-        rest::measure(options, &mut cells)?;
+    type Case = fn(&Options, &mut Cells) -> Result<()>;
+    let cases: [(&str, Case); 3] =
+        [("spines", spines::measure), ("loops", loops::measure), ("rest", rest::measure)];
+    for (_, case) in cases.iter().filter(|(name, _)| name.contains(&options.only)) {
+        case(options, &mut cells)?;
     }
     cells.finish()
 }
 
-/// Returns a percentile of `times` in microseconds.
-fn percentile(times: &mut [f64], hundredths: usize) -> f64 {
-    times.sort_by(f64::total_cmp);
-    let at = (times.len() * hundredths / 100).min(times.len() - 1);
-    times[at] * 1e6
+/// Adds the median and the 99th percentile of the seconds of single rounds.
+fn percentiles(cells: &mut Cells, case: &str, ours: &[f64], (name, rival): (&str, &[f64])) {
+    let microseconds = |times: &[f64], hundredths: usize| {
+        let mut times = times.to_vec();
+        times.sort_by(f64::total_cmp);
+        times[(times.len() * hundredths / 100).min(times.len() - 1)] * 1e6
+    };
+    for hundredths in [50, 99] {
+        let [ours, rival] = [ours, rival].map(|times| microseconds(times, hundredths));
+        cells.push_in("us/round", &format!("{case}, p{hundredths}"), ours, (name, rival), None);
+    }
 }

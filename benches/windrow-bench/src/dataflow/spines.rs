@@ -6,24 +6,29 @@ use differential_026::input::{Input, InputSession};
 use differential_026::operators::arrange::arrangement::arrange_core;
 use differential_026::trace::chunk::ChunkBatcher;
 use differential_026::trace::chunk::vec::{ChunkBatcher as VecBatcher, ChunkSpine as VecSpine};
-use differential_026::trace::implementations::ord_neu::{OrdValBatcher, OrdValSpine};
+use differential_026::trace::implementations::ord_neu::{
+    OrdKeyBatcher, OrdKeySpine, OrdValBatcher, OrdValSpine,
+};
 use timely_032::dataflow::ProbeHandle;
 use timely_032::dataflow::channels::pact::Pipeline;
 use timely_032::worker::Worker;
 use windrow::{Budget, Pool, PoolOptions};
 use windrow_differential::{ArrangeRows, Context, RowArrangement};
 
-use super::{Options, percentile};
+use super::rest::resident;
+use super::{Options, percentiles};
 use crate::Result;
-use crate::cells::{Cells, Stopwatch};
+use crate::cells::{Cells, Stopwatch, least};
 
 /// The implementation of arrangements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     /// Windrow's, joined key by key.
     Ours,
     /// Windrow's, joined by cursors that pin visited chunks.
     Cursors,
+    /// Only measured at rest.
+    OrdKey,
     OrdVal,
     VecChunk,
     ColChunk,
@@ -57,16 +62,26 @@ impl<K: differential_026::Data> Workload<K> {
 }
 
 /// Measured seconds in total, and of single rounds.
-struct Figures {
+pub(super) struct Figures {
     load: f64,
     query: f64,
     latencies: Vec<(usize, Vec<f64>)>,
     peak: usize,
+    /// Bytes that the process took while it loaded.
+    pub(super) grown: Option<f64>,
+}
+
+/// The measured phases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phases {
+    Load,
+    Query,
+    SmallRounds,
 }
 
 macro_rules! of_keys {
     ($name:ident, $key:ty, $make:expr) => {
-        mod $name {
+        pub(super) mod $name {
             use super::*;
 
             type Columns = ColChunk<($key, (), u64, isize)>;
@@ -102,6 +117,11 @@ macro_rules! of_keys {
                             let keys = keys.arrange_rows(context);
                             keys.join_core(data, |_, _, _| None::<()>).probe_with(&probe);
                         }
+                        Side::OrdKey => joined!(
+                            OrdKeyBatcher<$key, u64, isize>,
+                            OrdKeySpine<$key, u64, isize>,
+                            OrdKeyBatcher::new
+                        ),
                         Side::OrdVal => joined!(
                             OrdValBatcher<$key, (), u64, isize>,
                             OrdValSpine<$key, (), u64, isize>,
@@ -123,11 +143,16 @@ macro_rules! of_keys {
                 Workload { data, keys, probe, time: 0 }
             }
 
-            pub(super) fn run(options: &Options, side: Side, pool: &Pool, small: bool) -> Figures {
+            pub(in super::super) fn run(
+                options: &Options,
+                side: Side,
+                pool: &Pool,
+                phases: Phases,
+            ) -> Figures {
                 let (context, updates, round) = (Context::new(pool.clone()), options.updates, options.round);
                 timely_032::execute_directly(move |worker| {
                     let mut work = workload(worker, side, &context);
-                    let mut times = [0.0; 2];
+                    let (mut times, before, mut grown) = ([0.0; 2], resident(), None);
                     for (phase, seconds) in times.iter_mut().enumerate() {
                         let watch = Stopwatch::start();
                         for first in (0..updates).step_by(round) {
@@ -141,9 +166,16 @@ macro_rules! of_keys {
                             work.end(worker);
                         }
                         *seconds = watch.seconds();
+                        if phases == Phases::Load {
+                            // Merges continue without input.
+                            (0..1_000).for_each(|_| _ = worker.step());
+                            context.pool().release();
+                            grown = resident().zip(before).map(|(now, before)| now - before);
+                            break;
+                        }
                     }
                     let mut latencies = Vec::new();
-                    for each in SMALL_ROUNDS.iter().filter(|_| small) {
+                    for each in SMALL_ROUNDS.iter().filter(|_| phases == Phases::SmallRounds) {
                         let rounds = (0..TIMES).map(|number| {
                             for update in 0..*each {
                                 let key = ($make)((number * 1_000 + update) * 31 % updates);
@@ -156,7 +188,8 @@ macro_rules! of_keys {
                         latencies.push((*each, rounds.collect()));
                     }
                     let [load, query] = times;
-                    Figures { load, query, latencies, peak: context.pool().budget().peak() }
+                    let peak = context.pool().budget().peak();
+                    Figures { load, query, latencies, peak, grown }
                 })
             }
         }
@@ -165,35 +198,31 @@ macro_rules! of_keys {
 of_keys!(text, String, |number: usize| format!("{number:?}"));
 of_keys!(numbers, u64, |number: usize| number as u64);
 
-type Run = fn(&Options, Side, &Pool, bool) -> Figures;
+pub(super) type Run = fn(&Options, Side, &Pool, Phases) -> Figures;
 
 /// Measures all sides with both kinds of keys.
 pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
     for (name, run) in [("text", text::run as Run), ("u64", numbers::run as Run)] {
-        let mut best: Vec<Option<Figures>> = (0..=RIVALS.len()).map(|_| None).collect();
+        let mut best: Vec<Figures> = Vec::new();
         for _ in 0..options.rounds {
-            for (side, best) in [Side::Ours].into_iter().chain(RIVALS).zip(&mut best) {
-                let figures = run(options, side, &Pool::unlimited(), true);
-                *best = Some(match best.take() {
-                    Some(before) => least(before, figures),
-                    None => figures,
-                });
+            for (at, side) in [Side::Ours].into_iter().chain(RIVALS).enumerate() {
+                let figures = run(options, side, &Pool::unlimited(), Phases::SmallRounds);
+                match best.get_mut(at) {
+                    Some(best) => best.lower(figures),
+                    None => best.push(figures),
+                }
             }
         }
-        let mut best: Vec<Figures> = best.into_iter().flatten().collect();
-        let mut ours = best.remove(0);
-        for (side, mut rival) in RIVALS.into_iter().zip(best) {
+        let Some((ours, rivals)) = best.split_first() else { return Ok(()) };
+        for (side, rival) in RIVALS.into_iter().zip(rivals) {
             let rival_name = format!("{side:?}");
             let each = |seconds: f64| seconds * 1e9 / options.updates as f64;
-            cells.push(&format!("{name} load"), each(ours.load), &rival_name, each(rival.load));
-            cells.push(&format!("{name} query"), each(ours.query), &rival_name, each(rival.query));
-            for ((count, ours), (_, rival)) in ours.latencies.iter_mut().zip(&mut rival.latencies) {
-                for hundredths in [50, 99] {
-                    let case = format!("{name} round of {count}, p{hundredths}");
-                    let (ours, rival) =
-                        (percentile(ours, hundredths), percentile(rival, hundredths));
-                    cells.push_in(&case, ours, &rival_name, rival, "us/round");
-                }
+            let [load, query] = [(&rival_name, each(rival.load)), (&rival_name, each(rival.query))];
+            cells.push(&format!("{name} load"), each(ours.load), [load]);
+            cells.push(&format!("{name} query"), each(ours.query), [query]);
+            for ((count, ours), (_, rival)) in ours.latencies.iter().zip(&rival.latencies) {
+                let case = format!("{name} round of {count}");
+                percentiles(cells, &case, ours, (&rival_name, rival));
             }
         }
         spilled(options, name, run, cells)?;
@@ -204,24 +233,25 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
 /// Compares a quarter of the memory with unlimited memory.
 fn spilled(options: &Options, name: &str, run: Run, cells: &mut Cells) -> Result<()> {
     let limited = |limit| Pool::new(Budget::bytes(limit), PoolOptions::new());
-    let peak = run(options, Side::Ours, &limited(4 << 30)?, false).peak;
-    let (mut whole, mut quarter) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..options.rounds {
-        let time = |figures: Figures| figures.load + figures.query;
-        whole = whole.min(time(run(options, Side::Ours, &Pool::unlimited(), false)));
-        quarter = quarter.min(time(run(options, Side::Ours, &limited(peak / 4)?, false)));
-    }
-    let each = |seconds: f64| seconds * 1e9 / options.updates as f64;
+    let peak = run(options, Side::Ours, &limited(4 << 30)?, Phases::Query).peak;
+    let [whole, quarter] = least(options.rounds, |_| {
+        let times = [Pool::unlimited(), limited(peak / 4)?].map(|pool| {
+            let Figures { load, query, .. } = run(options, Side::Ours, &pool, Phases::Query);
+            (load + query) * 1e9 / options.updates as f64
+        });
+        Ok(times)
+    })?;
     let case = format!("{name} load and query, a quarter");
-    cells.push(&case, each(quarter), "ours, all in memory", each(whole));
+    cells.push(&case, quarter, [("ours, all in memory", whole)]);
     Ok(())
 }
 
-/// Returns the lesser times of two runs.
-fn least(a: Figures, b: Figures) -> Figures {
-    let latencies = match a.query < b.query {
-        true => a.latencies,
-        false => b.latencies,
-    };
-    Figures { load: a.load.min(b.load), query: a.query.min(b.query), latencies, peak: a.peak }
+impl Figures {
+    /// Takes the lesser times of another run, and its single rounds if its query was faster.
+    fn lower(&mut self, other: Self) {
+        if other.query < self.query {
+            (self.query, self.latencies) = (other.query, other.latencies);
+        }
+        self.load = self.load.min(other.load);
+    }
 }

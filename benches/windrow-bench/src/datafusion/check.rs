@@ -1,6 +1,6 @@
 //! Checks of query results: a checksum to compare two runs, and the order of rows.
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
 use crate::Result;
@@ -16,25 +16,18 @@ impl Check {
     /// Adds `batch`, whose first `key` columns must ascend.
     pub(crate) fn add(&mut self, batch: &RecordBatch, key: usize) -> Result<()> {
         let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
-        let fields = |columns: &[_]| -> Vec<SortField> {
-            columns
-                .iter()
-                .map(|column: &arrow::array::ArrayRef| SortField::new(column.data_type().clone()))
-                .collect()
+        let rows = |columns: &[ArrayRef]| {
+            let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));
+            RowConverter::new(fields.collect())?.convert_columns(columns)
         };
-        let rows = RowConverter::new(fields(batch.columns()))?.convert_columns(batch.columns())?;
-        for row in &rows {
+        for row in &rows(batch.columns())? {
             self.sum = self.sum.wrapping_add(hasher.hash_one(row.as_ref()));
         }
         if key == 0 {
             return Ok(());
         }
-        let columns = &batch.columns()[..key];
-        let keys = RowConverter::new(fields(columns))?.convert_columns(columns)?;
-        for row in &keys {
-            let ascends =
-                self.before.as_ref().is_none_or(|before| before.row().as_ref() <= row.as_ref());
-            if !ascends {
+        for row in &rows(&batch.columns()[..key])? {
+            if self.before.as_ref().is_some_and(|before| before.row() > row) {
                 return Err("rows are out of order".into());
             }
             self.before = Some(row.owned());

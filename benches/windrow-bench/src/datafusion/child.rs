@@ -1,54 +1,30 @@
 //! A single run of a query, in a separate process.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::Args;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryPool, PeakRecordingPool, TrackConsumersPool, UnboundedMemoryPool,
 };
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use windrow_datafusion::WithWindrow;
 
 use super::check::Check;
-use super::queries::Query;
-use super::{Outcome, Side, files, tpch};
+use super::queries::{QUERIES, Query};
+use super::{Options, Outcome, Side, runtime, tpch};
 use crate::Result;
+use crate::process::memory;
 
-/// What is run.
-#[derive(Debug, Args)]
-pub(crate) struct Options {
-    #[arg(long)]
-    query: String,
-    #[arg(long)]
-    side: Side,
-    /// MiB, or 0
-    #[arg(long)]
-    limit: usize,
-    #[arg(long)]
-    partitions: usize,
-    #[arg(long)]
-    scale: f64,
-    #[arg(long)]
-    data: PathBuf,
-    /// Compare rows and their order
-    #[arg(long)]
-    check: bool,
-}
-
-/// Runs the query, and prints the outcome as JSON.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let query = Query::named(&options.query).ok_or("no such query")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(options.partitions)
-        .enable_all()
-        .build()?;
-    let inner: Arc<dyn MemoryPool> = match options.limit {
+/// Runs the first query with the first limit, and prints the outcome as JSON.
+pub(super) fn run(options: &Options, side: Side) -> Result<()> {
+    let name = options.queries.first();
+    let query = QUERIES.iter().find(|query| name.is_some_and(|name| name == query.name));
+    let query = query.ok_or("no such query")?;
+    let inner: Arc<dyn MemoryPool> = match options.limits.iter().sum::<usize>() {
         0 => Arc::new(UnboundedMemoryPool::default()),
         limit => {
             let top = std::num::NonZeroUsize::MIN;
@@ -56,69 +32,53 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     };
     let pool = Arc::new(PeakRecordingPool::new(inner));
-    let context = session(options, Arc::clone(&pool) as Arc<dyn MemoryPool>)?;
-    let mut outcome = Outcome {
-        error: String::new(),
-        seconds: 0.0,
-        each: Vec::new(),
-        cpu_seconds: 0.0,
-        peak_rss: 0,
-        pool_peak: 0,
-        spilled: 0,
-        rows: 0,
-        checksum: 0,
-    };
-    let done = runtime.block_on(measured(options, query, &context, &mut outcome));
+    let context = session(options, side, Arc::clone(&pool) as Arc<dyn MemoryPool>)?;
+    let mut outcome = Outcome::default();
+    let done = runtime(options.partitions)?.block_on(measured(
+        options,
+        side,
+        query,
+        &context,
+        &mut outcome,
+    ));
     if let Err(error) = done {
         outcome.error =
             error.to_string().lines().next().unwrap_or("failed").chars().take(60).collect();
     }
     outcome.pool_peak = pool.peak_reserved() as u64;
-    outcome.peak_rss = peak_rss();
+    outcome.peak_rss = memory("self", "VmHWM")?;
     outcome.cpu_seconds = cpu_seconds();
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(())
 }
 
-fn session(options: &Options, pool: Arc<dyn MemoryPool>) -> Result<SessionContext> {
-    let mut config = SessionConfig::new().with_target_partitions(options.partitions);
-    if options.side == Side::Tuned {
-        config = config.with_sort_spill_reservation_bytes(1 << 20);
-        config = config.with_sort_in_place_threshold_bytes(1 << 18);
-    }
+fn session(options: &Options, side: Side, pool: Arc<dyn MemoryPool>) -> Result<SessionContext> {
+    let config = SessionConfig::new().with_target_partitions(options.partitions);
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
     let builder = SessionStateBuilder::new()
-        .with_config(config)
+        .with_config(side.tuned(config))
         .with_runtime_env(runtime)
         .with_default_features();
-    let builder = match options.side {
-        Side::Ours => builder.with_windrow(),
-        Side::Stock | Side::Tuned | Side::Scan => builder,
-    };
+    let is_ours = side == Side::Ours;
+    let builder = if is_ours { builder.with_windrow() } else { builder };
     Ok(SessionContext::new_with_state(builder.build()))
 }
 
 async fn measured(
     options: &Options,
+    side: Side,
     query: &Query,
     context: &SessionContext,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let (sqls, key) = match (query.sql(), options.side) {
-        (None, _) => {
-            tpch::register(context, &options.data, options.scale).await?;
-            (tpch::queries(&options.data, options.scale)?, 0)
-        }
+    let (data, scale) = (&options.data, options.scale);
+    tpch::register(context, data, scale).await?;
+    tpch::register_file(context, "log", &data.join("log.parquet")).await?;
+    let (sqls, key) = match (query.sql(), side) {
+        (None, _) => (tpch::queries(data, scale)?, 0),
         (Some(_), Side::Scan) => (vec![query.scan()], 0),
         (Some(sql), _) => (vec![sql], query.key()),
     };
-    if query.sql().is_some() {
-        let [lineitem, log] = files(&options.data, options.scale);
-        for (name, path) in [("lineitem", lineitem), ("log", log)] {
-            let path = path.to_str().ok_or("a path that is text")?;
-            context.register_parquet(name, path, ParquetReadOptions::default()).await?;
-        }
-    }
     let mut check = options.check.then(Check::default);
     for sql in sqls {
         let begun = Instant::now();
@@ -144,13 +104,6 @@ async fn measured(
 fn spilled(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0) as u64;
     own + plan.children().into_iter().map(spilled).sum::<u64>()
-}
-
-fn peak_rss() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.unwrap_or(0) << 10
 }
 
 /// Returns the CPU time of all threads.

@@ -8,21 +8,22 @@
 
 mod check;
 mod child;
-mod data;
-mod queries;
-mod tpch;
+pub(crate) mod queries;
+pub(crate) mod tpch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use datafusion::prelude::SessionConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::cells::save;
+use crate::process::answer;
 #[cfg(feature = "ballista")]
 pub(crate) use check::Check;
-pub(crate) use child::{Options as RunOptions, run as run_one};
 use queries::{QUERIES, Query};
 
 /// What is measured, and how often.
@@ -46,6 +47,12 @@ pub(crate) struct Options {
     /// Where the files are, or are made
     #[arg(long, default_value = "target/windrow-bench/data")]
     data: PathBuf,
+    /// The operators of a single run in this process
+    #[arg(long, hide = true)]
+    side: Option<Side>,
+    /// Compare rows and their order
+    #[arg(long, hide = true)]
+    check: bool,
 }
 
 /// Which operators a run has.
@@ -64,8 +71,24 @@ pub(crate) enum Side {
     Scan,
 }
 
+impl Side {
+    /// Returns the name as options and tables have it.
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    /// Returns a session's settings for this side.
+    pub(crate) fn tuned(self, config: SessionConfig) -> SessionConfig {
+        if self != Self::Tuned {
+            return config;
+        }
+        let config = config.with_sort_spill_reservation_bytes(1 << 20);
+        config.with_sort_in_place_threshold_bytes(1 << 18)
+    }
+}
+
 /// The outcome of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// The error, or empty.
     pub(crate) error: String,
@@ -84,7 +107,7 @@ pub(crate) struct Outcome {
 /// A run with its outcome.
 #[derive(Debug, Serialize)]
 struct Row {
-    query: String,
+    query: &'static str,
     limit_mib: usize,
     side: Side,
     #[serde(flatten)]
@@ -93,35 +116,30 @@ struct Row {
 
 /// Runs the bench and writes the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    data::make(&options.data, options.scale)?;
+    if let Some(side) = options.side {
+        return child::run(options, side);
+    }
+    tpch::make(&options.data, options.scale)?;
+    change_log(&options.data.join("log.parquet"), 6_000_000)?;
     let chosen =
         |name: &str| options.queries.is_empty() || options.queries.iter().any(|of| of == name);
     let mut all = Vec::new();
     println!(
-        "{:<13} {:>6} {:>6} {:>8} {:>8} {:>6} {:>8} {:>8} {:>8}  result",
+        "{:<13} {:>6} {:>6} {:>8} {:>8} {:>6} {:>8} {:>8} {:>8}  error",
         "query", "MiB", "side", "seconds", "of stock", "CPU s", "RSS MiB", "of scan", "spilled"
     );
     for query in QUERIES.iter().filter(|query| chosen(query.name)) {
         let of_tpch = query.sql().is_none();
-        if of_tpch {
-            tpch::make(&options.data, options.scale)?;
-        }
-        for &limit in options.limits.iter().filter(|limit| !of_tpch || **limit == 0) {
-            let best = cell(options, query, limit)?;
-            report(query.name, limit, &best);
+        for &limit_mib in options.limits.iter().filter(|limit| !of_tpch || **limit == 0) {
+            let best = cell(options, query, limit_mib)?;
+            report(query.name, limit_mib, &best);
             report_each(&best);
-            all.extend(best.into_iter().map(|(side, outcome)| Row {
-                query: query.name.to_owned(),
-                limit_mib: limit,
-                side,
-                outcome,
-            }));
+            let row = |(side, outcome)| Row { query: query.name, limit_mib, side, outcome };
+            all.extend(best.into_iter().map(row));
         }
     }
-    summary(&all);
-    std::fs::create_dir_all("target/windrow-bench")?;
-    std::fs::write("target/windrow-bench/datafusion.json", serde_json::to_string_pretty(&all)?)?;
-    Ok(())
+    options.limits.iter().for_each(|limit| summary(&all, *limit));
+    save("datafusion", &all)
 }
 
 /// Returns the fastest run of each side. Compares the results once.
@@ -135,15 +153,13 @@ fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side,
     for _ in 0..options.rounds {
         for &side in &sides {
             let outcome = child(options, query.name, limit, side, false)?;
-            let better = best.get(&side).is_none_or(|best| outcome.seconds < best.seconds);
-            if better {
+            if best.get(&side).is_none_or(|best| outcome.seconds < best.seconds) {
                 best.insert(side, outcome);
             }
         }
     }
-    let sums = [Side::Stock, Side::Ours].map(|side| child(options, query.name, limit, side, true));
-    let [stock, ours] = sums;
-    let (stock, ours) = (stock?, ours?);
+    let stock = child(options, query.name, limit, Side::Stock, true)?;
+    let ours = child(options, query.name, limit, Side::Ours, true)?;
     if stock.error.is_empty() && ours.error.is_empty() && stock.checksum != ours.checksum {
         return Err(format!("{} at {limit} MiB: other rows than stock", query.name).into());
     }
@@ -153,19 +169,11 @@ fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side,
 /// Runs a query once, in a separate process.
 fn child(options: &Options, query: &str, limit: usize, side: Side, check: bool) -> Result<Outcome> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("datafusion-run").args(["--query", query]);
-    command.args(["--limit", &limit.to_string(), "--partitions", &options.partitions.to_string()]);
-    command.args(["--scale", &options.scale.to_string()]).arg("--data").arg(&options.data);
-    command.args(["--side", &format!("{side:?}").to_lowercase()]);
-    if check {
-        command.arg("--check");
-    }
-    let output = command.output()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    match text.lines().last().map(serde_json::from_str) {
-        Some(Ok(outcome)) => Ok(outcome),
-        _ => Err(format!("{query}: {}", String::from_utf8_lossy(&output.stderr)).into()),
-    }
+    command.args(["datafusion", &format!("--queries={query}"), &format!("--limits={limit}")]);
+    command.arg(format!("--partitions={}", options.partitions)).arg("--data").arg(&options.data);
+    command.args([format!("--scale={}", options.scale), format!("--side={}", side.name())]);
+    answer(command.args(check.then_some("--check")))
+        .map_err(|error| format!("{query}: {error}").into())
 }
 
 fn report(query: &str, limit: usize, best: &BTreeMap<Side, Outcome>) {
@@ -174,15 +182,15 @@ fn report(query: &str, limit: usize, best: &BTreeMap<Side, Outcome>) {
     for (side, outcome) in best {
         let ratio =
             stock.map_or("-".into(), |stock| format!("{:.2}", outcome.seconds / stock.seconds));
-        let result = if outcome.error.is_empty() { "ok" } else { &outcome.error };
         println!(
-            "{query:<13} {limit:>6} {:>6} {:>8.2} {ratio:>8} {:>6.1} {:>8} {:>8} {:>8}  {result}",
-            format!("{side:?}").to_lowercase(),
+            "{query:<13} {limit:>6} {:>6} {:>8.2} {ratio:>8} {:>6.1} {:>8} {:>8} {:>8}  {}",
+            side.name(),
             outcome.seconds,
             outcome.cpu_seconds,
             outcome.peak_rss >> 20,
             (outcome.peak_rss as i64 - scan as i64) >> 20,
             outcome.spilled >> 20,
+            outcome.error,
         );
     }
 }
@@ -200,34 +208,37 @@ fn report_each(best: &BTreeMap<Side, Outcome>) {
     println!("of stock, each: {}", ratios.collect::<Vec<_>>().join(", "));
 }
 
-/// Prints, for each limit, the number of successful queries, and the geometric mean of Windrow's
-/// time over the better time of stock.
-fn summary(rows: &[Row]) {
-    let mut limits: Vec<usize> = rows.iter().map(|row| row.limit_mib).collect();
-    limits.sort_unstable();
-    limits.dedup();
-    for limit in limits {
-        let of = |query: &str, side: Side| {
-            let row = rows
-                .iter()
-                .find(|row| (row.limit_mib, row.side) == (limit, side) && row.query == query)?;
-            row.outcome.error.is_empty().then_some(row.outcome.seconds)
-        };
-        let (mut ours, mut stock, mut logs) = (0, 0, Vec::new());
-        for query in QUERIES {
-            let mine = of(query.name, Side::Ours);
-            let theirs = of(query.name, Side::Stock).into_iter().chain(of(query.name, Side::Tuned));
-            let theirs = theirs.reduce(f64::min);
-            ours += usize::from(mine.is_some());
-            stock += usize::from(theirs.is_some());
-            logs.extend(mine.zip(theirs).map(|(mine, theirs)| (mine / theirs).ln()));
-        }
-        let mean = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
-        println!("{limit} MiB: ours {ours} of {stock} that stock has, {mean:.2} of its time");
+/// Prints, for a limit, the number of successful queries, and the geometric mean of Windrow's time
+/// over the better time of stock.
+fn summary(rows: &[Row], limit: usize) {
+    let of = |query: &str, side: Side| {
+        let of_it = |row: &&Row| (row.limit_mib, row.query, row.side) == (limit, query, side);
+        let row = rows.iter().find(of_it).filter(|row| row.outcome.error.is_empty())?;
+        Some(row.outcome.seconds)
+    };
+    let (mut ours, mut stock, mut logs) = (0, 0, Vec::new());
+    for Query { name, .. } in QUERIES {
+        let mine = of(name, Side::Ours);
+        let theirs = [Side::Stock, Side::Tuned].into_iter().filter_map(|side| of(name, side));
+        let theirs = theirs.reduce(f64::min);
+        ours += usize::from(mine.is_some());
+        stock += usize::from(theirs.is_some());
+        logs.extend(mine.zip(theirs).map(|(mine, theirs)| (mine / theirs).ln()));
     }
+    let mean = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
+    println!("{limit} MiB: ours {ours} of {stock} that stock has, {mean:.2} of its time");
 }
 
-/// Returns the paths of `lineitem` at this scale and of the change log.
-pub(crate) fn files(data: &Path, scale: f64) -> [PathBuf; 2] {
-    [data.join(format!("lineitem-{scale}.parquet")), data.join("log.parquet")]
+/// Generates the change log of `gen-log` with four rows a key if missing.
+pub(crate) fn change_log(path: &Path, rows: u64) -> Result<()> {
+    if !path.exists() {
+        let part = path.with_extension("part");
+        windrow_testdata::log::write(&part, rows, rows / 4, 1)?;
+        std::fs::rename(part, path)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn runtime(threads: usize) -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)
 }

@@ -1,16 +1,16 @@
 //! The queries: the eleven of DataFusion's own bench of sorts, three of change logs, and all of TPC-H.
 
+use Rest::{Published, Sorted, Whole};
+
 /// A query, with and without its order.
 pub(crate) struct Query {
     pub(crate) name: &'static str,
     /// The columns of an unsorted scan.
-    pub(crate) columns: &'static str,
-    pub(crate) table: &'static str,
-    /// The part after `SELECT columns FROM table`, or the whole statement.
-    pub(crate) rest: Rest,
+    columns: &'static str,
+    rest: Rest,
 }
 
-pub(crate) enum Rest {
+enum Rest {
     /// Ordered by the first n columns.
     Sorted(usize),
     /// A complete statement.
@@ -23,73 +23,55 @@ const WIDE: &str = "l_linenumber, l_suppkey, l_orderkey, l_partkey, l_quantity, 
     l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode";
 const WIDEST: &str = "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity, l_extendedprice, \
     l_discount, l_tax, l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode";
+/// The latest row of each key of the change log.
+pub(crate) const LATEST: &str = "SELECT id, lsn, op, payload, amount, ts FROM (SELECT *, row_number() OVER \
+    (PARTITION BY id ORDER BY lsn DESC) rn FROM log) WHERE rn = 1";
 const LOG: &str = "id, lsn, op, payload, amount, ts";
 
-const fn lineitem(name: &'static str, columns: &'static str, key: usize) -> Query {
-    Query { name, columns, table: "lineitem", rest: Rest::Sorted(key) }
-}
+const DISTINCT: &str =
+    "SELECT DISTINCT ON (id) id, lsn, op, payload, amount, ts FROM log ORDER BY id, lsn DESC";
 
-const fn log(name: &'static str, rest: Rest) -> Query {
-    Query { name, columns: LOG, table: "log", rest }
+const fn query(name: &'static str, columns: &'static str, rest: Rest) -> Query {
+    Query { name, columns, rest }
 }
 
 pub(crate) const QUERIES: [Query; 15] = [
-    lineitem("q1", "l_linenumber, l_partkey", 1),
-    lineitem("q2", "l_orderkey, l_partkey", 1),
-    lineitem("q3", "l_comment, l_partkey", 1),
-    lineitem("q4", "l_orderkey, l_linenumber, l_partkey", 2),
-    lineitem("q5", "l_linenumber, l_suppkey, l_orderkey", 3),
-    lineitem("q6", "l_linenumber, l_suppkey, l_orderkey, l_partkey", 3),
-    lineitem("q7", WIDE, 3),
-    lineitem("q8", "l_orderkey, l_suppkey, l_linenumber, l_comment", 4),
-    lineitem("q9", "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey", 4),
-    lineitem("q10", WIDEST, 4),
-    lineitem("q11", "l_shipmode, l_comment, l_partkey", 2),
-    log("log-sort", Rest::Sorted(2)),
-    log(
-        "log-latest",
-        Rest::Whole(
-            "SELECT id, lsn, op, payload, amount, ts FROM (SELECT *, row_number() OVER \
-             (PARTITION BY id ORDER BY lsn DESC) rn FROM log) WHERE rn = 1",
-        ),
-    ),
-    log(
-        "log-distinct",
-        Rest::Whole(
-            "SELECT DISTINCT ON (id) id, lsn, op, payload, amount, ts FROM log ORDER BY id, lsn DESC",
-        ),
-    ),
-    Query { name: "tpch", columns: "", table: "", rest: Rest::Published },
+    query("q1", "l_linenumber, l_partkey", Sorted(1)),
+    query("q2", "l_orderkey, l_partkey", Sorted(1)),
+    query("q3", "l_comment, l_partkey", Sorted(1)),
+    query("q4", "l_orderkey, l_linenumber, l_partkey", Sorted(2)),
+    query("q5", "l_linenumber, l_suppkey, l_orderkey", Sorted(3)),
+    query("q6", "l_linenumber, l_suppkey, l_orderkey, l_partkey", Sorted(3)),
+    query("q7", WIDE, Sorted(3)),
+    query("q8", "l_orderkey, l_suppkey, l_linenumber, l_comment", Sorted(4)),
+    query("q9", "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey", Sorted(4)),
+    query("q10", WIDEST, Sorted(4)),
+    query("q11", "l_shipmode, l_comment, l_partkey", Sorted(2)),
+    query("log-sort", LOG, Sorted(2)),
+    query("log-latest", LOG, Whole(LATEST)),
+    query("log-distinct", LOG, Whole(DISTINCT)),
+    query("tpch", "", Published),
 ];
 
 impl Query {
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        QUERIES.iter().find(|query| query.name == name)
-    }
-
     /// Returns the statement, or `None` for TPC-H, whose queries are files.
     pub(crate) fn sql(&self) -> Option<String> {
-        let Self { columns, table, .. } = self;
+        let order = (1..=self.key()).map(|column| column.to_string()).collect::<Vec<_>>();
         match self.rest {
-            Rest::Sorted(key) => {
-                let order: Vec<String> = (1..=key).map(|column| column.to_string()).collect();
-                Some(format!("SELECT {columns} FROM {table} ORDER BY {}", order.join(", ")))
-            }
-            Rest::Whole(sql) => Some(sql.to_owned()),
-            Rest::Published => None,
+            Sorted(_) => Some(format!("{} ORDER BY {}", self.scan(), order.join(", "))),
+            Whole(sql) => Some(sql.to_owned()),
+            Published => None,
         }
     }
 
     /// Returns the scan of the same columns without an order.
     pub(crate) fn scan(&self) -> String {
-        format!("SELECT {} FROM {}", self.columns, self.table)
+        let table = if self.name.starts_with("log") { "log" } else { "lineitem" };
+        format!("SELECT {} FROM {table}", self.columns)
     }
 
     /// Returns the number of leading columns that must ascend.
     pub(crate) fn key(&self) -> usize {
-        match self.rest {
-            Rest::Sorted(key) => key,
-            Rest::Whole(_) | Rest::Published => 0,
-        }
+        if let Sorted(key) = self.rest { key } else { 0 }
     }
 }

@@ -3,11 +3,12 @@
 //! Every data set has its own seed: with repeated keys, the branch predictor's memory would distort
 //! the times.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
-use windrow::arrow_schema::SchemaRef;
+use windrow::arrow_schema::{Field, Schema, SchemaRef};
 
+use crate::Result;
 use windrow_testdata::rng::Rng;
 
 /// One change.
@@ -30,14 +31,7 @@ pub(crate) enum Regime {
 
 impl Regime {
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Alternating => "alternating",
-            Self::Equal => "40% equal",
-            Self::Runs => "runs of ~64",
-            Self::Disjoint => "disjoint",
-            Self::Sorted => "sorted",
-        }
+        ["random", "alternating", "40% equal", "runs of ~64", "disjoint", "sorted"][self as usize]
     }
 }
 
@@ -109,7 +103,7 @@ pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<I
             let all = consolidated((0..2 * count).map(change).collect());
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for (index, piece) in all.chunks((1 << 16).min(count.max(1))).enumerate() {
-                if index % 2 == 0 { a.extend_from_slice(piece) } else { b.extend_from_slice(piece) }
+                [&mut a, &mut b][index % 2].extend_from_slice(piece);
             }
             (a, b)
         }
@@ -146,15 +140,12 @@ pub(crate) trait Shape {
     type Key: Ord + Clone + 'static;
     type Val: Ord + Clone + 'static;
     const NAME: &'static str;
-    /// Columns of the order; the last two are time and diff.
-    const COLUMNS: &'static [&'static str];
     /// Nominal bytes of a record.
     const BYTES: usize;
     /// Converts two integers to a record of this shape.
     fn of(key: u64, val: u64) -> (Self::Key, Self::Val);
+    /// Returns the columns of keys and values.
     fn columns(changes: &[Change<Self::Key, Self::Val>]) -> Vec<ArrayRef>;
-    /// The schema shared by all record batches.
-    fn schema() -> &'static OnceLock<SchemaRef>;
 
     fn changes(ints: &[Ints]) -> Vec<Change<Self::Key, Self::Val>> {
         ints.iter().map(|&((key, val), time, diff)| (Self::of(key, val), time, diff)).collect()
@@ -166,15 +157,28 @@ pub(crate) trait Shape {
         changes
     }
 
-    fn record_batch(changes: &[Change<Self::Key, Self::Val>]) -> RecordBatch {
+    /// Returns the schema shared by all record batches, as from a single producer: columns from `a`
+    /// on, `time` and `diff`.
+    fn schema() -> SchemaRef {
+        let names = ('a'..='j').map(String::from);
+        let fields = names.zip(Self::columns(&[])).chain([
+            ("time".to_owned(), u64s([].into_iter())),
+            ("diff".to_owned(), Arc::new(Int64Array::from(vec![0; 0])) as ArrayRef),
+        ]);
+        let field = |(name, column): (String, ArrayRef)| {
+            Field::new(name, column.data_type().clone(), false)
+        };
+        Arc::new(Schema::new(fields.map(field).collect::<Vec<_>>()))
+    }
+
+    fn record_batch(
+        schema: &SchemaRef,
+        changes: &[Change<Self::Key, Self::Val>],
+    ) -> Result<RecordBatch> {
         let mut columns = Self::columns(changes);
         columns.push(u64s(changes.iter().map(|change| change.1)));
         columns.push(Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.2))));
-        let named = Self::COLUMNS.iter().copied().zip(columns).map(|(n, c)| (n, c, false));
-        let batch = RecordBatch::try_from_iter_with_nullable(named).expect("columns of one length");
-        // All batches share one schema, as from a single producer.
-        let schema = Self::schema().get_or_init(|| batch.schema());
-        batch.with_schema(Arc::clone(schema)).expect("the same schema")
+        Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
     }
 }
 
@@ -189,16 +193,10 @@ impl Shape for Integers {
     type Key = u64;
     type Val = u64;
     const NAME: &'static str = "ints";
-    const COLUMNS: &'static [&'static str] = &["a", "b", "time", "diff"];
     const BYTES: usize = 32;
 
     fn of(key: u64, val: u64) -> (u64, u64) {
         (key, val)
-    }
-
-    fn schema() -> &'static OnceLock<SchemaRef> {
-        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
-        &SCHEMA
     }
 
     fn columns(changes: &[Ints]) -> Vec<ArrayRef> {
@@ -213,17 +211,11 @@ impl Shape for RowKeyed {
     type Key = i64;
     type Val = String;
     const NAME: &'static str = "row-keyed";
-    const COLUMNS: &'static [&'static str] = &["a", "b", "time", "diff"];
     const BYTES: usize = 64;
 
     fn of(key: u64, val: u64) -> (i64, String) {
         let hash = val.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (key as i64, format!("{hash:016x}{:08x}", val as u32))
-    }
-
-    fn schema() -> &'static OnceLock<SchemaRef> {
-        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
-        &SCHEMA
     }
 
     fn columns(changes: &[Change<i64, String>]) -> Vec<ArrayRef> {
@@ -241,26 +233,17 @@ impl Shape for Wide {
     type Key = Half;
     type Val = Half;
     const NAME: &'static str = "12 columns";
-    const COLUMNS: &'static [&'static str] =
-        &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "time", "diff"];
     const BYTES: usize = 96;
 
     fn of(key: u64, val: u64) -> (Half, Half) {
         ((key, val, 3, 4, val), (key ^ val, 7, 8, 9, key))
     }
 
-    fn schema() -> &'static OnceLock<SchemaRef> {
-        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
-        &SCHEMA
-    }
-
     fn columns(changes: &[Change<Half, Half>]) -> Vec<ArrayRef> {
-        type HalfOf = fn(&Change<Half, Half>) -> &Half;
-        let halves: [HalfOf; 2] = [|c| &c.0.0, |c| &c.0.1];
         let fields: [fn(&Half) -> u64; 5] = [|h| h.0, |h| h.1, |h| h.2, |h| h.3, |h| h.4];
-        let column = |half: fn(&Change<Half, Half>) -> &Half, field: fn(&Half) -> u64| {
-            u64s(changes.iter().map(|change| field(half(change))))
+        let column = |is_key: bool, field: fn(&Half) -> u64| {
+            u64s(changes.iter().map(|c| field(if is_key { &c.0.0 } else { &c.0.1 })))
         };
-        halves.iter().flat_map(|&half| fields.map(|field| column(half, field))).collect()
+        [true, false].into_iter().flat_map(|half| fields.map(|field| column(half, field))).collect()
     }
 }

@@ -26,17 +26,57 @@ use timely_032::Container;
 use timely_032::container::{ContainerBuilder, PushInto, SizableContainer};
 use timely_032::progress::Antichain;
 
-use super::Outcome;
 use super::data::Change;
+use super::{Rival, Work};
 use crate::cells::Stopwatch;
+
+/// A key or value that both versions take.
+pub(super) trait Part: Columnation + Ord + Clone + 'static {}
+impl<T: Columnation + Ord + Clone + 'static> Part for T {}
+
+/// A chunk of 0.26.
+trait Chunks<K, V>:
+    Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container + PushInto<Change<K, V>>
+{
+}
+impl<K, V, C> Chunks<K, V> for C where
+    C: Chunk<Time = u64>
+        + Default
+        + SizableContainer
+        + Consolidate
+        + Container
+        + PushInto<Change<K, V>>
+{
+}
+
+/// Returns 0.22's columnation stacks and 0.26's vectors.
+pub(super) fn rivals<K: Part, V: Part>(work: Work) -> Vec<Rival<K, V>> {
+    type Vecs<K, V> = VecChunk<K, V, u64, i64>;
+    match work {
+        Work::Merge => {
+            vec![("columnation 0.22", merge_stacks), ("Vec 0.26", merge_chunks::<Vecs<K, V>, K, V>)]
+        }
+        Work::Batcher => {
+            vec![("columnation 0.22", batch_stacks), ("Vec 0.26", batch_chunks::<Vecs<K, V>, K, V>)]
+        }
+    }
+}
+
+/// Returns 0.26's columnar tries.
+pub(super) fn trie<K: Part, V: Part>(work: Work) -> Vec<Rival<K, V>>
+where
+    (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,
+{
+    type Tries<K, V> = ColChunk<(K, V, u64, i64)>;
+    match work {
+        Work::Merge => vec![("trie 0.26", merge_chunks::<Tries<K, V>, K, V>)],
+        Work::Batcher => vec![("trie 0.26", batch_chunks::<Tries<K, V>, K, V>)],
+    }
+}
 
 type Stack<K, V> = TimelyStack<Change<K, V>>;
 
-fn stacks<K, V>(changes: &[Change<K, V>]) -> Vec<Stack<K, V>>
-where
-    K: Columnation + Ord + Clone + 'static,
-    V: Columnation + Ord + Clone + 'static,
-{
+fn stacks<K: Part, V: Part>(changes: &[Change<K, V>]) -> Vec<Stack<K, V>> {
     let mut chunker = ColumnationChunker::<Change<K, V>>::default();
     let mut out = Vec::new();
     chunker.push_into(&mut changes.to_vec());
@@ -50,12 +90,8 @@ where
 }
 
 /// Merges with 0.22's merger over columnation stacks.
-pub(crate) fn columnation<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
-where
-    K: Columnation + Ord + Clone + 'static,
-    V: Columnation + Ord + Clone + 'static,
-{
-    let (a, b) = (stacks(a), stacks(b));
+fn merge_stacks<K: Part, V: Part>(sides: &[Vec<Change<K, V>>]) -> (f64, usize) {
+    let [a, b] = [0, 1].map(|side| stacks(&sides[side]));
     let mut merger = ColInternalMerger::<(K, V), u64, i64>::default();
     let (mut out, mut stash) = (Vec::new(), Vec::new());
     let watch = Stopwatch::start();
@@ -64,12 +100,7 @@ where
     (elapsed, out.iter().map(|stack| stack.len()).sum())
 }
 
-fn chunks<C, K, V>(changes: &[Change<K, V>]) -> Vec<C>
-where
-    C: Default + SizableContainer + Consolidate + Container + PushInto<Change<K, V>>,
-    K: Clone + 'static,
-    V: Clone + 'static,
-{
+fn chunks<C: Chunks<K, V>, K: Part, V: Part>(changes: &[Change<K, V>]) -> Vec<C> {
     let mut chunker = ContainerChunker::<C>::default();
     let mut out = Vec::new();
     PushInto::push_into(&mut chunker, &mut changes.to_vec());
@@ -79,13 +110,9 @@ where
     out
 }
 
-fn merge_chunks<C, K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
-where
-    C: Chunk + Default + SizableContainer + Consolidate + Container + PushInto<Change<K, V>>,
-    K: Clone + 'static,
-    V: Clone + 'static,
-{
-    let (a, b) = (chunks::<C, K, V>(a), chunks::<C, K, V>(b));
+/// Merges with 0.26's merger over chunks.
+fn merge_chunks<C: Chunks<K, V>, K: Part, V: Part>(sides: &[Vec<Change<K, V>>]) -> (f64, usize) {
+    let [a, b] = [0, 1].map(|side| chunks::<C, K, V>(&sides[side]));
     let mut out = VecDeque::new();
     let watch = Stopwatch::start();
     merge_chains(a, b, &mut out);
@@ -93,39 +120,16 @@ where
     (elapsed, out.iter().map(<C as Chunk>::len).sum())
 }
 
-/// Merges with 0.26's chunks over vectors.
-pub(crate) fn vec<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
-where
-    K: Ord + Clone + 'static,
-    V: Ord + Clone + 'static,
-{
-    merge_chunks::<VecChunk<K, V, u64, i64>, K, V>(a, b)
-}
-
-/// Merges with 0.26's chunks over columnar tries.
-pub(crate) fn trie<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
-where
-    (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,
-    K: Clone + 'static,
-    V: Clone + 'static,
-{
-    merge_chunks::<ColChunk<(K, V, u64, i64)>, K, V>(a, b)
-}
-
 /// A builder that returns the sealed chain of 0.22's batcher.
-struct Taken<C, D, T, R>(Vec<C>, std::marker::PhantomData<(D, T, R)>);
+struct Taken<C>(Vec<C>);
 
-impl<K, V> Builder for Taken<Stack<K, V>, (K, V), u64, i64>
-where
-    K: Columnation + 'static,
-    V: Columnation + 'static,
-{
+impl<K: Part, V: Part> Builder for Taken<Stack<K, V>> {
     type Input = Stack<K, V>;
     type Time = u64;
     type Output = Vec<Stack<K, V>>;
 
     fn with_capacity(_: usize, _: usize, _: usize) -> Self {
-        Self(Vec::new(), std::marker::PhantomData)
+        Self(Vec::new())
     }
 
     fn push(&mut self, chunk: &mut Self::Input) {
@@ -142,12 +146,8 @@ where
 }
 
 /// Runs 0.22's batcher: columnation chunker and merger.
-pub(crate) fn batcher_columnation<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
-where
-    K: Columnation + Ord + Clone + 'static,
-    V: Columnation + Ord + Clone + 'static,
-{
-    let mut pushes = pushes;
+fn batch_stacks<K: Part, V: Part>(pushes: &[Vec<Change<K, V>>]) -> (f64, usize) {
+    let mut pushes = pushes.to_vec();
     let watch = Stopwatch::start();
     let mut batcher = MergeBatcher022::<
         Vec<Change<K, V>>,
@@ -157,24 +157,14 @@ where
     for push in &mut pushes {
         batcher.push_container(push);
     }
-    let upper = timely_028::progress::Antichain::new();
-    let sealed = batcher.seal::<Taken<Stack<K, V>, (K, V), u64, i64>>(upper);
+    let sealed = batcher.seal::<Taken<Stack<K, V>>>(timely_028::progress::Antichain::new());
     let elapsed = watch.seconds();
     (elapsed, sealed.iter().map(|stack| stack.len()).sum())
 }
 
-fn batcher_chunks<C, K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
-where
-    C: Chunk<Time = u64>
-        + Default
-        + SizableContainer
-        + Consolidate
-        + Container
-        + PushInto<Change<K, V>>,
-    K: Clone + 'static,
-    V: Clone + 'static,
-{
-    let mut pushes = pushes;
+/// Runs 0.26's batcher over chunks.
+fn batch_chunks<C: Chunks<K, V>, K: Part, V: Part>(pushes: &[Vec<Change<K, V>>]) -> (f64, usize) {
+    let mut pushes = pushes.to_vec();
     let watch = Stopwatch::start();
     let mut batcher = ChunkBatcher::<ContainerChunker<C>, C>::new(None, 0);
     for push in &mut pushes {
@@ -184,23 +174,4 @@ where
     let elapsed = watch.seconds();
     let chunks = sealed.iter().flat_map(|batch| &batch.chunks);
     (elapsed, chunks.map(<C as Chunk>::len).sum())
-}
-
-/// Runs 0.26's batcher over vectors.
-pub(crate) fn batcher_vec<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
-where
-    K: Ord + Clone + 'static,
-    V: Ord + Clone + 'static,
-{
-    batcher_chunks::<VecChunk<K, V, u64, i64>, K, V>(pushes)
-}
-
-/// Runs 0.26's batcher over columnar tries.
-pub(crate) fn batcher_trie<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
-where
-    (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,
-    K: Clone + 'static,
-    V: Clone + 'static,
-{
-    batcher_chunks::<ColChunk<(K, V, u64, i64)>, K, V>(pushes)
 }

@@ -1,70 +1,37 @@
 //! Columns and ids of the cells.
 
-use std::sync::Arc;
+use arrow::array::RecordBatch;
 
-use arrow::array::{
-    ArrayRef, BooleanArray, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray,
-    StringViewArray,
-};
-
+use crate::columns::{Kind, column};
 use windrow_testdata::rng::Rng;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Boolean,
-    Integer,
-    BigInt,
-    HugeInt,
-    /// Views, like the seed's strings.
-    VarChar,
-    /// Offsets and bytes, with lengths from 0 to 24.
-    Utf8,
-    Mixed,
-}
+/// Texts have lengths from 0 to 24: views, like the seed's strings, and offsets with bytes.
+pub(super) const BOOLEAN: Type = ("BOOLEAN", &[Kind::Bool]);
+pub(super) const INTEGER: Type = ("INTEGER", &[Kind::I32]);
+pub(super) const BIGINT: Type = ("BIGINT", &[Kind::I64]);
+pub(super) const HUGEINT: Type = ("HUGEINT", &[Kind::Decimal]);
+pub(super) const VARCHAR: Type = ("VARCHAR", &[Kind::View(0, 24)]);
+pub(super) const UTF8: Type = ("UTF8", &[Kind::Utf8("", 0, 24)]);
+pub(super) const MIXED: Type =
+    ("MIXED", &[Kind::I32, Kind::I64, Kind::View(0, 24), Kind::Decimal, Kind::Bool]);
 
-impl Kind {
-    pub(super) const ALL: [Self; 7] = [
-        Self::Boolean,
-        Self::Integer,
-        Self::BigInt,
-        Self::HugeInt,
-        Self::VarChar,
-        Self::Utf8,
-        Self::Mixed,
-    ];
+/// A name, and the kinds of columns, which take turns.
+pub(super) type Type = (&'static str, &'static [Kind]);
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Boolean => "BOOLEAN",
-            Self::Integer => "INTEGER",
-            Self::BigInt => "BIGINT",
-            Self::HugeInt => "HUGEINT",
-            Self::VarChar => "VARCHAR",
-            Self::Utf8 => "UTF8",
-            Self::Mixed => "MIXED",
-        }
-    }
-}
-
+/// A distribution of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Uniform,
     /// Nine of ten rows belong to partition 0.
     Skewed,
     Sorted,
-    RoundRobin,
 }
 
 impl Shape {
-    pub(super) const ALL: [Self; 4] = [Self::Uniform, Self::Skewed, Self::Sorted, Self::RoundRobin];
+    pub(super) const ALL: [Self; 3] = [Self::Uniform, Self::Skewed, Self::Sorted];
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Uniform => "uniform",
-            Self::Skewed => "skewed",
-            Self::Sorted => "sorted",
-            Self::RoundRobin => "round-robin",
-        }
+    pub(super) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 }
 
@@ -93,37 +60,19 @@ impl Ids {
 
     /// Replaces all ids by new ones.
     pub(super) fn refresh(&mut self) {
-        let (rng, partitions) = (&mut self.rng, self.partitions);
         for set in &mut self.sets {
-            // The first partition is the only random choice of a round-robin set.
-            let first = rng.below(partitions as u64) as usize;
-            for (row, id) in set.iter_mut().enumerate() {
-                *id = match self.shape {
-                    Shape::RoundRobin => ((first + row) % partitions) as u32,
-                    Shape::Skewed if !rng.percent(10) => 0,
-                    _ => rng.below(partitions as u64) as u32,
-                };
+            for id in &mut *set {
+                let is_first = self.shape == Shape::Skewed && !self.rng.percent(10);
+                *id = if is_first { 0 } else { self.rng.below(self.partitions as u64) as u32 };
             }
             if self.shape == Shape::Sorted {
-                sort(set, partitions);
+                set.sort_unstable();
             }
         }
     }
 
     pub(super) fn set(&self, turn: usize) -> Set<'_> {
         Set { ids: &self.sets[turn % self.sets.len()], partitions: self.partitions }
-    }
-}
-
-/// Sorts as the standard library does, but by counting, which is faster.
-fn sort(ids: &mut [u32], partitions: usize) {
-    let mut counts = vec![0; partitions];
-    ids.iter().for_each(|&id| counts[id as usize] += 1);
-    let mut rest = ids;
-    for (id, count) in (0..).zip(counts) {
-        let run;
-        (run, rest) = rest.split_at_mut(count);
-        run.fill(id);
     }
 }
 
@@ -139,46 +88,16 @@ impl<'a> Set<'a> {
 }
 
 /// Generates a record batch of `columns` columns, with a tenth of the values null if `nulls`.
-pub(super) fn record_batch(kind: Kind, columns: usize, rows: usize, nulls: bool) -> RecordBatch {
+pub(super) fn record_batch(
+    (_, kinds): Type,
+    columns: usize,
+    rows: usize,
+    nulls: bool,
+) -> RecordBatch {
     let mut rng = Rng::new(99);
-    let columns = (0..columns).map(|index| {
-        let kind = match kind {
-            Kind::Mixed => {
-                [Kind::Integer, Kind::BigInt, Kind::VarChar, Kind::HugeInt, Kind::Boolean]
-                    [index % 5]
-            }
-            kind => kind,
-        };
-        (format!("c{index}"), column(kind, rows, nulls, &mut rng))
+    let kinds = kinds.iter().cycle().take(columns).enumerate();
+    let columns = kinds.map(|(index, &kind)| {
+        (format!("c{index}"), column(kind, &mut rng, rows, if nulls { 10 } else { 0 }))
     });
     RecordBatch::try_from_iter(columns).expect("columns of one length")
-}
-
-fn column(kind: Kind, rows: usize, nulls: bool, rng: &mut Rng) -> ArrayRef {
-    let valid: Vec<bool> = (0..rows).map(|_| !nulls || !rng.percent(10)).collect();
-    macro_rules! array {
-        ($array:ty, $value:expr) => {{
-            let value = $value;
-            let values: Vec<Option<_>> =
-                valid.iter().map(|valid| valid.then_some(value(&mut *rng))).collect();
-            Arc::new(<$array>::from(values))
-        }};
-    }
-    match kind {
-        Kind::Boolean => array!(BooleanArray, |rng: &mut Rng| rng.below(2) == 1),
-        Kind::Integer | Kind::Mixed => array!(Int32Array, |rng: &mut Rng| rng.next_u64() as i32),
-        Kind::BigInt => array!(Int64Array, |rng: &mut Rng| rng.next_u64() as i64),
-        Kind::HugeInt => array!(Decimal128Array, |rng: &mut Rng| i128::from(rng.next_u64())),
-        Kind::VarChar => {
-            let texts: Vec<Option<String>> =
-                valid.iter().map(|valid| valid.then(|| text(rng))).collect();
-            Arc::new(StringViewArray::from_iter(texts))
-        }
-        Kind::Utf8 => array!(StringArray, text),
-    }
-}
-
-fn text(rng: &mut Rng) -> String {
-    let len = rng.below(25);
-    (0..len).map(|_| char::from(b'a' + rng.below(26) as u8)).collect()
 }

@@ -19,8 +19,8 @@ use datafusion_physical_plan::metrics::Time;
 use datafusion_physical_plan::repartition::BatchPartitioner;
 use windrow::{Order, Partitioner};
 
-use super::data::{Kind, record_batch};
-use super::{Contender, Options, least};
+use super::data::{BIGINT, INTEGER, MIXED, UTF8, VARCHAR, record_batch};
+use super::{Options, contender, race};
 use crate::Result;
 use crate::cells::Cells;
 
@@ -28,53 +28,43 @@ use crate::cells::Cells;
 const ROTATION: usize = 4;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
-    println!("{:<34} {:>8} {:>10} {:>8}", "us a record batch", "ours", "DataFusion", "ratio");
-    let kinds = [
-        (Kind::Integer, ""),
-        (Kind::BigInt, ""),
-        (Kind::VarChar, ""),
-        (Kind::VarChar, " slices"),
-        (Kind::Utf8, ""),
-        (Kind::Mixed, ""),
-    ];
-    for (kind, slices) in kinds {
-        for columns in [1, 10] {
-            for partitions in [2, 4, 16, 64, 256, 1024] {
-                let name = format!("exchange {} x{columns} P{partitions}{slices}", kind.name());
-                if !options.wants(&name) {
-                    continue;
-                }
-                let batch = record_batch(kind, columns, ROTATION * options.rows, false);
-                let slice = |n| batch.slice(n * options.rows, options.rows);
-                let batches: Vec<_> = (0..ROTATION)
-                    .map(|n| if slices.is_empty() { with_own_views(&slice(n)) } else { slice(n) })
-                    .collect();
-                let layout = Order::by(["c0"]).bind(&batch.schema())?;
-                let mut ours = Partitioner::hash(&layout, partitions);
-                let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new("c0", 0));
-                let mut theirs =
-                    BatchPartitioner::new_hash_partitioner(vec![key], partitions, Time::new())?;
-                let mut contenders = [
-                    Contender::new("ours", |turn| {
-                        let parts = ours.split(&batches[turn % ROTATION]).expect("a known schema");
-                        for part in parts.occupied() {
-                            black_box(part);
-                        }
-                    }),
-                    Contender::new("DataFusion", |turn| {
-                        let batch = batches[turn % ROTATION].clone();
-                        let done = theirs.partition(batch, |partition, rows| {
-                            black_box((partition, rows));
-                            Ok(())
-                        });
-                        done.expect("a column of the record batch");
-                    }),
-                ];
-                let times = least(&mut contenders, options.samples);
-                cells.push(&name, times[0], contenders[1].name, times[1]);
-                let ratio = times[1] / times[0];
-                println!("{name:<34} {:>8.2} {:>10.2} {ratio:>7.2}x", times[0], times[1]);
+    let kinds = [INTEGER, BIGINT, VARCHAR, UTF8, MIXED].map(|kind| (kind, ""));
+    for (kind, slices) in kinds.into_iter().chain([(VARCHAR, " slices")]) {
+        for (columns, partitions) in [1, 10]
+            .into_iter()
+            .flat_map(|columns| [2, 4, 16, 64, 256, 1024].map(|partitions| (columns, partitions)))
+        {
+            let name = format!("exchange {} x{columns} P{partitions}{slices}", kind.0);
+            if !options.wants(&name) {
+                continue;
             }
+            let batch = record_batch(kind, columns, ROTATION * options.rows, false);
+            let slice = |n| batch.slice(n * options.rows, options.rows);
+            let batches: Vec<_> = (0..ROTATION)
+                .map(|n| if slices.is_empty() { with_own_views(&slice(n)) } else { slice(n) })
+                .collect();
+            let layout = Order::by(["c0"]).bind(&batch.schema())?;
+            let mut ours = Partitioner::hash(&layout, partitions);
+            let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new("c0", 0));
+            let mut theirs =
+                BatchPartitioner::new_hash_partitioner(vec![key], partitions, Time::new())?;
+            let contenders = [
+                contender("ours", |turn| {
+                    let parts = ours.split(&batches[turn % ROTATION]).expect("a known schema");
+                    for part in parts.occupied() {
+                        black_box(part);
+                    }
+                }),
+                contender("DataFusion", |turn| {
+                    let batch = batches[turn % ROTATION].clone();
+                    let done = theirs.partition(batch, |partition, rows| {
+                        black_box((partition, rows));
+                        Ok(())
+                    });
+                    done.expect("a column of the record batch");
+                }),
+            ];
+            race(&name, contenders, options, None, cells);
         }
     }
     Ok(())

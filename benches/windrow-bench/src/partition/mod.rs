@@ -8,8 +8,8 @@
 //!   naive            out[cursor[id]++] = in, column by column
 //!   unrolled         the same, four rows at a time
 //!   striped          the same over ids * fanout + row % fanout: fast, but not stable
-//!   take             a list of rows for each partition, and a take of each column and partition
-//!   grouped          the lists in one, a take of each column, a slice for each partition
+//!   grouped          a list of rows for each partition, the lists in one, a take of each column, a
+//!                    slice for each partition
 //! ```
 //!
 //! Ids are given, and no contender sees the same ids twice, because a branch predictor learns ten
@@ -20,8 +20,7 @@
 //! dropped, as in a loop that writes partitions out. The scatter loops write to the same warm
 //! memory every time, create no arrays and check nothing. Takes allocate and drop as arrow-rs does.
 //!
-//! Windrow creates partitions as slices on demand; `sliced` is Windrow with every slice created,
-//! which `take` and `grouped` must do in any case.
+//! Windrow creates partitions as slices on demand.
 
 mod builder;
 mod cases;
@@ -74,23 +73,16 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cells = Cells::new("partition", if options.builder { "ns" } else { "us" });
-    #[cfg(feature = "datafusion")]
-    if options.datafusion {
-        datafusion::run(options, &mut cells)?;
-        return cells.save();
+    match options {
+        #[cfg(feature = "datafusion")]
+        Options { datafusion: true, .. } => datafusion::run(options, &mut cells)?,
+        Options { hash: true, .. } => hash::run(options, &mut cells)?,
+        Options { builder: true, .. } => builder::run(options, &mut cells)?,
+        Options { shards: true, .. } => shards::run(options, &mut cells)?,
+        Options { large: true, .. } => large::run(options, &mut cells),
+        _ => cases::run(options, &mut cells),
     }
-    if options.hash {
-        hash::run(options, &mut cells)?;
-    } else if options.builder {
-        builder::run(options, &mut cells)?;
-    } else if options.shards {
-        shards::run(options, &mut cells)?;
-    } else if options.large {
-        large::run(options, &mut cells)?;
-    } else {
-        cases::run(options, &mut cells)?;
-    }
-    cells.save()
+    cells.finish()
 }
 
 impl Options {
@@ -99,71 +91,49 @@ impl Options {
     }
 }
 
-/// An implementation of a cell's work; the argument selects one of the rotating inputs.
-struct Contender<'a> {
-    name: &'static str,
-    work: Box<dyn FnMut(usize) + 'a>,
+/// A name, and an implementation of a cell's work; the argument selects one of the rotating inputs.
+type Contender<'a> = (&'static str, Box<dyn FnMut(usize) + 'a>);
+
+fn contender<'a>(name: &'static str, work: impl FnMut(usize) + 'a) -> Contender<'a> {
+    (name, Box::new(work))
 }
 
-impl<'a> Contender<'a> {
-    fn new(name: &'static str, work: impl FnMut(usize) + 'a) -> Self {
-        Self { name, work: Box::new(work) }
-    }
-}
-
-/// Target seconds of a sample: many calls of short work, a single call of long work.
-const SAMPLE: f64 = 0.001;
-/// Calls per turn with fresh inputs, including an untimed first one. Nine inputs fit into the
-/// second-level cache next to a column or two.
+/// Calls per turn, including an untimed first one. Nine inputs fit into the second-level cache next
+/// to a column or two.
 const TURNS: usize = 9;
-/// Turns per sample, for calls of a few microseconds.
-const REFRESHED: usize = 8;
 
-/// Returns the minimum microseconds per call of each contender; contenders take turns.
-fn least(contenders: &mut [Contender<'_>], samples: usize) -> Vec<f64> {
-    let mut turn = 0;
-    let mut timed = |contender: &mut Contender<'_>, calls: usize| {
-        let start = Instant::now();
-        for _ in 0..calls {
-            (contender.work)(black_box(turn));
-            turn += 1;
-        }
-        start.elapsed().as_secs_f64() / calls as f64
-    };
-    let calls: Vec<usize> = contenders
-        .iter_mut()
-        .map(|contender| {
-            let first = timed(contender, 3).min(timed(contender, 3));
-            ((SAMPLE / first) as usize).clamp(1, 10_000)
-        })
-        .collect();
-    let mut least = vec![f64::INFINITY; contenders.len()];
-    for _ in 0..samples {
-        for ((contender, &calls), least) in contenders.iter_mut().zip(&calls).zip(&mut least) {
-            *least = least.min(timed(contender, calls) * 1e6);
-        }
-    }
-    least
-}
-
-/// As [`least`], but `refresh` replaces the [`TURNS`] inputs before each turn.
-fn least_of_fresh(
+/// Returns the minimum microseconds per call of each contender; contenders take turns of `calls`
+/// calls, of which the first is not timed. `refresh` replaces the inputs before each turn.
+fn least(
     contenders: &mut [Contender<'_>],
-    samples: usize,
-    mut refresh: impl FnMut(),
+    turns: usize,
+    calls: usize,
+    refresh: &mut dyn FnMut(),
 ) -> Vec<f64> {
     let mut least = vec![f64::INFINITY; contenders.len()];
-    for _ in 0..samples * REFRESHED {
+    for _ in 0..turns {
         for (contender, least) in contenders.iter_mut().zip(&mut least) {
             refresh();
-            (contender.work)(black_box(0));
+            (contender.1)(black_box(0));
             let start = Instant::now();
-            for turn in 1..TURNS {
-                (contender.work)(black_box(turn));
+            for turn in 1..calls {
+                (contender.1)(black_box(turn));
             }
-            let seconds = start.elapsed().as_secs_f64() / (TURNS - 1) as f64;
-            *least = least.min(seconds * 1e6);
+            *least = least.min(start.elapsed().as_secs_f64() * 1e6 / (calls - 1) as f64);
         }
     }
     least
+}
+
+/// Compares two contenders on inputs in rotation.
+fn race(
+    name: &str,
+    mut contenders: [Contender<'_>; 2],
+    options: &Options,
+    bar: Option<f64>,
+    cells: &mut Cells,
+) {
+    let turns = options.samples * cases::REFRESHED;
+    let times = least(&mut contenders, turns, TURNS, &mut || ());
+    cells.push_in("us", name, times[0], (contenders[1].0, times[1]), bar);
 }

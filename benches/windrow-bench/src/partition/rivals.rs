@@ -5,32 +5,33 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{ArrowNativeType, DataType};
 
 use super::data::Set;
 
-/// A column in a scatter loop: values of a fixed width, or bits.
-enum Lane {
-    Bits(Vec<u8>, Vec<u8>),
-    Four(Vec<u32>, Vec<u32>),
-    Eight(Vec<u64>, Vec<u64>),
-    Sixteen(Vec<u128>, Vec<u128>),
+/// A column in a scatter loop.
+trait Lane {
+    /// # Safety
+    /// Ids are below the number of cursors; there are as many ids as rows; no cursor passes the end.
+    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], by_four: bool);
+    fn copy(&mut self);
+    fn forget(&mut self);
 }
+
+/// Values of a fixed width, and their targets.
+struct Values<T>(Vec<T>, Vec<T>);
+
+/// Bits, eight in a byte.
+struct Bits(Values<u8>);
 
 /// Scatter loops over the columns of one record batch.
 pub(super) struct Loops {
-    lanes: Vec<Lane>,
+    lanes: Vec<Box<dyn Lane>>,
     rows: usize,
     partitions: usize,
     cursors: Vec<u32>,
     ends: Vec<u32>,
     ids: Vec<u32>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unroll {
-    No,
-    Four,
 }
 
 impl Loops {
@@ -39,28 +40,20 @@ impl Loops {
         let mut lanes = Vec::new();
         for column in batch.columns() {
             lanes.push(lane(column)?);
-            if let Some(nulls) = column.nulls() {
-                lanes.push(bits(nulls.inner().values()));
-            }
+            lanes.extend(column.nulls().map(|nulls| bits(nulls.inner().values())));
         }
-        Some(Self {
-            lanes,
-            rows: batch.num_rows(),
-            partitions,
-            cursors: Vec::new(),
-            ends: Vec::new(),
-            ids: Vec::new(),
-        })
+        let (cursors, ends, ids) = Default::default();
+        Some(Self { lanes, rows: batch.num_rows(), partitions, cursors, ends, ids })
     }
 
-    /// `out[cursor[id]++] = in`.
+    /// `out[cursor[id]++] = in`, one row at a time or four.
     ///
     /// # Panics
     /// If the number of ids or of partitions differs from this instance's.
-    pub(super) fn scatter(&mut self, set: Set<'_>, unroll: Unroll) {
+    pub(super) fn scatter(&mut self, set: Set<'_>, by_four: bool) {
         assert_eq!(set.partitions(), self.partitions);
         // SAFETY: the ids of a set are below its number of partitions.
-        unsafe { self.move_all(set.ids(), self.partitions, unroll) };
+        unsafe { self.move_all(set.ids(), self.partitions, by_four) };
     }
 
     /// The seed's method for few partitions: deals rows to `fanout` cursors per partition.
@@ -73,7 +66,7 @@ impl Loops {
             fanout *= 2;
         }
         if fanout == 1 {
-            return self.scatter(set, Unroll::Four);
+            return self.scatter(set, true);
         }
         assert_eq!(set.partitions(), self.partitions);
         let mut striped = std::mem::take(&mut self.ids);
@@ -81,37 +74,23 @@ impl Loops {
         let stripes = set.ids().iter().zip(0u32..);
         striped.extend(stripes.map(|(id, row)| id * fanout as u32 + (row & (fanout as u32 - 1))));
         // SAFETY: the id is below the partitions; times the fanout plus less than the fanout.
-        unsafe { self.move_all(&striped, self.partitions * fanout, Unroll::Four) };
+        unsafe { self.move_all(&striped, self.partitions * fanout, true) };
         self.ids = striped;
     }
 
     /// Replaces the targets by untouched memory.
     pub(super) fn forget(&mut self) {
-        for lane in &mut self.lanes {
-            match lane {
-                Lane::Bits(_, to) => *to = vec![0; to.len()],
-                Lane::Four(_, to) => *to = vec![0; to.len()],
-                Lane::Eight(_, to) => *to = vec![0; to.len()],
-                Lane::Sixteen(_, to) => *to = vec![0; to.len()],
-            }
-        }
+        self.lanes.iter_mut().for_each(|lane| lane.forget());
     }
 
     /// Copies the columns to the same targets, in row order.
     pub(super) fn copy(&mut self) {
-        for lane in &mut self.lanes {
-            match lane {
-                Lane::Bits(from, to) => to.copy_from_slice(from),
-                Lane::Four(from, to) => to.copy_from_slice(from),
-                Lane::Eight(from, to) => to.copy_from_slice(from),
-                Lane::Sixteen(from, to) => to.copy_from_slice(from),
-            }
-        }
+        self.lanes.iter_mut().for_each(|lane| lane.copy());
     }
 
     /// # Safety
     /// Ids are below `partitions`.
-    unsafe fn move_all(&mut self, ids: &[u32], partitions: usize, unroll: Unroll) {
+    unsafe fn move_all(&mut self, ids: &[u32], partitions: usize, by_four: bool) {
         assert_eq!(ids.len(), self.rows);
         self.ends.clear();
         self.ends.resize(partitions + 1, 0);
@@ -128,77 +107,36 @@ impl Loops {
             // SAFETY: ids are below `partitions`, and columns are as long as the ids. A cursor
             // starts at its partition's start and advances once per row, so it stays below the
             // number of rows.
-            unsafe {
-                match lane {
-                    Lane::Bits(from, to) => scatter_bits(from, to, ids, &mut self.cursors),
-                    Lane::Four(from, to) => scatter(from, to, ids, &mut self.cursors, unroll),
-                    Lane::Eight(from, to) => scatter(from, to, ids, &mut self.cursors, unroll),
-                    Lane::Sixteen(from, to) => scatter(from, to, ids, &mut self.cursors, unroll),
-                }
-            }
+            unsafe { lane.scatter(ids, &mut self.cursors, by_four) };
         }
     }
 }
 
-fn lane(column: &ArrayRef) -> Option<Lane> {
-    let data = column.to_data();
-    let rows = column.len();
-    macro_rules! lane {
-        ($lane:ident, $type:ty, $values:expr) => {{
-            let values: Vec<$type> = $values;
-            Some(Lane::$lane(values, vec![0; rows]))
-        }};
+fn lane(column: &ArrayRef) -> Option<Box<dyn Lane>> {
+    fn values<T: ArrowNativeType>(column: &ArrayRef) -> Option<Box<dyn Lane>> {
+        let from = column.to_data().buffers()[0].typed_data::<T>()[..column.len()].to_vec();
+        Some(Box::new(Values(from, vec![T::default(); column.len()])))
     }
     match column.data_type() {
         DataType::Boolean => Some(bits(column.as_boolean().values().values())),
-        DataType::Int32 => {
-            lane!(
-                Four,
-                u32,
-                data.buffers()[0].typed_data::<i32>().iter().map(|&v| v as u32).collect()
-            )
-        }
-        DataType::Int64 => {
-            lane!(
-                Eight,
-                u64,
-                data.buffers()[0].typed_data::<i64>().iter().map(|&v| v as u64).collect()
-            )
-        }
-        DataType::Decimal128(_, _) => lane!(
-            Sixteen,
-            u128,
-            data.buffers()[0].typed_data::<i128>().iter().map(|&v| v as u128).collect()
-        ),
-        DataType::Utf8View => lane!(Sixteen, u128, column.as_string_view().views().to_vec()),
+        DataType::Int32 => values::<i32>(column),
+        DataType::Int64 => values::<i64>(column),
+        DataType::Decimal128(_, _) | DataType::Utf8View => values::<i128>(column),
         _ => None,
     }
 }
 
-fn bits(bytes: &[u8]) -> Lane {
-    Lane::Bits(bytes.to_vec(), vec![0; bytes.len()])
+fn bits(bytes: &[u8]) -> Box<dyn Lane> {
+    Box::new(Bits(Values(bytes.to_vec(), vec![0; bytes.len()])))
 }
 
-/// # Safety
-/// Ids are below the number of cursors; `from` and `to` are as long as `ids`; no cursor passes
-/// their end.
-unsafe fn scatter<T: Copy>(
-    from: &[T],
-    to: &mut [T],
-    ids: &[u32],
-    cursors: &mut [u32],
-    unroll: Unroll,
-) {
-    // SAFETY: as the caller promised.
-    unsafe {
-        let put = |row: usize, to: &mut [T], cursors: &mut [u32]| {
-            let cursor = cursors.get_unchecked_mut(*ids.get_unchecked(row) as usize);
-            *to.get_unchecked_mut(*cursor as usize) = *from.get_unchecked(row);
-            *cursor += 1;
-        };
-        let mut row = 0;
-        if unroll == Unroll::Four {
-            while row + 4 <= ids.len() {
+impl<T: Copy + Default> Lane for Values<T> {
+    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], by_four: bool) {
+        let Self(from, to) = self;
+        // SAFETY: as the caller promised.
+        unsafe {
+            let mut row = 0;
+            while by_four && row + 4 <= ids.len() {
                 // Loads four rows before their stores, as in the seed.
                 let at = [0, 1, 2, 3].map(|k| *ids.get_unchecked(row + k) as usize);
                 let values = [0, 1, 2, 3].map(|k| *from.get_unchecked(row + k));
@@ -209,70 +147,72 @@ unsafe fn scatter<T: Copy>(
                 }
                 row += 4;
             }
+            while row < ids.len() {
+                let cursor = cursors.get_unchecked_mut(*ids.get_unchecked(row) as usize);
+                *to.get_unchecked_mut(*cursor as usize) = *from.get_unchecked(row);
+                *cursor += 1;
+                row += 1;
+            }
         }
-        while row < ids.len() {
-            put(row, to, cursors);
-            row += 1;
-        }
+    }
+
+    fn copy(&mut self) {
+        self.1.copy_from_slice(&self.0);
+    }
+
+    fn forget(&mut self) {
+        self.1 = vec![T::default(); self.0.len()];
     }
 }
 
-/// # Safety
-/// As [`scatter`], of bits.
-unsafe fn scatter_bits(from: &[u8], to: &mut [u8], ids: &[u32], cursors: &mut [u32]) {
-    to.fill(0);
-    // SAFETY: as the caller promised.
-    unsafe {
+impl Lane for Bits {
+    unsafe fn scatter(&mut self, ids: &[u32], cursors: &mut [u32], _by_four: bool) {
+        let Values(from, to) = &mut self.0;
+        to.fill(0);
         for (row, &id) in ids.iter().enumerate() {
-            let cursor = cursors.get_unchecked_mut(id as usize);
-            let at = *cursor as usize;
-            *cursor += 1;
-            let bit = (*from.get_unchecked(row / 8) >> (row % 8)) & 1;
-            *to.get_unchecked_mut(at / 8) |= bit << (at % 8);
-        }
-    }
-}
-
-/// Lists of rows, reused across record batches.
-pub(super) struct Lists {
-    rows: Vec<Vec<u32>>,
-}
-
-impl Lists {
-    pub(super) fn new(partitions: usize) -> Self {
-        Self { rows: vec![Vec::new(); partitions] }
-    }
-
-    fn fill(&mut self, ids: &[u32]) {
-        self.rows.iter_mut().for_each(Vec::clear);
-        for (row, &id) in (0u32..).zip(ids) {
-            self.rows[id as usize].push(row);
+            // SAFETY: as the caller promised.
+            unsafe {
+                let cursor = cursors.get_unchecked_mut(id as usize);
+                let at = *cursor as usize;
+                *cursor += 1;
+                let bit = (*from.get_unchecked(row / 8) >> (row % 8)) & 1;
+                *to.get_unchecked_mut(at / 8) |= bit << (at % 8);
+            }
         }
     }
 
-    /// Takes every column for every partition.
-    pub(super) fn take(&mut self, batch: &RecordBatch, ids: &[u32]) -> Vec<Vec<ArrayRef>> {
-        self.fill(ids);
-        let lists = self.rows.iter().filter(|rows| !rows.is_empty());
-        lists.map(|rows| taken(batch, &UInt32Array::from(rows.clone()))).collect()
+    fn copy(&mut self) {
+        self.0.copy();
     }
 
-    /// Takes every column once and slices the result, like DataFusion's repartition.
-    pub(super) fn grouped(&mut self, batch: &RecordBatch, ids: &[u32]) -> Vec<Vec<ArrayRef>> {
-        self.fill(ids);
-        let mut all = Vec::with_capacity(ids.len());
-        let mut ranges = Vec::new();
-        for rows in self.rows.iter().filter(|rows| !rows.is_empty()) {
-            ranges.push((all.len(), rows.len()));
-            all.extend_from_slice(rows);
-        }
-        let columns = taken(batch, &UInt32Array::from(all));
-        let slice = |(start, len)| columns.iter().map(|column| column.slice(start, len)).collect();
-        ranges.into_iter().map(slice).collect()
+    fn forget(&mut self) {
+        self.0.forget();
     }
 }
 
-fn taken(batch: &RecordBatch, rows: &UInt32Array) -> Vec<ArrayRef> {
-    let columns = batch.columns().iter();
-    columns.map(|column| take(column, rows, None).expect("rows are in the record batch")).collect()
+/// Takes every column once in the order of partitions, and slices the result for each partition
+/// with rows, like DataFusion's repartition. `lists` has a list of rows for each partition, reused
+/// across record batches.
+pub(super) fn grouped(
+    lists: &mut [Vec<u32>],
+    batch: &RecordBatch,
+    ids: &[u32],
+) -> Vec<(usize, Vec<ArrayRef>)> {
+    lists.iter_mut().for_each(Vec::clear);
+    for (row, &id) in (0u32..).zip(ids) {
+        lists[id as usize].push(row);
+    }
+    let mut all = Vec::with_capacity(ids.len());
+    let mut ranges = Vec::new();
+    for (partition, rows) in lists.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
+        ranges.push((partition, all.len(), rows.len()));
+        all.extend_from_slice(rows);
+    }
+    let all = UInt32Array::from(all);
+    let taken = |column: &ArrayRef| take(column, &all, None).expect("rows are in the record batch");
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(taken).collect();
+    let slice = |(partition, start, len)| {
+        (partition, columns.iter().map(|column| column.slice(start, len)).collect())
+    };
+    ranges.into_iter().map(slice).collect()
 }

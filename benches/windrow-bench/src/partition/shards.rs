@@ -13,7 +13,8 @@ use windrow::{Batcher, Order, Partitioner, Pool, Pusher};
 
 use super::Options;
 use crate::Result;
-use crate::cells::{Cells, seconds};
+use crate::cells::{Cells, least, seconds};
+use crate::columns::{Kind, column};
 use windrow_testdata::rng::Rng;
 
 const ROWS: usize = 8192;
@@ -22,10 +23,6 @@ const BATCHES: usize = 250;
 const ROUNDS: usize = 3;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
-    println!(
-        "{:<34} {:>10} {:>10} | {:>10} {:>10}   ns a row",
-        "pushers", "push", "merge", "by hash", "merge"
-    );
     for (name, keys) in [("1 change a key", u64::MAX), ("4", 500_000), ("40", 50_000)] {
         for pushers in [2, 4] {
             let name = format!("shards {pushers} {name}");
@@ -33,33 +30,27 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
                 continue;
             }
             let batches = changes(keys);
-            let mut least = [[f64::INFINITY; 2]; 2];
             let mut sums = Vec::new();
-            for _ in 0..ROUNDS {
-                for (hashed, least) in [false, true].into_iter().zip(&mut least) {
-                    let (push, merge, sum) = arranged(&batches, pushers, hashed)?;
-                    least[0] = least[0].min(push * 1e9 / (ROWS * BATCHES) as f64);
-                    least[1] = least[1].min(merge * 1e9 / (ROWS * BATCHES) as f64);
-                    sums.push(sum);
-                }
-            }
+            let [push, merge, hashed, hashed_merge] = least(ROUNDS, |_| {
+                let (push, merge, sum) = arranged(&batches, pushers, false)?;
+                let (hashed, hashed_merge, other) = arranged(&batches, pushers, true)?;
+                sums.extend([sum, other]);
+                let times = [push, merge, hashed, hashed_merge];
+                Ok(times.map(|time| time * 1e9 / (ROWS * BATCHES) as f64))
+            })?;
             assert!(sums.iter().all(|sum| *sum == sums[0]), "the same rows either way");
-            let [[push, merge], [hashed, hashed_merge]] = least;
-            println!("{name:<34} {push:>10.1} {merge:>10.1} | {hashed:>10.1} {hashed_merge:>10.1}");
-            cells.push_in(&format!("{name}, push"), hashed, "any pusher", push, "ns");
-            cells.push_in(&format!("{name}, merge"), hashed_merge, "any pusher", merge, "ns");
+            for (part, ours, rival) in [("push", hashed, push), ("merge", hashed_merge, merge)] {
+                cells.push_in("ns", &format!("{name}, {part}"), ours, ("any pusher", rival), None);
+            }
         }
     }
     Ok(())
 }
 
-/// Returns seconds to push, seconds to merge and decode, and the output: rows and the sum of
-/// counts.
-fn arranged(
-    batches: &[RecordBatch],
-    count: usize,
-    hashed: bool,
-) -> Result<(f64, f64, (usize, i64))> {
+/// Seconds to push, seconds to merge and decode, and the output: rows and the sum of counts.
+type Arranged = (f64, f64, (usize, i64));
+
+fn arranged(batches: &[RecordBatch], count: usize, hashed: bool) -> Result<Arranged> {
     let layout = Order::by("key").diff("diff").bind(&batches[0].schema())?;
     let by_key = Order::by("key").bind(&batches[0].schema())?;
     let pool = Pool::unlimited();
@@ -95,9 +86,8 @@ fn arranged(
 fn changes(keys: u64) -> Vec<RecordBatch> {
     let mut rng = Rng::new(5);
     let batches = (0..BATCHES).map(|_| {
-        let number = |_| rng.below(keys) as i64;
-        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(number)));
         let diffs: ArrayRef = Arc::new(Int64Array::from(vec![1; ROWS]));
+        let keys = column(Kind::Below(keys), &mut rng, ROWS, 0);
         RecordBatch::try_from_iter([("key", keys), ("diff", diffs)]).expect("columns of one length")
     });
     batches.collect()

@@ -12,9 +12,7 @@
 //!
 //! Output memory: `recycled` overwrites the memory of the previous call (Windrow's `encode_into`,
 //! arrow-row's `append` after `clear`); `fresh` allocates on both sides (`encode`,
-//! `convert_columns`); `convert; ours recycled` compares Windrow's `encode_into` with
-//! `convert_columns`, the usual call of arrow-row's users. These pairs and the lower bound are
-//! raced separately, so that each pair shares the state of caches and allocator. The allocator
+//! `convert_columns`). These pairs and the lower bound are raced separately, so that each pair shares the state of caches and allocator. The allocator
 //! keeps freed memory, because a large block was freed before; neither side pays for pages. The
 //! lower bound copies the rows of each record batch into recycled memory;
 //! `docs/decisions/016-wide-rows-are-bound-by-memory.md` explains its figures for 50 columns.
@@ -24,13 +22,17 @@
 
 mod codec;
 mod data;
-mod schemas;
 mod sort;
 
+use std::hint::black_box;
 use std::time::Instant;
 
+use arrow::array::RecordBatch;
+use windrow::{Layout, Order};
+
 use crate::Result;
-use crate::cells::Cells;
+use crate::cells::{Cells, keep_freed_memory};
+use data::Shape;
 
 /// Options of the bench.
 #[derive(clap::Args)]
@@ -46,21 +48,32 @@ pub(crate) struct Options {
     calls: usize,
 }
 
-/// Bytes of a block just below the maximum to which malloc adapts.
-const ALLOCATOR_KEEPS: usize = 31 << 20;
-
 /// Runs every selected case.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    // glibc's malloc keeps freed blocks up to the size of the largest block freed so far.
-    drop(std::hint::black_box(vec![1u8; ALLOCATOR_KEEPS]));
+    keep_freed_memory();
     let mut cells = Cells::new("rows", "us");
     codec::run(options, &mut cells)?;
     sort::run(options, &mut cells)?;
     cells.finish()
 }
 
-/// A contender: measures its work on input number `at`.
-type Contender<'a> = (&'a str, Box<dyn FnMut(usize) -> Result<()> + 'a>);
+/// Generates record batches of a shape, and the layout of all columns.
+fn inputs(shape: &Shape, count: usize, rows: usize) -> Result<(Vec<RecordBatch>, Layout)> {
+    let inputs = (0..count).map(|seed| shape.batch(seed as u64, rows));
+    let inputs = inputs.collect::<Result<Vec<_>>>()?;
+    let schema = inputs[0].schema();
+    let columns: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+    Ok((inputs, Order::by(columns).bind(&schema)?))
+}
+
+/// Ends the work of a contender whose output is dropped.
+fn dropped<T>(output: T) -> Result<()> {
+    drop(black_box(output));
+    Ok(())
+}
+
+/// A contender's work on input number `at`.
+type Work<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
 
 /// Returns the minimum microseconds of each contender over `rounds`. A turn has `calls` timed
 /// calls, after an untimed one if `calls` is above 1.
@@ -68,14 +81,14 @@ fn race(
     rounds: usize,
     calls: usize,
     inputs: usize,
-    contenders: &mut [Contender<'_>],
+    contenders: &mut [Work<'_>],
 ) -> Result<Vec<f64>> {
     let count = contenders.len();
     let mut best = vec![f64::INFINITY; count];
     for turn in 0..rounds * count {
         // Rotates the order by one in each round.
         let at = (turn + turn / count) % count;
-        let (best, work) = (&mut best[at], &mut contenders[at].1);
+        let (best, work) = (&mut best[at], &mut contenders[at]);
         if calls > 1 {
             work(turn % inputs)?;
         }

@@ -4,7 +4,7 @@ use fjall::{Database as FjallDatabase, Keyspace, KeyspaceCreateOptions};
 use redb::backends::InMemoryBackend;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 
-use super::Store;
+use super::table::Store;
 use crate::Result;
 
 const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
@@ -12,21 +12,20 @@ const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
 /// redb in memory or in a file, with one unsynced transaction per call.
 pub(super) struct Redb {
     database: Database,
-    _directory: Option<tempfile::TempDir>,
+    _directory: tempfile::TempDir,
 }
 
 impl Redb {
-    pub(super) fn new() -> Result<Self> {
-        let database = Database::builder().create_with_backend(InMemoryBackend::new())?;
-        Ok(Self { database, _directory: None })
-    }
-
-    /// Creates a database in a file, with a cache of `cache` bytes.
-    pub(super) fn on_disk(cache: u64) -> Result<Self> {
-        let directory = tempfile::tempdir()?;
-        let path = directory.path().join("redb");
-        let database = Database::builder().set_cache_size(cache as usize).create(path)?;
-        Ok(Self { database, _directory: Some(directory) })
+    /// Creates a database in memory, or in a file, with a cache of so many bytes.
+    pub(super) fn new(cache: Option<u64>) -> Result<Self> {
+        let (mut builder, directory) = (Database::builder(), tempfile::tempdir()?);
+        let database = match cache {
+            None => builder.create_with_backend(InMemoryBackend::new())?,
+            Some(cache) => {
+                builder.set_cache_size(cache as usize).create(directory.path().join("redb"))?
+            }
+        };
+        Ok(Self { database, _directory: directory })
     }
 }
 

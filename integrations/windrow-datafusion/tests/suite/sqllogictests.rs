@@ -70,7 +70,7 @@ fn tpch_has_its_answers() {
     scratch();
     let data = Path::new("test_files/tpch/data");
     std::fs::create_dir_all(data).expect("a directory");
-    crate::tpch::write(data).expect("tables");
+    crate::tpch::write(data, 0.1).expect("tables");
     let runtime = runtime();
     runtime.block_on(async {
         for (limit, hash) in [(None, true), (None, false), (Some(POOL), false)] {
