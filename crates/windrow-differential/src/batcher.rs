@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 
 use differential_dataflow::batcher::{Batcher, Extract};
 use differential_dataflow::logging::Logger;
+use timely::container::PushInto;
 use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
 use windrow::Layout;
@@ -78,9 +79,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
 
     /// Logs the changes since the last report.
     fn report(&self) {
-        if let Some(ledger) = &self.ledger {
-            ledger.report();
-        }
+        self.ledger.iter().for_each(Ledger::report);
     }
 
     /// Pushes the pending rows into the engine.
@@ -116,7 +115,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Vec<((K, V), T, R)>>
 {
     fn insert(&mut self, container: &mut Vec<((K, V), T, R)>) {
         for update in container.drain(..) {
-            self.pending.push(&update);
+            self.pending.push_into(update);
             if self.pending.bytes().len() >= PENDING {
                 self.push_pending();
             }

@@ -125,6 +125,8 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use timely::container::PushInto;
+
     use super::{PAUSE, Piece};
     use crate::exchange::hash_of;
     use crate::format::Format;
@@ -174,7 +176,7 @@ mod tests {
             let (mut piece, mut plain, mut sent) = (Piece::default(), Words::default(), Vec::new());
             for update in &updates {
                 push(&mut piece, update);
-                plain.push(update);
+                plain.push_into(update.clone());
                 if piece.bytes() > 8192 {
                     sent.push(piece.take());
                 }

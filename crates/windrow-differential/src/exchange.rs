@@ -18,10 +18,7 @@ use crate::combine::Piece;
 use crate::diff::DiffCode;
 use crate::row::RowCode;
 use crate::time::TimeCode;
-use crate::updates::Updates;
-
-/// Bytes of rows sent together, unless a time ends earlier.
-pub(crate) const PIECE: usize = 64 << 10;
+use crate::updates::{PIECE, Updates};
 
 /// Bytes hashed at once.
 const WORD: usize = 8;

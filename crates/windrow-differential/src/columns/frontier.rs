@@ -1,6 +1,5 @@
 //! The changes between two frontiers, as record batches.
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::rc::Rc;
 
@@ -32,7 +31,6 @@ pub struct ChangesOf<'a, T: TimeCode, R: DiffCode> {
     /// The next chunk.
     chunk: usize,
     builder: ChangesBuilder<T, R>,
-    ready: VecDeque<Changes<T, R>>,
 }
 
 impl<T: TimeCode, R: DiffCode> Iterator for ChangesOf<'_, T, R> {
@@ -40,22 +38,20 @@ impl<T: TimeCode, R: DiffCode> Iterator for ChangesOf<'_, T, R> {
 
     fn next(&mut self) -> Option<Changes<T, R>> {
         let batch = self.batch?;
-        while self.ready.is_empty() && self.chunk < batch.chunks() {
+        loop {
+            if let Some(changes) = self.builder.extract() {
+                return Some(std::mem::take(changes));
+            }
+            if self.chunk == batch.chunks() {
+                return self.builder.finish().map(std::mem::take);
+            }
             let rows = batch.read(self.chunk);
+            self.chunk += 1;
             for row in 0..rows.len() {
                 let (time, diff) = tail_of(rows.end(row));
                 self.builder.push(self.plan, [(rows.body(row), &[])], time, diff);
             }
-            self.chunk += 1;
-            let is_last = self.chunk == batch.chunks();
-            let builder = &mut self.builder;
-            let mut next =
-                || if is_last { builder.finish() } else { builder.extract() }.map(std::mem::take);
-            while let Some(changes) = next() {
-                self.ready.push_back(changes);
-            }
         }
-        self.ready.pop_front()
     }
 }
 
@@ -80,7 +76,6 @@ pub(super) fn for_each_frontier<'scope, T: TimeCode, R: DiffCode>(
                             batch: span.inner.as_ref(),
                             chunk: 0,
                             builder: ChangesBuilder::default(),
-                            ready: VecDeque::new(),
                         };
                         if let Err(error) = logic(span.desc.upper().borrow(), changes) {
                             panic!("windrow: {error}");
