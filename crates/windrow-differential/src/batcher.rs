@@ -7,11 +7,9 @@
 //! Pending rows are outside of the budget. The buffer is small, so an idle batcher takes little
 //! memory.
 
-use std::marker::PhantomData;
-
 use differential_dataflow::batcher::{Batcher, Extract};
 use differential_dataflow::logging::Logger;
-use timely::container::PushInto;
+use timely::container::{PushInto, SizableContainer};
 use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
 use windrow::Layout;
@@ -25,9 +23,6 @@ use crate::of::Of;
 use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 use crate::updates::Updates;
-
-/// Bytes of rows pushed into the engine at once.
-const PENDING: usize = 64 << 10;
 
 /// Sorts updates in the memory of its context.
 pub struct RowBatcher<K, V, T: TimeCode, R> {
@@ -73,7 +68,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
             context: context.clone(),
             pending: Updates::default(),
             frontier: Antichain::new(),
-            of: PhantomData,
+            of: Of::default(),
         }
     }
 
@@ -116,7 +111,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Vec<((K, V), T, R)>>
     fn insert(&mut self, container: &mut Vec<((K, V), T, R)>) {
         for update in container.drain(..) {
             self.pending.push_into(update);
-            if self.pending.bytes().len() >= PENDING {
+            if self.pending.at_capacity() {
                 self.push_pending();
             }
         }
@@ -129,11 +124,11 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, 
     for RowBatcher<K, V, T, R>
 {
     fn insert(&mut self, container: &mut Updates<K, V, T, R>) {
-        if container.bytes().len() >= PENDING {
+        if container.at_capacity() {
             done(self.batcher.push_rows(container.bytes(), container.ends()));
         } else {
             container.iter().for_each(|row| self.pending.push_row(row));
-            if self.pending.bytes().len() >= PENDING {
+            if self.pending.at_capacity() {
                 self.push_pending();
             }
         }

@@ -1,6 +1,7 @@
 //! The builder: collects the output of a reduction, in any order, into a batch.
 
 use differential_dataflow::trace::Builder;
+use timely::container::SizableContainer;
 use windrow::Layout;
 
 use crate::batch::RowBatch;
@@ -42,7 +43,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
 
     /// Returns true if the buffer is large enough to be pushed into the engine.
     pub(crate) fn is_full(&self) -> bool {
-        self.rows.bytes().len() >= PENDING
+        self.rows.at_capacity()
     }
 
     /// Adds an update; `key` is already encoded.
@@ -54,9 +55,6 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
         });
     }
 }
-
-/// Bytes of rows pushed into the engine at once.
-const PENDING: usize = 64 << 10;
 
 /// Builds one batch of all pushed updates.
 pub struct RowBuilder<K, V, T: TimeCode, R> {

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::marker::PhantomData;
 
 use differential_dataflow::trace::implementations::BatchContainer;
 
@@ -20,7 +19,7 @@ impl<'a, K> Enc<'a, K> {
     /// Wraps `bytes`, the encoding of a `K` in columns of its own.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, of: PhantomData }
+        Self { bytes, of: Of::default() }
     }
 
     /// Returns the encoded bytes.
@@ -85,7 +84,7 @@ pub struct EncVec<K> {
 
 impl<K> Default for EncVec<K> {
     fn default() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), of: PhantomData }
+        Self { bytes: Vec::new(), ends: Vec::new(), of: Of::default() }
     }
 }
 

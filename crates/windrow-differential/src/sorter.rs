@@ -5,8 +5,6 @@
 //! updates --> RowBatcher --extract: chunks, decoded--> stock builder --> stock batch, trace
 //! ```
 
-use std::marker::PhantomData;
-
 use differential_dataflow::batcher::{Batcher, Extract};
 use differential_dataflow::logging::Logger;
 use differential_dataflow::trace::Builder;
@@ -60,7 +58,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode, B> RowSorter<K, V, T, R, B> {
 
     /// Creates a batcher with a logger, as [`RowBatcher::logging`].
     pub fn logging(context: &Context, logger: Option<Logger>, operator: usize) -> Self {
-        Self { batcher: RowBatcher::logging(context, logger, operator), of: PhantomData }
+        Self { batcher: RowBatcher::logging(context, logger, operator), of: Of::default() }
     }
 }
 

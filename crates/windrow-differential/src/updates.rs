@@ -9,8 +9,6 @@
 //! Invariant: `ends` holds the end of each row, or nothing if all rows of the format have the same
 //! length.
 
-use std::marker::PhantomData;
-
 use timely::bytes::arc::Bytes;
 use timely::container::{Accountable, PushInto, SizableContainer};
 use timely::dataflow::channels::ContainerBytes;
@@ -21,7 +19,7 @@ use crate::of::{Of, Update};
 use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 
-/// Bytes of rows sent together, unless a time ends earlier.
+/// Bytes of rows sent, or pushed into the engine, at once.
 pub(crate) const PIECE: usize = 64 << 10;
 /// Bytes of a number in the header.
 const NUMBER: usize = 8;
@@ -45,14 +43,14 @@ enum Rows {
 
 impl<K, V, T, R> Default for Updates<K, V, T, R> {
     fn default() -> Self {
-        Self { rows: Rows::Own(Vec::new()), ends: Vec::new(), records: 0, of: PhantomData }
+        Self { rows: Rows::Own(Vec::new()), ends: Vec::new(), records: 0, of: Of::default() }
     }
 }
 
 impl<K, V, T, R> Clone for Updates<K, V, T, R> {
     fn clone(&self) -> Self {
         let Self { rows, ends, records, .. } = self;
-        Self { rows: rows.clone(), ends: ends.clone(), records: *records, of: PhantomData }
+        Self { rows: rows.clone(), ends: ends.clone(), records: *records, of: Of::default() }
     }
 }
 
@@ -200,7 +198,7 @@ impl<K: 'static, V: 'static, T: 'static, R: 'static> ContainerBytes for Updates<
         let ends = bytes.extract_to(count * END);
         let end = |end: &[u8]| u32::from_le_bytes(*end.first_chunk().expect("an end is whole"));
         let ends = ends.chunks_exact(END).map(end).collect();
-        Self { rows: Rows::Wire(bytes), ends, records, of: PhantomData }
+        Self { rows: Rows::Wire(bytes), ends, records, of: Of::default() }
     }
 
     fn length_in_bytes(&self) -> usize {

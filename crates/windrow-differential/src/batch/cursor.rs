@@ -10,8 +10,6 @@
 //! Invariant: `first` is the first row of a key, or the end of the batch. If `has_value`, `at` is
 //! the first row of a value of the same key.
 
-use std::marker::PhantomData;
-
 use differential_dataflow::trace::Cursor;
 
 use super::RowBatch;
@@ -40,7 +38,7 @@ pub struct RowCursor<K, V, T, R> {
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
     /// Creates a cursor at the first key. A batch is never empty.
     pub(super) fn new() -> Self {
-        Self { first: Place::default(), at: Place::default(), has_value: true, of: PhantomData }
+        Self { first: Place::default(), at: Place::default(), has_value: true, of: Of::default() }
     }
 
     fn has_row(place: Place, batch: &RowBatch<K, V, T, R>) -> bool {

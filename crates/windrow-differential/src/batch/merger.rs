@@ -1,7 +1,5 @@
 //! Merges of two batches, driven by the fuel of a spine.
 
-use std::marker::PhantomData;
-
 use differential_dataflow::trace::implementations::spine_fueled::Merger;
 use timely::progress::frontier::AntichainRef;
 use windrow::{Antichain, Merging};
@@ -33,7 +31,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
             let since = Antichain::from_iter(since.iter().map(TimeCode::code));
             merging = done(merging.advancing(&since));
         }
-        Self { context, merging, done: false, of: PhantomData }
+        Self { context, merging, done: false, of: Of::default() }
     }
 
     fn work(&mut self, _a: &RowBatch<K, V, T, R>, _b: &RowBatch<K, V, T, R>, fuel: &mut isize) {

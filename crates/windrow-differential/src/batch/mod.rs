@@ -14,7 +14,6 @@ mod merger;
 mod scoped;
 
 use std::cell::OnceCell;
-use std::marker::PhantomData;
 use std::rc::Rc;
 
 use differential_dataflow::trace::Navigable;
@@ -47,7 +46,7 @@ struct Shared<T: TimeCode> {
 
 impl<K, V, T: TimeCode, R> Clone for RowBatch<K, V, T, R> {
     fn clone(&self) -> Self {
-        Self { shared: Rc::clone(&self.shared), pins: OnceCell::new(), of: PhantomData }
+        Self { shared: Rc::clone(&self.shared), pins: OnceCell::new(), of: Of::default() }
     }
 }
 
@@ -59,7 +58,7 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
         (shared.chunks.chunks() > 0).then(|| Self {
             shared: Rc::new(shared),
             pins: OnceCell::new(),
-            of: PhantomData,
+            of: Of::default(),
         })
     }
 

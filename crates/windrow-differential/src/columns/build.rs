@@ -44,7 +44,7 @@ impl Plan {
         shapes: &[&Shape],
         schema: &SchemaRef,
         columns: &[(usize, usize)],
-    ) -> Result<Self> {
+    ) -> Result<Rc<Self>> {
         let sides = shapes.iter().enumerate().map(|(side, shape)| {
             let wanted = columns.iter().filter(|(of, _)| *of == side);
             let wanted: Vec<usize> = wanted.map(|(_, column)| *column).collect();
@@ -57,13 +57,13 @@ impl Plan {
             counts[side] += 1;
             (side, counts[side] - 1)
         });
-        Ok(Self { schema: Arc::clone(schema), columns: columns.collect(), sides })
+        Ok(Rc::new(Self { schema: Arc::clone(schema), columns: columns.collect(), sides }))
     }
 
     /// Plans record batches of all columns of one arrangement.
-    pub(super) fn whole(shape: &Shape) -> Result<Self> {
+    pub(super) fn whole(shape: &Shape) -> Rc<Self> {
         let columns: Vec<_> = (0..shape.schema.fields().len()).map(|column| (0, column)).collect();
-        Self::new(&[shape], &shape.schema, &columns)
+        done(Self::new(&[shape], &shape.schema, &columns))
     }
 }
 

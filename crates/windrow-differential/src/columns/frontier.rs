@@ -3,31 +3,28 @@
 use std::error::Error;
 use std::rc::Rc;
 
-use differential_dataflow::trace::Span;
 use timely::container::{CapacityContainerBuilder, ContainerBuilder};
+use timely::dataflow::ProbeHandle;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::generic::operator::Operator;
-use timely::dataflow::{ProbeHandle, Stream};
 use timely::progress::frontier::AntichainRef;
 
 use super::build::{ChangesBuilder, Plan};
-use super::{Changes, Columns};
+use super::{Changes, ColumnArranged, Columns};
 use crate::batch::RowBatch;
 use crate::diff::DiffCode;
 use crate::format::tail_of;
 use crate::time::TimeCode;
 
-type Batch<T, R> = RowBatch<Columns, Columns, T, R>;
-
 /// The result of a callback over changes.
-pub(super) type Outcome = Result<(), Box<dyn Error>>;
+type Outcome = Result<(), Box<dyn Error>>;
 
 /// The changes of a batch, in order. Loads one chunk at a time.
 pub struct ChangesOf<'a, T: TimeCode, R: DiffCode> {
     plan: &'a Rc<Plan>,
     /// `None` if nothing changed.
-    batch: Option<&'a Batch<T, R>>,
+    batch: Option<&'a RowBatch<Columns, Columns, T, R>>,
     /// The next chunk.
     chunk: usize,
     builder: ChangesBuilder<T, R>,
@@ -55,35 +52,31 @@ impl<T: TimeCode, R: DiffCode> Iterator for ChangesOf<'_, T, R> {
     }
 }
 
-/// The batches of an arrangement, as they are sealed.
-type Batches<'scope, T, R> = Stream<'scope, T, Vec<Span<T, Batch<T, R>>>>;
-
-/// Calls `logic` with each frontier, and the changes before it.
-pub(super) fn for_each_frontier<'scope, T: TimeCode, R: DiffCode>(
-    batches: Batches<'scope, T, R>,
-    plan: Rc<Plan>,
-    mut logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
-) -> ProbeHandle<T> {
-    let shown = batches.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
-        Pipeline,
-        "EachFrontier",
-        |_, _| {
+impl<T: TimeCode, R: DiffCode> ColumnArranged<'_, T, R> {
+    /// Calls `logic` whenever the frontier advances, with the frontier and all changes before it
+    /// that were not reported yet: each row once per time, ordered by key, remaining columns and
+    /// time. Each worker reports its own keys. An error returned by `logic` ends the dataflow. The
+    /// probe handle follows the calls of `logic`.
+    pub fn for_each_frontier(
+        self,
+        mut logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
+    ) -> ProbeHandle<T> {
+        type Nothing = CapacityContainerBuilder<Vec<()>>;
+        let plan = Plan::whole(&self.shape);
+        let batches = self.arranged.stream;
+        let shown = batches.unary::<Nothing, _, _, _>(Pipeline, "EachFrontier", |_, _| {
             move |input, _output| {
                 input.for_each(|_, spans| {
                     for span in spans.drain(..) {
-                        let changes = ChangesOf {
-                            plan: &plan,
-                            batch: span.inner.as_ref(),
-                            chunk: 0,
-                            builder: ChangesBuilder::default(),
-                        };
+                        let (batch, builder) = (span.inner.as_ref(), ChangesBuilder::default());
+                        let changes = ChangesOf { plan: &plan, batch, chunk: 0, builder };
                         if let Err(error) = logic(span.desc.upper().borrow(), changes) {
                             panic!("windrow: {error}");
                         }
                     }
                 });
             }
-        },
-    );
-    shown.probe().0
+        });
+        shown.probe().0
+    }
 }

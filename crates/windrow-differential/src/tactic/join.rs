@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
-use std::marker::PhantomData;
 use std::rc::Rc;
 
 use differential_dataflow::operators::join::{Fresh, JoinTactic};
@@ -34,7 +33,7 @@ pub struct RowJoin<L, B> {
 impl<L, B> RowJoin<L, B> {
     /// Creates a join by `logic`.
     pub fn new(logic: L) -> Self {
-        Self { logic: Rc::new(RefCell::new(logic)), of: PhantomData }
+        Self { logic: Rc::new(RefCell::new(logic)), of: Of::default() }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Reductions of the values of each key, key by key.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
 use differential_dataflow::operators::reduce::ReduceTactic;
 use differential_dataflow::trace::{Builder, Description, Span};
@@ -56,7 +55,7 @@ impl<K, V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode, L>
             logic,
             later: BTreeMap::new(),
             replay: Replay::new(),
-            of: PhantomData,
+            of: Of::default(),
         }
     }
 }

@@ -119,7 +119,7 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
     }
 
     /// Returns the input as of `time`.
-    fn input_at(&self, time: &T) -> Vec<(Enc<'_, V>, R)> {
+    fn input_at<'a>(&'a self, time: &'a T) -> Vec<(Enc<'a, V>, R)> {
         let mut input: Vec<_> = self.source.as_of(time).chain(self.fresh.as_of(time)).collect();
         consolidate(&mut input);
         input
