@@ -14,15 +14,11 @@ use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
 use windrow::Layout;
 
-use crate::batch::RowBatch;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::format::Format;
 use crate::ledger::Ledger;
 use crate::of::Of;
-use crate::row::{Row, RowCode};
-use crate::time::TimeCode;
-use crate::updates::Updates;
+use crate::{Context, DiffCode, Row, RowBatch, RowCode, TimeCode, Updates};
 
 /// Sorts updates in the memory of its context.
 pub struct RowBatcher<K, V, T: TimeCode, R> {

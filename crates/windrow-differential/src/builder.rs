@@ -4,13 +4,9 @@ use differential_dataflow::trace::Builder;
 use timely::container::SizableContainer;
 use windrow::Layout;
 
-use crate::batch::RowBatch;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::format::{Format, put_tail};
-use crate::row::{Row, RowCode};
-use crate::time::TimeCode;
-use crate::updates::Updates;
+use crate::{Context, DiffCode, Row, RowBatch, RowCode, TimeCode, Updates};
 
 /// The context of a batch, and the layout of its rows.
 type Home = (Context, Layout);

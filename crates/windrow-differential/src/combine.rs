@@ -17,10 +17,8 @@
 
 use windrow::Diff;
 
-use crate::diff::{self, DiffCode, LANE};
-use crate::row::RowCode;
-use crate::time::TimeCode;
-use crate::updates::Updates;
+use crate::diff::{self, LANE};
+use crate::{DiffCode, RowCode, TimeCode, Updates};
 
 /// Slots of a piece: more than its rows, unless rows are shorter than 16 bytes.
 const SLOTS: usize = 4096;

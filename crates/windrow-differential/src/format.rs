@@ -12,10 +12,11 @@ use windrow::arrow_schema::{DataType, Field, Schema};
 use windrow::{Diff, Layout, Order, Result, Time};
 
 use crate::context::done;
-use crate::diff::{self, DiffCode, LANE};
+use crate::diff::{self, LANE};
 use crate::of::Of;
-use crate::row::{Form, Row, RowCode};
-use crate::time::{self, TimeCode};
+use crate::row::Form;
+use crate::time::{self};
+use crate::{DiffCode, Row, RowCode, TimeCode};
 
 /// The encoding of updates of these types as rows.
 pub(crate) struct Format<K, V, T, R>(Of<(K, V, T, R)>);

@@ -21,19 +21,14 @@ use timely::dataflow::channels::pact::{DistributorPact, Pipeline};
 use timely::dataflow::operators::generic::operator::Operator;
 use windrow::Layout;
 
-use crate::batch::{RowBatch, ScopedBatch};
-use crate::batcher::RowBatcher;
-use crate::context::Context;
-use crate::diff::DiffCode;
-use crate::enc::Enc;
 use crate::exchange::RowDistributor;
 use crate::format::Format;
 use crate::of::Update;
-use crate::row::{Row, RowCode};
 use crate::scan::scan;
-use crate::tactic::{RowJoin, RowReduce};
-use crate::time::TimeCode;
-use crate::updates::Updates;
+use crate::{
+    Context, DiffCode, Enc, Row, RowBatch, RowBatcher, RowCode, RowJoin, RowReduce, ScopedBatch,
+    TimeCode, Updates,
+};
 
 /// A trace of rows: batches, merged by differential's spine.
 pub type RowSpine<K, V, T, R> = Spine<RowBatch<K, V, T, R>>;
@@ -48,12 +43,8 @@ pub trait ArrangeRows<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
     fn arrange_rows(self, context: &Context) -> RowArranged<'scope, K, V, T, R>;
 }
 
-impl<'scope, K, V, T, R> ArrangeRows<'scope, K, V, T, R> for VecCollection<'scope, T, (K, V), R>
-where
-    K: Row,
-    V: Row,
-    T: TimeCode,
-    R: DiffCode,
+impl<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> ArrangeRows<'scope, K, V, T, R>
+    for VecCollection<'scope, T, (K, V), R>
 {
     fn arrange_rows(self, context: &Context) -> RowArranged<'scope, K, V, T, R> {
         let name = "ArrangeRows";
@@ -157,19 +148,18 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Size
         V2: Row,
         R2: DiffCode + Abelian,
     {
-        let logic = move |key: Enc<'_, K>,
-                          input: &[(Enc<'_, V>, R)],
-                          output: &[(V2, R2)],
-                          changes: &mut Vec<(V2, R2)>| {
-            if !input.is_empty() {
-                logic(key, input, changes);
-            }
-            changes.extend(output.iter().cloned().map(|(value, mut diff)| {
-                diff.negate();
-                (value, diff)
-            }));
-        };
-        let tactic = RowReduce::<K, V, V2, T, R, R2, _>::new(context, logic);
+        let tactic = RowReduce::<K, V, V2, T, R, R2, _>::new(
+            context,
+            move |key, input, output: &[(V2, R2)], changes| {
+                if !input.is_empty() {
+                    logic(key, input, changes);
+                }
+                changes.extend(output.iter().cloned().map(|(value, mut diff)| {
+                    diff.negate();
+                    (value, diff)
+                }));
+            },
+        );
         reduce_with_tactic(self.into_arranged(), "ReduceRows", tactic)
     }
 
@@ -190,25 +180,23 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Size
         mut logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> I + 'static,
     ) -> VecCollection<'scope, T, I::Item, R> {
         type Mapped<T, D, R> = CapacityContainerBuilder<Vec<(D, T, R)>>;
-        let each = move |key: Enc<'_, K>,
-                         value: Enc<'_, V>,
-                         time: T,
-                         diff: R,
-                         builder: &mut Mapped<T, I::Item, R>| {
-            for data in logic(key, value) {
-                builder.push_into((data, time.clone(), diff.clone()));
-            }
-        };
-        scan(self.into_arranged().stream, "MapRows", each).as_collection()
+        let stream = self.into_arranged().stream;
+        let mapped = scan::<_, Mapped<T, I::Item, R>>(
+            stream,
+            "MapRows",
+            move |key, value, time, diff, builder| {
+                for data in logic(key, value) {
+                    builder.push_into((data, time.clone(), diff.clone()));
+                }
+            },
+        );
+        mapped.as_collection()
     }
 }
 
-impl<'scope, K, V, T, R, Tr> RowArrangement<'scope, K, V, T, R> for Arranged<'scope, Tr>
+impl<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode, Tr> RowArrangement<'scope, K, V, T, R>
+    for Arranged<'scope, Tr>
 where
-    K: Row,
-    V: Row,
-    T: TimeCode,
-    R: DiffCode,
     Tr: TraceReader<Time = T> + 'static,
     Tr::Batch: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>,
 {

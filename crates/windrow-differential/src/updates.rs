@@ -13,11 +13,9 @@ use timely::bytes::arc::Bytes;
 use timely::container::{Accountable, PushInto, SizableContainer};
 use timely::dataflow::channels::ContainerBytes;
 
-use crate::diff::DiffCode;
 use crate::format::{Format, put_tail};
 use crate::of::{Of, Update};
-use crate::row::{Row, RowCode};
-use crate::time::TimeCode;
+use crate::{DiffCode, Row, RowCode, TimeCode};
 
 /// Bytes of rows sent, or pushed into the engine, at once.
 pub(crate) const PIECE: usize = 64 << 10;

@@ -23,7 +23,7 @@ use datafusion::physical_plan::metrics::{
 };
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use tokio::sync::mpsc;
-use windrow::{Batch, Batcher, Decoder, Finish, Pool, Pusher, Slab, Slabs, merge_in};
+use windrow::{Batch, Batcher, Decoder, Finish, Pool, Slab, Slabs, merge_in};
 
 use crate::error::{datafusion_error, engine_error};
 use crate::memory::Workspace;
@@ -114,8 +114,8 @@ impl Run {
             let workspace = Workspace::open(&self.context, self.name.clone(), self.sharers)?;
             let workspace = Arc::new(Held { workspace, metrics: self.metrics.clone() });
             let mut tasks = JoinSet::new();
-            let arriving = |input| Arriving::spawn(input, &self.shape, &mut tasks);
-            let inputs: Vec<Arriving> = inputs.into_iter().map(arriving).collect();
+            let arriving = |input| arriving(input, &self.shape, &mut tasks);
+            let inputs: Vec<_> = inputs.into_iter().map(arriving).collect();
             let inputs = inputs.into_iter().enumerate();
             let batch = merge_in(self.shape.layout(), workspace.pool(), inputs);
             let bytes = slab_bytes(workspace.pool());
@@ -141,15 +141,22 @@ impl Run {
         let batcher: Batcher = Batcher::new(self.shape.layout(), workspace.pool());
         let pushers = batcher.pushers(inputs.len());
         let mut tasks = JoinSet::new();
-        for (number, (input, pusher)) in inputs.into_iter().zip(pushers).enumerate() {
-            let push = Push {
-                shape: Arc::clone(&self.shape),
-                workspace: Arc::clone(workspace),
-                pusher,
-                sequence: (number as u64) << ROW_BITS,
-                elapsed: self.metrics.elapsed(),
-            };
-            tasks.spawn(push.all(input));
+        for (number, (mut input, mut pusher)) in inputs.into_iter().zip(pushers).enumerate() {
+            let (shape, workspace) = (Arc::clone(&self.shape), Arc::clone(workspace));
+            let (elapsed, mut sequence) = (self.metrics.elapsed(), (number as u64) << ROW_BITS);
+            tasks.spawn(async move {
+                while let Some(batch) = input.next().await.transpose()? {
+                    let _timer = elapsed.timer();
+                    let rows = shape.rows(&batch)?;
+                    pusher.push(&rows, sequence).map_err(datafusion_error)?;
+                    sequence += rows.num_rows() as u64;
+                    workspace.tell();
+                }
+                // Frees the memory of the input before the last rows are sorted.
+                drop(input);
+                let _timer = elapsed.timer();
+                pusher.flush().map_err(datafusion_error)
+            });
         }
         while let Some(pushed) = tasks.join_next().await {
             pushed.map_err(unwound)??;
@@ -248,37 +255,6 @@ impl Drop for Held {
     }
 }
 
-/// One input and its pusher.
-struct Push {
-    shape: Arc<Shape>,
-    workspace: Arc<Held>,
-    pusher: Pusher,
-    /// Sequence number of the next row.
-    sequence: u64,
-    elapsed: Time,
-}
-
-impl Push {
-    async fn all(mut self, mut input: SendableRecordBatchStream) -> Result<()> {
-        while let Some(batch) = input.next().await {
-            self.push(&batch?)?;
-        }
-        // Frees the memory of the input before the last rows are sorted.
-        drop(input);
-        let _timer = self.elapsed.timer();
-        self.pusher.flush().map_err(datafusion_error)
-    }
-
-    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
-        let _timer = self.elapsed.timer();
-        let rows = self.shape.rows(batch)?;
-        self.pusher.push(&rows, self.sequence).map_err(datafusion_error)?;
-        self.sequence += rows.num_rows() as u64;
-        self.workspace.tell();
-        Ok(())
-    }
-}
-
 /// The state of the last merge.
 struct Merging {
     slabs: Slabs,
@@ -329,43 +305,29 @@ fn slabs_of(mut merging: Merging) -> Result<impl Stream<Item = Result<Slab>> + S
     }))
 }
 
-/// A sorted input, read by a thread that may block. The end of the input is sent explicitly: a
-/// closed channel without an end means an aborted task and missing rows.
-struct Arriving {
-    batches: mpsc::Receiver<Option<Result<RecordBatch>>>,
-}
-
-impl Arriving {
-    fn spawn(
-        mut input: SendableRecordBatchStream,
-        shape: &Arc<Shape>,
-        tasks: &mut JoinSet<()>,
-    ) -> Self {
-        let (sender, batches) = mpsc::channel(1);
-        let shape = Arc::clone(shape);
-        tasks.spawn(async move {
-            while let Some(batch) = input.next().await {
-                let rows = batch.and_then(|batch| shape.rows(&batch));
-                if sender.send(Some(rows)).await.is_err() {
-                    return;
-                }
+/// Returns the rows of a sorted input, for a thread that may block. The end of the input is sent
+/// explicitly: a closed channel without an end means an aborted task and missing rows.
+fn arriving(
+    mut input: SendableRecordBatchStream,
+    shape: &Arc<Shape>,
+    tasks: &mut JoinSet<()>,
+) -> impl Iterator<Item = windrow::Result<RecordBatch>> + Send + use<> {
+    let (sender, mut batches) = mpsc::channel::<Option<Result<RecordBatch>>>(1);
+    let shape = Arc::clone(shape);
+    tasks.spawn(async move {
+        while let Some(batch) = input.next().await {
+            let rows = batch.and_then(|batch| shape.rows(&batch));
+            if sender.send(Some(rows)).await.is_err() {
+                return;
             }
-            // The receiver may be gone already.
-            let _ = sender.send(None).await;
-        });
-        Self { batches }
-    }
-}
-
-impl Iterator for Arriving {
-    type Item = windrow::Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.batches.blocking_recv() {
-            Some(batch) => batch.map(|batch| batch.map_err(engine_error)),
-            None => Some(Err(windrow::Error::Lost)),
         }
-    }
+        // The receiver may be gone already.
+        let _ = sender.send(None).await;
+    });
+    std::iter::from_fn(move || match batches.blocking_recv() {
+        Some(batch) => batch.map(|batch| batch.map_err(engine_error)),
+        None => Some(Err(windrow::Error::Lost)),
+    })
 }
 
 /// A pool of decoders, one for each thread that decodes at the same time.

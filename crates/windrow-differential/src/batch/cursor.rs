@@ -13,12 +13,9 @@
 use differential_dataflow::trace::Cursor;
 
 use super::RowBatch;
-use crate::diff::DiffCode;
-use crate::enc::{Enc, EncVec};
 use crate::format::tail_of;
 use crate::of::Of;
-use crate::row::Row;
-use crate::time::TimeCode;
+use crate::{DiffCode, Enc, EncVec, Row, TimeCode};
 
 /// The position of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,11 +5,9 @@ use timely::progress::frontier::AntichainRef;
 use windrow::{Antichain, Merging};
 
 use super::RowBatch;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::of::Of;
-use crate::row::RowCode;
-use crate::time::TimeCode;
+use crate::{Context, DiffCode, RowCode, TimeCode};
 
 /// An incremental merge of two batches, a few rows at a time.
 pub struct RowMerger<K, V, T: TimeCode, R> {

@@ -24,12 +24,11 @@ pub use cursor::RowCursor;
 pub use merger::RowMerger;
 pub use scoped::ScopedBatch;
 
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::format::tail_of;
 use crate::of::Of;
-use crate::row::{Form, Row, RowCode};
-use crate::time::TimeCode;
+use crate::row::Form;
+use crate::{Context, DiffCode, Row, RowCode, TimeCode};
 
 /// Sorted updates `((K, V), T, R)`, in memory or on disk.
 pub struct RowBatch<K, V, T: TimeCode, R> {

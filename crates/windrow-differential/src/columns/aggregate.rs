@@ -19,9 +19,8 @@ use windrow::{Error, Layout, Result, column_ends};
 use super::Columns;
 use super::collection::place_of;
 use super::shape::Shape;
-use crate::diff::DiffCode;
-use crate::enc::Enc;
-use crate::row::{Form, Row};
+use crate::row::Form;
+use crate::{DiffCode, Enc, Row};
 
 /// The marker of a value in a nullable column; [`NULL`] is the marker of a null.
 const VALUE: u8 = 1;

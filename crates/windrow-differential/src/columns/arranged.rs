@@ -19,15 +19,10 @@ use super::build::{ChangesBuilder, Plan};
 use super::pick::{self, Pick};
 use super::shape::Shape;
 use super::{ColumnCollection, Columns};
-use crate::batch::ScopedBatch;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
-use crate::enc::Enc;
+use crate::context::done;
 use crate::of::Of;
-use crate::operators::RowTrace;
 use crate::scan::scan;
-use crate::tactic::{RowJoin, RowReduce};
-use crate::time::TimeCode;
+use crate::{Context, DiffCode, Enc, RowJoin, RowReduce, RowTrace, ScopedBatch, TimeCode};
 
 /// A collection of record batches, arranged by the columns of a key. Derived arrangements use the
 /// same context.
@@ -173,14 +168,14 @@ where
     /// memory: one chunk is read at a time.
     pub fn changes(self) -> ColumnCollection<'scope, T, R> {
         let plan = Plan::whole(&self.shape);
-        let each = move |key: Enc<'_, Columns>,
-                         value: Enc<'_, Columns>,
-                         time: T,
-                         diff: R,
-                         builder: &mut ChangesBuilder<T, R>| {
-            builder.push(&plan, [(key.bytes(), value.bytes())], time, diff);
-        };
-        let changes = scan::<Tr::Batch, _>(self.arranged.stream, "ReadColumns", each);
+        let batches = self.arranged.stream;
+        let changes = scan::<_, ChangesBuilder<T, R>>(
+            batches,
+            "ReadColumns",
+            move |key, value, time, diff, builder| {
+                builder.push(&plan, [(key.bytes(), value.bytes())], time, diff);
+            },
+        );
         ColumnCollection::of_schema(changes, self.shape.schema.clone())
     }
 }

@@ -20,11 +20,9 @@ use windrow::{Error, IntoColumns, Result};
 
 use super::shape::{Shape, check_schema};
 use super::{Changes, ColumnArranged, Columns};
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::operators::arrange_updates;
-use crate::time::TimeCode;
-use crate::updates::Updates;
+use crate::{Context, DiffCode, TimeCode, Updates};
 
 /// Rows encoded at once: some hundred KiB.
 const ROWS: usize = 8192;

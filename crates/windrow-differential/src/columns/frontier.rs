@@ -12,10 +12,8 @@ use timely::progress::frontier::AntichainRef;
 
 use super::build::{ChangesBuilder, Plan};
 use super::{Changes, ColumnArranged, Columns};
-use crate::batch::RowBatch;
-use crate::diff::DiffCode;
 use crate::format::tail_of;
-use crate::time::TimeCode;
+use crate::{DiffCode, RowBatch, TimeCode};
 
 /// The result of a callback over changes.
 type Outcome = Result<(), Box<dyn Error>>;

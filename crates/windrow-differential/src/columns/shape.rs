@@ -12,9 +12,8 @@ use windrow::arrow_array::RecordBatch;
 use windrow::arrow_schema::{Field, Schema, SchemaRef};
 use windrow::{Error, IntoColumns, Layout, Order, Result, RowEncoder, Rows, SortColumn};
 
-use crate::diff::DiffCode;
 use crate::format::{layout_of, tail};
-use crate::time::TimeCode;
+use crate::{DiffCode, TimeCode};
 
 /// A schema, and the arrangement of its columns by a key.
 pub(super) struct Shape {

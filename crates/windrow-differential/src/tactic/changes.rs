@@ -5,9 +5,7 @@ use differential_dataflow::operators::history::ValueHistory;
 use windrow::{Cursor, Time};
 
 use crate::context::done;
-use crate::diff::DiffCode;
-use crate::enc::{Enc, EncVec};
-use crate::time::TimeCode;
+use crate::{DiffCode, Enc, EncVec, TimeCode};
 
 /// Ordinal of a value among the ascending values of its key.
 pub(super) type ValueId = u32;

@@ -10,13 +10,9 @@ use timely::ContainerBuilder;
 
 use super::changes::Changes;
 use super::{cursor_over, scoped};
-use crate::batch::ScopedBatch;
 use crate::context::done;
-use crate::diff::DiffCode;
-use crate::enc::Enc;
 use crate::of::Of;
-use crate::row::RowCode;
-use crate::time::TimeCode;
+use crate::{DiffCode, Enc, RowCode, ScopedBatch, TimeCode};
 
 /// If a side has fewer changes, each of them is paired with all changes of the opposite side. From
 /// `FEW` changes on, both sides are replayed in time order, and changes at equivalent times are
@@ -37,10 +33,8 @@ impl<L, B> RowJoin<L, B> {
     }
 }
 
-impl<K, T, S0, S1, L, B> JoinTactic<T, S0, S1, B::Container> for RowJoin<L, B>
+impl<K: RowCode, T: TimeCode, S0, S1, L, B> JoinTactic<T, S0, S1, B::Container> for RowJoin<L, B>
 where
-    K: RowCode,
-    T: TimeCode,
     S0: ScopedBatch<Key = K, Time = T>,
     S1: ScopedBatch<Key = K, Time = T>,
     B: ContainerBuilder<Container: Default> + 'static,

@@ -9,15 +9,12 @@ use windrow::Layout;
 
 use super::replay::Replay;
 use super::{cursor_over, key_at, look_up_in, scoped};
-use crate::batch::{RowBatch, ScopedBatch};
-use crate::builder::{RowBuffer, RowBuilder};
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
-use crate::enc::Enc;
+use crate::context::done;
 use crate::format::Format;
 use crate::of::Of;
-use crate::row::{Row, RowCode};
-use crate::time::TimeCode;
+use crate::{
+    Context, DiffCode, Enc, Row, RowBatch, RowBuffer, RowBuilder, RowCode, ScopedBatch, TimeCode,
+};
 
 /// Reduces batches of rows by `logic`. `logic` receives a key, its values and its present output,
 /// and appends the changes of the output.
@@ -60,16 +57,10 @@ impl<K, V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode, L>
     }
 }
 
-impl<K, V, V2, T, R, R2, S, L> ReduceTactic<T, S, RowBatch<K, V2, T, R2>>
-    for RowReduce<K, V, V2, T, R, R2, L>
+impl<K: RowCode, V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode, S, L>
+    ReduceTactic<T, S, RowBatch<K, V2, T, R2>> for RowReduce<K, V, V2, T, R, R2, L>
 where
     S: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>,
-    K: RowCode,
-    V: RowCode,
-    V2: RowCode,
-    T: TimeCode,
-    R: DiffCode,
-    R2: DiffCode,
     L: FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &[(V2::Owned, R2)], &mut Vec<(V2::Owned, R2)>),
 {
     fn retire(

@@ -20,10 +20,7 @@ use timely::progress::Antichain;
 use windrow::Time;
 
 use super::changes::Changes;
-use crate::diff::DiffCode;
-use crate::enc::Enc;
-use crate::row::RowCode;
-use crate::time::TimeCode;
+use crate::{DiffCode, Enc, RowCode, TimeCode};
 
 /// Buffered changes from which on consolidation pays.
 const COLLAPSE_FROM: usize = 16;
