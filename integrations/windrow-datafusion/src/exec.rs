@@ -27,7 +27,8 @@ use datafusion::physical_plan::{
 
 use futures::StreamExt;
 
-use crate::run::{Run, RunMetrics};
+use crate::memory::RunMetrics;
+use crate::run::Run;
 use crate::shape::Shape;
 
 /// The operation on the rows.

@@ -18,15 +18,13 @@ use arrow_array::RecordBatch;
 use datafusion::common::runtime::{JoinSet, SpawnedTask};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time,
-};
+use datafusion::physical_plan::metrics::Time;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use tokio::sync::mpsc;
 use windrow::{Batch, Batcher, Decoder, Finish, Pool, Slab, Slabs, merge_in};
 
 use crate::error::{datafusion_error, engine_error};
-use crate::memory::Workspace;
+use crate::memory::{RunMetrics, Workspace};
 use crate::shape::Shape;
 
 /// Bits of a row number within an input; the input number takes the upper bits. Equal rows keep the
@@ -55,40 +53,6 @@ pub(crate) struct Run {
     pub(crate) metrics: RunMetrics,
 }
 
-/// Metrics of a run for `EXPLAIN ANALYZE`.
-#[derive(Clone, Debug)]
-pub(crate) struct RunMetrics {
-    pub(crate) baseline: BaselineMetrics,
-    /// Spilled chunks.
-    spill_count: Count,
-    /// Bytes of the spilled chunks on disk.
-    spilled_bytes: Count,
-    peak: Gauge,
-}
-
-impl RunMetrics {
-    pub(crate) fn new(set: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        Self {
-            baseline: BaselineMetrics::new(set, partition),
-            spill_count: MetricBuilder::new(set).spill_count(partition),
-            spilled_bytes: MetricBuilder::new(set).spilled_bytes(partition),
-            peak: MetricBuilder::new(set).peak_memory_usage("peak_mem_used", partition),
-        }
-    }
-
-    fn elapsed(&self) -> Time {
-        self.baseline.elapsed_compute().clone()
-    }
-
-    /// Adds the counters of the run's pool. Called once.
-    fn record(&self, workspace: &Workspace) {
-        let stats = workspace.pool().stats();
-        self.spill_count.add(stats.spills as usize);
-        self.spilled_bytes.add(stats.stored_bytes);
-        self.peak.set_max(stats.peak_leased);
-    }
-}
-
 impl Run {
     /// Sorts the rows of `inputs`. Nothing runs before the first poll.
     pub(crate) fn sorted(
@@ -96,8 +60,7 @@ impl Run {
         inputs: Vec<SendableRecordBatchStream>,
     ) -> impl Stream<Item = Result<RecordBatch>> + Send {
         let sorted = async move {
-            let workspace = Workspace::open(&self.context, self.name.clone(), self.sharers)?;
-            let workspace = Arc::new(Held { workspace, metrics: self.metrics.clone() });
+            let workspace = Arc::new(self.workspace()?);
             let (batch, bytes) = self.pushed(inputs, &workspace).await?;
             let slabs = stream::try_unfold(self.merging(batch, bytes, &workspace), Merging::next);
             Ok::<_, DataFusionError>(self.decoded(slabs))
@@ -111,8 +74,7 @@ impl Run {
         inputs: Vec<SendableRecordBatchStream>,
     ) -> impl Stream<Item = Result<RecordBatch>> + Send {
         let merged = async move {
-            let workspace = Workspace::open(&self.context, self.name.clone(), self.sharers)?;
-            let workspace = Arc::new(Held { workspace, metrics: self.metrics.clone() });
+            let workspace = Arc::new(self.workspace()?);
             let mut tasks = JoinSet::new();
             let arriving = |input| arriving(input, &self.shape, &mut tasks);
             let inputs: Vec<_> = inputs.into_iter().map(arriving).collect();
@@ -131,12 +93,16 @@ impl Run {
         stream::once(merged).try_flatten()
     }
 
+    fn workspace(&self) -> Result<Workspace> {
+        Workspace::open(&self.context, &self.name, self.sharers, &self.metrics)
+    }
+
     /// Pushes all rows of `inputs`, and returns a batch to merge and the maximum bytes of one
     /// output block.
     async fn pushed(
         &self,
         inputs: Vec<SendableRecordBatchStream>,
-        workspace: &Arc<Held>,
+        workspace: &Arc<Workspace>,
     ) -> Result<(Batch, usize)> {
         let batcher: Batcher = Batcher::new(self.shape.layout(), workspace.pool());
         let pushers = batcher.pushers(inputs.len());
@@ -181,7 +147,7 @@ impl Run {
     }
 
     /// Creates the last merge of `batch`, with output blocks of at most `bytes` bytes.
-    fn merging(&self, batch: Batch, bytes: usize, workspace: &Arc<Held>) -> Merging {
+    fn merging(&self, batch: Batch, bytes: usize, workspace: &Arc<Workspace>) -> Merging {
         Merging {
             slabs: batch.slabs(Finish::Log),
             rows: self.context.session_config().batch_size(),
@@ -235,26 +201,6 @@ fn bytes_of(batch: &Batch, rows: usize) -> usize {
     mean.saturating_add(mean / 4).saturating_mul(rows)
 }
 
-/// A workspace that records its counters as metrics when dropped.
-pub(crate) struct Held {
-    workspace: Workspace,
-    metrics: RunMetrics,
-}
-
-impl std::ops::Deref for Held {
-    type Target = Workspace;
-
-    fn deref(&self) -> &Workspace {
-        &self.workspace
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.metrics.record(&self.workspace);
-    }
-}
-
 /// The state of the last merge.
 struct Merging {
     slabs: Slabs,
@@ -263,7 +209,7 @@ struct Merging {
     /// Rows left to emit, if limited.
     left: Option<usize>,
     elapsed: Time,
-    workspace: Arc<Held>,
+    workspace: Arc<Workspace>,
 }
 
 impl Merging {
