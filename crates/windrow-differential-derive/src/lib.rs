@@ -72,7 +72,9 @@ impl<'a> Parts<'a> {
             .then(|| (quote!(#form.put_marker(out);), quote!(#form.take_marker(bytes);)));
         let (put, take) = marked.unzip();
         Self {
-            data_type: quote!(#row::struct_of(::std::vec![#(<#types as #row::Row>::data_type()),*])),
+            data_type: quote! {
+                #row::struct_of(::std::vec![#(<#types as #row::Row>::data_type()),*])
+            },
             pattern: quote!({ #(#members: #names),* }),
             encode: quote!(#put #(#row::Row::encode(#names, #form, out);)*),
             decode: quote!(#take #(let #names = #row::Row::decode(#form, bytes);)*),

@@ -34,8 +34,8 @@ impl Context {
     }
 }
 
-/// Returns the value, or panics with the error, which ends the dataflow: errors have no path through
-/// a dataflow, and a result without the lost data would be wrong.
+/// Returns the value, or panics with the error, which ends the dataflow: errors have no path
+/// through a dataflow, and a result without the lost data would be wrong.
 #[track_caller]
 pub(crate) fn done<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("windrow: {error}"))

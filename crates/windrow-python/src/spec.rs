@@ -58,8 +58,8 @@ impl Spec {
         }
     }
 
-    /// Adapts the read options to the specification and to the output. For CSV output, uncompared columns stay text as in
-    /// the input. Only selected columns matter.
+    /// Adapts the read options to the specification and to the output. For CSV output, uncompared
+    /// columns stay text as in the input. Only selected columns matter.
     pub(crate) fn carrying(
         &self,
         read: ReadOptions,

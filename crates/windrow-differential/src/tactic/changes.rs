@@ -29,8 +29,8 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         self.edits.clear();
     }
 
-    /// Loads the changes of `key`, none if `cursor` does not have the key. The arguments are those of
-    /// [`Changes::load`].
+    /// Loads the changes of `key`, none if `cursor` does not have the key. The further arguments
+    /// are as of [`Changes::load`].
     pub(super) fn load_key<C: Time>(
         &mut self,
         key: &[u8],

@@ -91,8 +91,8 @@ where
 }
 
 /// Pairs each change of one side with each change of the opposite side. Many changes are replayed
-/// in time order: each change meets the earlier changes of the opposite side, consolidated as far as
-/// later times cannot distinguish them.
+/// in time order: each change meets the earlier changes of the opposite side, consolidated as far
+/// as later times cannot distinguish them.
 fn pair<V0, V1, T: TimeCode, R0: DiffCode, R1: DiffCode>(
     side0: &mut Changes<V0, T, R0>,
     side1: &mut Changes<V1, T, R1>,
