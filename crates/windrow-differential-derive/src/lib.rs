@@ -9,7 +9,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Data, DeriveInput, Error, Fields, Ident, Index, Result, Type, parse_macro_input};
+use syn::{Data, DeriveInput, Error, Fields, Ident, Result, Type, parse_macro_input};
 
 /// Maximum number of variants of a union column.
 const MOST_VARIANTS: usize = 127;
@@ -43,62 +43,74 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-fn types(fields: &Fields) -> Vec<&Type> {
-    fields.iter().map(|field| &field.ty).collect()
+/// Returns the path of the module with `Row`.
+fn row() -> TokenStream {
+    quote!(::windrow_differential::row)
 }
 
-/// Returns a pattern of all fields, and the variables bound by the pattern.
-fn pattern(fields: &Fields) -> (TokenStream, Vec<Ident>) {
-    let names: Vec<Ident> = (0..fields.len()).map(|at| format_ident!("part_{at}")).collect();
-    let members = fields.iter().enumerate().map(|(at, field)| match &field.ident {
-        Some(name) => quote!(#name),
-        None => {
-            let index = Index::from(at);
-            quote!(#index)
+/// The fields of a struct or of a variant, as code.
+struct Parts<'a> {
+    types: Vec<&'a Type>,
+    /// Returns the type of the column.
+    data_type: TokenStream,
+    /// Matches all fields, and binds a variable for each.
+    pattern: TokenStream,
+    /// Encodes the variables, and decodes them.
+    encode: TokenStream,
+    decode: TokenStream,
+}
+
+impl<'a> Parts<'a> {
+    /// Returns the code for `fields`, encoded in `form`.
+    fn new(fields: &'a Fields, form: &TokenStream) -> Self {
+        let row = row();
+        let types: Vec<&Type> = fields.iter().map(|field| &field.ty).collect();
+        let names: Vec<Ident> = (0..fields.len()).map(|at| format_ident!("part_{at}")).collect();
+        let members = fields.members();
+        // Without fields there are no bytes, not even a marker.
+        let marked = (!types.is_empty())
+            .then(|| (quote!(#form.put_marker(out);), quote!(#form.take_marker(bytes);)));
+        let (put, take) = marked.unzip();
+        Self {
+            data_type: quote! {
+                #row::struct_of(::std::vec![#(<#types as #row::Row>::data_type()),*])
+            },
+            pattern: quote!({ #(#members: #names),* }),
+            encode: quote!(#put #(#row::Row::encode(#names, #form, out);)*),
+            decode: quote!(#take #(let #names = #row::Row::decode(#form, bytes);)*),
+            types,
         }
-    });
-    (quote!({ #(#members: #names),* }), names)
+    }
 }
 
 fn of_struct(fields: &Fields) -> TokenStream {
-    let types = types(fields);
-    let (pattern, names) = pattern(fields);
-    // A struct without fields encodes to no bytes, not even a marker.
-    let marked = (!types.is_empty())
-        .then(|| (quote!(form.put_marker(out);), quote!(form.take_marker(bytes);)));
-    let (put, take) = marked.unzip();
+    let Parts { types, data_type, pattern, encode, decode } = Parts::new(fields, &quote!(form));
+    let row = row();
     quote! {
         const WIDTH: ::core::option::Option<usize> = {
             let width = ::core::option::Option::Some(0);
-            #(let width = ::windrow_differential::row::width_of_both(
-                width,
-                <#types as ::windrow_differential::Row>::WIDTH,
-            );)*
+            #(let width = #row::width_of_both(width, <#types as #row::Row>::WIDTH);)*
             width
         };
 
-        fn data_type() -> ::windrow_differential::row::DataType {
-            ::windrow_differential::row::struct_of(::std::vec![
-                #(<#types as ::windrow_differential::Row>::data_type()),*
-            ])
+        fn data_type() -> #row::DataType {
+            #data_type
         }
 
-        fn columns(columns: &mut ::std::vec::Vec<::windrow_differential::row::DataType>) {
+        fn columns(columns: &mut ::std::vec::Vec<#row::DataType>) {
             let _ = &columns;
-            #(<#types as ::windrow_differential::Row>::columns(columns);)*
+            #(<#types as #row::Row>::columns(columns);)*
         }
 
-        fn encode(&self, form: ::windrow_differential::row::Form, out: &mut ::std::vec::Vec<u8>) {
+        fn encode(&self, form: #row::Form, out: &mut ::std::vec::Vec<u8>) {
             let _ = (form, &out);
-            #put
             let Self #pattern = self;
-            #(::windrow_differential::Row::encode(#names, form, out);)*
+            #encode
         }
 
-        fn decode(form: ::windrow_differential::row::Form, bytes: &mut &[u8]) -> Self {
+        fn decode(form: #row::Form, bytes: &mut &[u8]) -> Self {
             let _ = (form, &bytes);
-            #take
-            #(let #names = ::windrow_differential::Row::decode(form, bytes);)*
+            #decode
             Self #pattern
         }
     }
@@ -115,47 +127,28 @@ fn of_enum(input: &DeriveInput, data: &syn::DataEnum) -> Result<TokenStream> {
         return Err(Error::new_spanned(numbered, message));
     }
     let (mut variants, mut puts, mut takes) = (Vec::new(), Vec::new(), Vec::new());
+    let row = row();
+    let nested = quote!(#row::Form::Nested);
     for (number, variant) in (0u8..).zip(&data.variants) {
-        let (name, types) = (&variant.ident, types(&variant.fields));
-        let (pattern, names) = pattern(&variant.fields);
-        let nested = quote!(::windrow_differential::row::Form::Nested);
-        // A variant without fields has nothing after its number; otherwise a struct follows.
-        let marked = (!types.is_empty())
-            .then(|| (quote!(#nested.put_marker(out);), quote!(#nested.take_marker(bytes);)));
-        let (put, take) = marked.unzip();
-        variants.push(quote! {
-            ::windrow_differential::row::struct_of(::std::vec![
-                #(<#types as ::windrow_differential::Row>::data_type()),*
-            ])
-        });
-        puts.push(quote! {
-            Self::#name #pattern => {
-                ::windrow_differential::row::put_variant(#number, out);
-                #put
-                #(::windrow_differential::Row::encode(#names, #nested, out);)*
-            }
-        });
-        takes.push(quote! {
-            #number => {
-                #take
-                #(let #names = ::windrow_differential::Row::decode(#nested, bytes);)*
-                Self::#name #pattern
-            }
-        });
+        let name = &variant.ident;
+        let Parts { data_type, pattern, encode, decode, .. } = Parts::new(&variant.fields, &nested);
+        variants.push(data_type);
+        puts.push(quote!(Self::#name #pattern => { #row::put_variant(#number, out); #encode }));
+        takes.push(quote!(#number => { #decode Self::#name #pattern }));
     }
     Ok(quote! {
         const WIDTH: ::core::option::Option<usize> = ::core::option::Option::None;
 
-        fn data_type() -> ::windrow_differential::row::DataType {
-            ::windrow_differential::row::enum_of(::std::vec![#(#variants),*])
+        fn data_type() -> #row::DataType {
+            #row::enum_of(::std::vec![#(#variants),*])
         }
 
-        fn encode(&self, _form: ::windrow_differential::row::Form, out: &mut ::std::vec::Vec<u8>) {
+        fn encode(&self, _form: #row::Form, out: &mut ::std::vec::Vec<u8>) {
             match self { #(#puts)* }
         }
 
-        fn decode(_form: ::windrow_differential::row::Form, bytes: &mut &[u8]) -> Self {
-            match ::windrow_differential::row::take_variant(bytes) {
+        fn decode(_form: #row::Form, bytes: &mut &[u8]) -> Self {
+            match #row::take_variant(bytes) {
                 #(#takes)*
                 other => ::core::panic!("a row of variant {other}"),
             }

@@ -15,8 +15,8 @@ use timely::dataflow::ProbeHandle;
 use windrow::arrow_array::RecordBatchReader;
 use windrow::arrow_array::cast::AsArray;
 use windrow::arrow_array::types::Int64Type;
-use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
-use windrow::arrow_schema::{DataType, Field, Schema, SchemaRef};
+use windrow::arrow_array::{Int64Array, RecordBatch, RecordBatchIterator};
+use windrow::arrow_schema::{DataType, Field, SchemaBuilder};
 use windrow::{Budget, Pool};
 use windrow_differential::{Changes, ChangesOf, ColumnInput, Context, count, max, min, right, sum};
 use windrow_files::{
@@ -52,7 +52,8 @@ fn run(
     let mut log = sorted(orders, "at")?;
     let people = sorted(people, "user")?;
     let schema = log.schema();
-    let rows = schema.project(&places(&schema, ["user", "amount"])?)?;
+    let columns = [schema.index_of("user")?, schema.index_of("amount")?];
+    let rows = schema.project(&columns)?;
     let (mut orders_in, mut people_in, written) = worker.dataflow(|scope| -> Outcome<_> {
         let (orders_in, orders) = ColumnInput::<i64, i64>::new(scope, &Arc::new(rows));
         let (people_in, people) = ColumnInput::<i64, i64>::new(scope, &people.schema());
@@ -73,8 +74,8 @@ fn run(
     drop(people_in);
     // Advances to each new time, and waits until the results of earlier times are written.
     while let Some(batch) = log.next().transpose()? {
-        let times = batch.column(place(&schema, "at")?).as_primitive::<Int64Type>();
-        let ops = batch.column(place(&schema, "op")?).as_string::<i32>();
+        let times = batch.column(schema.index_of("at")?).as_primitive::<Int64Type>();
+        let ops = batch.column(schema.index_of("op")?).as_string::<i32>();
         let mut start = 0;
         while start < batch.num_rows() {
             let now = times.value(start);
@@ -86,7 +87,7 @@ fn run(
             }
             let diff = |row| if ops.value(row) == "-" { -1 } else { 1 };
             let diffs = (start..end).map(diff).collect();
-            let rows = batch.project(&places(&schema, ["user", "amount"])?)?;
+            let rows = batch.project(&columns)?;
             orders_in.push_changes(rows.slice(start, end - start), diffs)?;
             start = end;
         }
@@ -122,10 +123,9 @@ fn write(out: &Path, changes: ChangesOf<'_, i64, i64>) -> Outcome {
     }
     let (Some(at), Some(first)) = (last, all.first()) else { return Ok(()) };
     let schema = first.schema();
-    let source =
-        Source::reader("totals", RecordBatchIterator::new(all.into_iter().map(Ok), schema));
-    let job =
-        Job::sort(Inputs::open(&[source], &ReadOptions::default())?, &SortSpec::by("country"))?;
+    let batches = RecordBatchIterator::new(all.into_iter().map(Ok), schema);
+    let inputs = Inputs::open(&[Source::reader("totals", batches)], &ReadOptions::default())?;
+    let job = Job::sort(inputs, &SortSpec::by("country"))?;
     let file = out.join(format!("{at}.parquet"));
     job.write(&Target::of(file), &WriteOptions::default(), &Limits::default())?;
     Ok(())
@@ -134,17 +134,9 @@ fn write(out: &Path, changes: ChangesOf<'_, i64, i64>) -> Outcome {
 /// Appends the diffs to the rows as a column.
 fn with_diffs(changes: Changes<i64, i64>) -> Outcome<RecordBatch> {
     let (batch, _, diffs) = changes.into_parts();
-    let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
-    fields.push(Arc::new(Field::new("diff", DataType::Int64, false)));
-    let diffs: ArrayRef = Arc::new(Int64Array::from(diffs));
-    let columns = batch.columns().iter().cloned().chain([diffs]).collect();
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-}
-
-fn place(schema: &SchemaRef, name: &str) -> Outcome<usize> {
-    Ok(schema.index_of(name)?)
-}
-
-fn places<const N: usize>(schema: &SchemaRef, names: [&str; N]) -> Outcome<Vec<usize>> {
-    names.iter().map(|name| place(schema, name)).collect()
+    let (schema, mut columns, _) = batch.into_parts();
+    let mut schema = SchemaBuilder::from(schema.as_ref());
+    schema.push(Field::new("diff", DataType::Int64, false));
+    columns.push(Arc::new(Int64Array::from(diffs)));
+    Ok(RecordBatch::try_new(Arc::new(schema.finish()), columns)?)
 }

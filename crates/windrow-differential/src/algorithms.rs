@@ -3,10 +3,7 @@
 use differential_dataflow::VecCollection;
 use differential_dataflow::operators::iterate::Iterate;
 
-use crate::context::Context;
-use crate::operators::{ArrangeRows, RowArrangement};
-use crate::row::Row;
-use crate::time::TimeCode;
+use crate::{ArrangeRows, Context, Row, RowArrangement, TimeCode};
 
 /// Returns the distance of each node from the nearest of `roots`, in steps along `edges`.
 /// Unreachable nodes are absent.

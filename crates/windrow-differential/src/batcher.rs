@@ -7,26 +7,18 @@
 //! Pending rows are outside of the budget. The buffer is small, so an idle batcher takes little
 //! memory.
 
-use std::marker::PhantomData;
-
 use differential_dataflow::batcher::{Batcher, Extract};
 use differential_dataflow::logging::Logger;
+use timely::container::{PushInto, SizableContainer};
 use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
 use windrow::Layout;
 
-use crate::batch::RowBatch;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::format::Format;
 use crate::ledger::Ledger;
 use crate::of::Of;
-use crate::row::{Row, RowCode};
-use crate::time::TimeCode;
-use crate::updates::Updates;
-
-/// Bytes of rows pushed into the engine at once.
-const PENDING: usize = 64 << 10;
+use crate::{Context, DiffCode, Row, RowBatch, RowCode, TimeCode, Updates};
 
 /// Sorts updates in the memory of its context.
 pub struct RowBatcher<K, V, T: TimeCode, R> {
@@ -72,15 +64,13 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
             context: context.clone(),
             pending: Updates::default(),
             frontier: Antichain::new(),
-            of: PhantomData,
+            of: Of::default(),
         }
     }
 
     /// Logs the changes since the last report.
     fn report(&self) {
-        if let Some(ledger) = &self.ledger {
-            ledger.report();
-        }
+        self.ledger.iter().for_each(Ledger::report);
     }
 
     /// Pushes the pending rows into the engine.
@@ -116,8 +106,8 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Vec<((K, V), T, R)>>
 {
     fn insert(&mut self, container: &mut Vec<((K, V), T, R)>) {
         for update in container.drain(..) {
-            self.pending.push(&update);
-            if self.pending.bytes().len() >= PENDING {
+            self.pending.push_into(update);
+            if self.pending.at_capacity() {
                 self.push_pending();
             }
         }
@@ -130,11 +120,11 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, 
     for RowBatcher<K, V, T, R>
 {
     fn insert(&mut self, container: &mut Updates<K, V, T, R>) {
-        if container.bytes().len() >= PENDING {
+        if container.at_capacity() {
             done(self.batcher.push_rows(container.bytes(), container.ends()));
         } else {
             container.iter().for_each(|row| self.pending.push_row(row));
-            if self.pending.bytes().len() >= PENDING {
+            if self.pending.at_capacity() {
                 self.push_pending();
             }
         }

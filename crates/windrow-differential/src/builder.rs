@@ -1,15 +1,12 @@
 //! The builder: collects the output of a reduction, in any order, into a batch.
 
 use differential_dataflow::trace::Builder;
+use timely::container::SizableContainer;
 use windrow::Layout;
 
-use crate::batch::RowBatch;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::format::{Format, put_tail};
-use crate::row::{Row, RowCode};
-use crate::time::TimeCode;
-use crate::updates::Updates;
+use crate::{Context, DiffCode, Row, RowBatch, RowCode, TimeCode, Updates};
 
 /// The context of a batch, and the layout of its rows.
 type Home = (Context, Layout);
@@ -42,7 +39,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
 
     /// Returns true if the buffer is large enough to be pushed into the engine.
     pub(crate) fn is_full(&self) -> bool {
-        self.rows.bytes().len() >= PENDING
+        self.rows.at_capacity()
     }
 
     /// Adds an update; `key` is already encoded.
@@ -54,9 +51,6 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
         });
     }
 }
-
-/// Bytes of rows pushed into the engine at once.
-const PENDING: usize = 64 << 10;
 
 /// Builds one batch of all pushed updates.
 pub struct RowBuilder<K, V, T: TimeCode, R> {

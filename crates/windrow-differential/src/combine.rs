@@ -17,10 +17,8 @@
 
 use windrow::Diff;
 
-use crate::diff::{self, DiffCode, LANE};
-use crate::row::RowCode;
-use crate::time::TimeCode;
-use crate::updates::Updates;
+use crate::diff::{self, LANE};
+use crate::{DiffCode, RowCode, TimeCode, Updates};
 
 /// Slots of a piece: more than its rows, unless rows are shorter than 16 bytes.
 const SLOTS: usize = 4096;
@@ -125,6 +123,8 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use timely::container::PushInto;
+
     use super::{PAUSE, Piece};
     use crate::exchange::hash_of;
     use crate::format::Format;
@@ -174,7 +174,7 @@ mod tests {
             let (mut piece, mut plain, mut sent) = (Piece::default(), Words::default(), Vec::new());
             for update in &updates {
                 push(&mut piece, update);
-                plain.push(update);
+                plain.push_into(update.clone());
                 if piece.bytes() > 8192 {
                     sent.push(piece.take());
                 }

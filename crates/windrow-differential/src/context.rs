@@ -1,6 +1,6 @@
 //! The context of a process: the pool that all its arrangements share.
 
-use windrow::{Error, Pool};
+use windrow::{Pool, Result};
 
 /// The shared state of all arrangements: one per process, used by all workers and dataflows. Cheap
 /// to clone.
@@ -34,16 +34,9 @@ impl Context {
     }
 }
 
-/// Panics, which ends the dataflow: errors have no path through a dataflow, and a result without
-/// the lost data would be wrong.
-#[cold]
+/// Returns the value, or panics with the error, which ends the dataflow: errors have no path
+/// through a dataflow, and a result without the lost data would be wrong.
 #[track_caller]
-pub(crate) fn fail(error: &Error) -> ! {
-    panic!("windrow: {error}")
-}
-
-/// Returns the value, or panics with the error.
-#[track_caller]
-pub(crate) fn done<T>(result: Result<T, Error>) -> T {
-    result.unwrap_or_else(|error| fail(&error))
+pub(crate) fn done<T>(result: Result<T>) -> T {
+    result.unwrap_or_else(|error| panic!("windrow: {error}"))
 }

@@ -166,14 +166,6 @@ tuple!(A 0, B 1);
 tuple!(A 0, B 1, C 2);
 tuple!(A 0, B 1, C 2, D 3);
 
-/// Appends the bytes of a diff.
-#[inline(always)]
-pub(crate) fn put<R: DiffCode>(diff: &R, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.resize(start + R::Lanes::LANES * LANE, 0);
-    diff.lanes().encode(&mut out[start..]);
-}
-
 /// Adds `diff` to `into` and returns whether the sum is zero. Returns `None` and changes nothing on
 /// overflow.
 pub(crate) fn add<R: DiffCode>(into: &mut [u8], diff: &[u8]) -> Option<bool> {

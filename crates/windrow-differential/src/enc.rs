@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::marker::PhantomData;
 
 use differential_dataflow::trace::implementations::BatchContainer;
 
@@ -20,7 +19,7 @@ impl<'a, K> Enc<'a, K> {
     /// Wraps `bytes`, the encoding of a `K` in columns of its own.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, of: PhantomData }
+        Self { bytes, of: Of::default() }
     }
 
     /// Returns the encoded bytes.
@@ -83,6 +82,58 @@ pub struct EncVec<K> {
     of: Of<K>,
 }
 
+impl<K> Default for EncVec<K> {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), ends: Vec::new(), of: Of::default() }
+    }
+}
+
+impl<K> EncVec<K> {
+    /// Adds a row.
+    pub(crate) fn push(&mut self, row: &[u8]) {
+        self.push_with(|out| out.extend_from_slice(row));
+    }
+
+    /// Adds a row written by `put`.
+    pub(crate) fn push_with(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
+        put(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Returns the row at `index`.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Enc<'_, K> {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        Enc::new(&self.bytes[start..self.ends[index]])
+    }
+
+    /// Returns the last row.
+    pub(crate) fn last(&self) -> Option<&[u8]> {
+        self.ends.len().checked_sub(1).map(|last| self.get(last).bytes())
+    }
+
+    /// Returns all rows.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.ends.len()).map(|index| self.get(index).bytes())
+    }
+
+    /// Returns the number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns the bytes of all rows.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Removes all rows.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
 impl<K: Row> BatchContainer for EncVec<K> {
     type Owned = K;
     type ReadItem<'a> = Enc<'a, K>;
@@ -93,26 +144,23 @@ impl<K: Row> BatchContainer for EncVec<K> {
     }
 
     fn push_ref(&mut self, item: Enc<'_, K>) {
-        self.bytes.extend_from_slice(item.bytes);
-        self.ends.push(self.bytes.len());
+        self.push(item.bytes);
     }
 
     fn push_own(&mut self, item: &K) {
-        item.encode(Form::Column, &mut self.bytes);
-        self.ends.push(self.bytes.len());
+        self.push_with(|out| item.encode(Form::Column, out));
     }
 
     fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
+        self.clear();
     }
 
     fn with_capacity(size: usize) -> Self {
-        Self { bytes: Vec::new(), ends: Vec::with_capacity(size), of: PhantomData }
+        Self { ends: Vec::with_capacity(size), ..Self::default() }
     }
 
     fn merge_capacity(a: &Self, b: &Self) -> Self {
-        Self::with_capacity(a.ends.len() + b.ends.len())
+        Self::with_capacity(a.len() + b.len())
     }
 
     fn reborrow<'b, 'a: 'b>(item: Enc<'a, K>) -> Enc<'b, K> {
@@ -121,11 +169,10 @@ impl<K: Row> BatchContainer for EncVec<K> {
 
     #[inline]
     fn index(&self, index: usize) -> Enc<'_, K> {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        Enc::new(&self.bytes[start..self.ends[index]])
+        self.get(index)
     }
 
     fn len(&self) -> usize {
-        self.ends.len()
+        self.len()
     }
 }

@@ -15,13 +15,8 @@ use timely::progress::Stamp;
 use windrow::{Layout, key_len};
 
 use crate::combine::Piece;
-use crate::diff::DiffCode;
-use crate::row::RowCode;
-use crate::time::TimeCode;
-use crate::updates::Updates;
-
-/// Bytes of rows sent together, unless a time ends earlier.
-pub(crate) const PIECE: usize = 64 << 10;
+use crate::updates::PIECE;
+use crate::{DiffCode, RowCode, TimeCode, Updates};
 
 /// Bytes hashed at once.
 const WORD: usize = 8;
@@ -53,7 +48,8 @@ fn owner_of(hash: u64, peers: usize) -> usize {
     ((u128::from(hash) * peers as u128) >> 64) as usize
 }
 
-/// Sends rows to the workers that own their keys.
+/// Sends rows to the workers that own their keys. Used containers that a receiver returns are
+/// dropped.
 pub(crate) struct RowDistributor<K, V, T, R> {
     layout: Layout,
     pieces: Vec<Piece<K, V, T, R>>,
@@ -82,7 +78,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Distributor<Updates<K, V,
             let piece = &mut self.pieces[owner];
             piece.push(row, hash, key_len);
             if piece.bytes() >= PIECE {
-                send(piece, stamp, &mut pushers[owner]);
+                Message::push_at(&mut piece.take(), stamp.clone(), &mut pushers[owner]);
             }
         }
         container.clear();
@@ -95,21 +91,8 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Distributor<Updates<K, V,
     ) {
         for (piece, pusher) in self.pieces.iter_mut().zip(pushers) {
             if !piece.is_empty() {
-                send(piece, stamp, pusher);
+                Message::push_at(&mut piece.take(), stamp.clone(), pusher);
             }
         }
     }
-}
-
-fn send<K, V, T, R, S, P>(piece: &mut Piece<K, V, T, R>, stamp: &Stamp<S>, pusher: &mut P)
-where
-    K: RowCode,
-    V: RowCode,
-    T: TimeCode,
-    R: DiffCode,
-    S: Clone,
-    P: Push<Message<S, Updates<K, V, T, R>>>,
-{
-    // `push_at` may return a used container of the receiver, which is dropped here.
-    Message::push_at(&mut piece.take(), stamp.clone(), pusher);
 }

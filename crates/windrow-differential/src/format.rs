@@ -9,13 +9,14 @@
 use std::sync::Arc;
 
 use windrow::arrow_schema::{DataType, Field, Schema};
-use windrow::{Diff, Layout, Order};
+use windrow::{Diff, Layout, Order, Result, Time};
 
 use crate::context::done;
-use crate::diff::{self, DiffCode, LANE};
+use crate::diff::{self, LANE};
 use crate::of::Of;
-use crate::row::{Form, Row, RowCode};
-use crate::time::{self, TimeCode};
+use crate::row::Form;
+use crate::time::{self};
+use crate::{DiffCode, Row, RowCode, TimeCode};
 
 /// The encoding of updates of these types as rows.
 pub(crate) struct Format<K, V, T, R>(Of<(K, V, T, R)>);
@@ -31,25 +32,15 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
     /// Returns the layout of the rows.
     pub(crate) fn layout() -> Layout {
-        let (mut keys, mut values) = (Vec::new(), Vec::new());
-        K::columns(&mut keys);
-        V::columns(&mut values);
-        let named = |prefix: &str, types: Vec<DataType>| -> Vec<Field> {
+        let named = |prefix: &str, columns: fn(&mut Vec<DataType>)| {
+            let mut types = Vec::new();
+            columns(&mut types);
             let field = |(at, data_type)| Field::new(format!("{prefix}{at}"), data_type, false);
-            types.into_iter().enumerate().map(field).collect()
+            types.into_iter().enumerate().map(field).collect::<Vec<_>>()
         };
-        let key = named("key", keys);
+        let (key, value) = (named("key", K::columns), named("value", V::columns));
         let order = Order::by(key.iter().map(|field| field.name().clone()).collect::<Vec<_>>());
-        let mut fields = [key, named("value", values)].concat();
-        let time = time::data_type::<T>().map(|data_type| Field::new("time", data_type, false));
-        let order = if time.is_some() { order.time("time") } else { order };
-        let lanes = 0..R::Lanes::LANES;
-        let lanes: Vec<_> =
-            lanes.map(|lane| Field::new(format!("diff{lane}"), DataType::Int64, false)).collect();
-        let order = order.diffs(lanes.iter().map(|lane| lane.name().clone()));
-        let order = R::FOLD.into_iter().fold(order, Order::fold);
-        fields.extend(time.into_iter().chain(lanes));
-        done(order.bind(&Arc::new(Schema::new(fields))))
+        done(layout_of::<T, R>(&Schema::new([key, value].concat()), order))
     }
 
     /// Appends the row of an update.
@@ -61,21 +52,49 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
     }
 }
 
+/// Returns the layout of the columns of `schema` by `order`, then a time and the lanes of a diff.
+pub(crate) fn layout_of<T: TimeCode, R: DiffCode>(
+    schema: &Schema,
+    mut order: Order,
+) -> Result<Layout> {
+    // Rows do not contain names; a name only has to be unique.
+    let free = |mut name: String| {
+        while schema.fields().find(&name).is_some() {
+            name.push('_');
+        }
+        name
+    };
+    let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+    let mut add = |name: &str, data_type| fields.push(Arc::new(Field::new(name, data_type, false)));
+    if let Some(data_type) = time::data_type::<T>() {
+        let name = free("time".into());
+        add(&name, data_type);
+        order = order.time(name);
+    }
+    let lanes: Vec<String> = (0..R::Lanes::LANES).map(|lane| free(format!("diff{lane}"))).collect();
+    lanes.iter().for_each(|lane| add(lane, DataType::Int64));
+    let order = R::FOLD.into_iter().fold(order.diffs(lanes), Order::fold);
+    order.bind(&Schema::new(fields))
+}
+
 /// Appends time and diff, the part after the value.
 #[inline(always)]
 pub(crate) fn put_tail<T: TimeCode, R: DiffCode>(time: &T, diff: &R, out: &mut Vec<u8>) {
-    time::put(time, out);
-    diff::put(diff, out);
+    let start = out.len();
+    out.resize(start + tail::<T, R>(), 0);
+    let (time_bytes, lanes) = out[start..].split_at_mut(T::Code::WIDTH);
+    time.code().encode(time_bytes);
+    diff.lanes().encode(lanes);
 }
 
 /// Bytes after the value.
 pub(crate) const fn tail<T: TimeCode, R: DiffCode>() -> usize {
-    time::width::<T>() + R::Lanes::LANES * LANE
+    T::Code::WIDTH + R::Lanes::LANES * LANE
 }
 
 /// Decodes time and diff of a row.
 #[inline(always)]
 pub(crate) fn tail_of<T: TimeCode, R: DiffCode>(row: &[u8]) -> (T, R) {
-    let (time, lanes) = row[row.len() - tail::<T, R>()..].split_at(time::width::<T>());
-    (time::take(time), diff::take(lanes))
+    let (time, lanes) = row[row.len() - tail::<T, R>()..].split_at(T::Code::WIDTH);
+    (T::of_code(T::Code::decode(time)), diff::take(lanes))
 }

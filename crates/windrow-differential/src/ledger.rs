@@ -49,9 +49,8 @@ impl Ledger {
             return;
         }
         let [records_diff, size_diff, capacity_diff, allocations_diff] = changes;
-        let operator = self.operator;
         self.logger.log(BatcherEvent {
-            operator,
+            operator: self.operator,
             records_diff,
             size_diff,
             capacity_diff,

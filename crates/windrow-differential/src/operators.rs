@@ -19,20 +19,16 @@ use timely::container::{CapacityContainerBuilder, PushInto};
 use timely::dataflow::Stream;
 use timely::dataflow::channels::pact::{DistributorPact, Pipeline};
 use timely::dataflow::operators::generic::operator::Operator;
+use windrow::Layout;
 
-use crate::batch::{RowBatch, ScopedBatch};
-use crate::batcher::RowBatcher;
-use crate::context::Context;
-use crate::diff::DiffCode;
-use crate::enc::Enc;
-use crate::exchange::{PIECE, RowDistributor};
+use crate::exchange::RowDistributor;
 use crate::format::Format;
 use crate::of::Update;
-use crate::row::Row;
 use crate::scan::scan;
-use crate::tactic::{RowJoin, RowReduce};
-use crate::time::TimeCode;
-use crate::updates::Updates;
+use crate::{
+    Context, DiffCode, Enc, Row, RowBatch, RowBatcher, RowCode, RowJoin, RowReduce, ScopedBatch,
+    TimeCode, Updates,
+};
 
 /// A trace of rows: batches, merged by differential's spine.
 pub type RowSpine<K, V, T, R> = Spine<RowBatch<K, V, T, R>>;
@@ -47,24 +43,18 @@ pub trait ArrangeRows<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
     fn arrange_rows(self, context: &Context) -> RowArranged<'scope, K, V, T, R>;
 }
 
-impl<'scope, K, V, T, R> ArrangeRows<'scope, K, V, T, R> for VecCollection<'scope, T, (K, V), R>
-where
-    K: Row,
-    V: Row,
-    T: TimeCode,
-    R: DiffCode,
+impl<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> ArrangeRows<'scope, K, V, T, R>
+    for VecCollection<'scope, T, (K, V), R>
 {
     fn arrange_rows(self, context: &Context) -> RowArranged<'scope, K, V, T, R> {
-        let context = context.clone();
         let name = "ArrangeRows";
-        let batcher =
-            move |logger, operator| RowBatcher::<K, V, T, R>::logging(&context, logger, operator);
-        if self.inner.scope().peers() == 1 {
-            return arrange_core(self.inner, Pipeline, name, batcher);
+        if self.inner.scope().peers() > 1 {
+            let layout = Format::<K, V, T, R>::layout();
+            return arrange_updates(encoded(self.inner), &layout, context, name);
         }
-        let layout = Format::<K, V, T, R>::layout();
-        let pact = DistributorPact(|peers| RowDistributor::<K, V, T, R>::new(layout, peers));
-        arrange_core(encoded(self.inner), pact, name, batcher)
+        let context = context.clone();
+        let batcher = move |logger, operator| RowBatcher::logging(&context, logger, operator);
+        arrange_core(self.inner, Pipeline, name, batcher)
     }
 }
 
@@ -72,85 +62,50 @@ where
 fn encoded<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>(
     stream: Stream<'scope, T, Vec<Update<K, V, T, R>>>,
 ) -> Stream<'scope, T, Updates<K, V, T, R>> {
-    stream.unary::<CapacityContainerBuilder<Updates<K, V, T, R>>, _, _, _>(
-        Pipeline,
-        "EncodeRows",
-        |_, _| {
-            move |input, output| {
-                input.for_each(|capability, updates| {
-                    let mut session = output.session(&capability);
-                    let mut rows = Updates::default();
-                    for update in updates.drain(..) {
-                        rows.push(&update);
-                        if rows.bytes().len() >= PIECE {
-                            session.give_container(&mut rows);
-                            rows = Updates::default();
-                        }
-                    }
-                    if !rows.is_empty() {
-                        session.give_container(&mut rows);
-                    }
-                });
-            }
-        },
-    )
+    stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "EncodeRows", |_, _| {
+        move |input, output| {
+            input.for_each(|capability, updates| {
+                let mut session = output.session(&capability);
+                updates.drain(..).for_each(|update| session.give(update));
+            });
+        }
+    })
+}
+
+/// Arranges rows of `layout` in the memory of `context`, each at the worker of its key.
+pub(crate) fn arrange_updates<'scope, K: RowCode, V: RowCode, T: TimeCode, R: DiffCode>(
+    rows: Stream<'scope, T, Updates<K, V, T, R>>,
+    layout: &Layout,
+    context: &Context,
+    name: &str,
+) -> RowArranged<'scope, K, V, T, R> {
+    let (context, layout) = (context.clone(), layout.clone());
+    let peers = rows.scope().peers();
+    let pact = DistributorPact({
+        let layout = layout.clone();
+        |peers| RowDistributor::<K, V, T, R>::new(layout, peers)
+    });
+    let batcher = move |logger, operator| {
+        RowBatcher::<K, V, T, R>::of_layout(&layout, &context, logger, operator)
+    };
+    match peers {
+        1 => arrange_core(rows, Pipeline, name, batcher),
+        _ => arrange_core(rows, pact, name, batcher),
+    }
 }
 
 /// Operators on collections arranged as rows, also if the arrangement [entered](Arranged::enter) a
 /// loop.
-pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
+pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Sized {
+    /// The trace of the arrangement.
+    type Trace: TraceReader<Time = T, Batch: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>>
+        + 'static;
+
+    /// Returns the arrangement itself.
+    fn into_arranged(self) -> Arranged<'scope, Self::Trace>;
+
     /// Calls `result` for each pair of values of a key and returns the items. Differs from
     /// `join_core` in that neither side must fit in memory.
-    fn join_rows<V2, R2, Tr2, I>(
-        self,
-        other: Arranged<'scope, Tr2>,
-        result: impl FnMut(Enc<'_, K>, Enc<'_, V>, Enc<'_, V2>) -> I + 'static,
-    ) -> VecCollection<'scope, T, I::Item, <R as Multiply<R2>>::Output>
-    where
-        V2: Row,
-        R2: DiffCode,
-        Tr2: TraceReader<Time = T> + 'static,
-        Tr2::Batch: ScopedBatch<Key = K, Value = V2, Time = T, Diff = R2>,
-        R: Multiply<R2, Output: Semigroup + Ord + 'static>,
-        I: IntoIterator<Item: Data>;
-
-    /// Calls `logic` for each key with its values and their multiplicities, and arranges the
-    /// output. `logic` is not called for keys without values. Differs from `reduce_abelian` in that
-    /// neither input nor output must fit in memory, only the values of one key.
-    fn reduce_rows<V2, R2>(
-        self,
-        context: &Context,
-        logic: impl FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &mut Vec<(V2, R2)>) + 'static,
-    ) -> RowArranged<'scope, K, V2, T, R2>
-    where
-        V2: Row,
-        R2: DiffCode + Abelian;
-
-    /// Calls `logic` for each key and value, and returns the results with the times and diffs of
-    /// the rows. Differs from `as_collection` in that the arrangement need not fit in memory: one
-    /// chunk is read at a time.
-    fn map_rows<D: Data>(
-        self,
-        logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> D + 'static,
-    ) -> VecCollection<'scope, T, D, R>;
-
-    /// Does the same as [`RowArrangement::map_rows`] for any number of results per row. Corresponds
-    /// to `flat_map_ref`.
-    fn flat_map_rows<I: IntoIterator<Item: Data>>(
-        self,
-        logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> I + 'static,
-    ) -> VecCollection<'scope, T, I::Item, R>;
-}
-
-impl<'scope, K, V, T, R, Tr> RowArrangement<'scope, K, V, T, R> for Arranged<'scope, Tr>
-where
-    K: Row,
-    V: Row,
-    T: TimeCode,
-    R: DiffCode,
-    Tr: TraceReader<Time = T> + 'static,
-    Tr::Batch: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>,
-{
     fn join_rows<V2, R2, Tr2, I>(
         self,
         other: Arranged<'scope, Tr2>,
@@ -177,9 +132,13 @@ where
                 builder.push_into((data, time.clone(), diff.clone()));
             }
         };
-        join_with_tactic(self, other, "JoinRows", RowJoin::new(logic)).as_collection()
+        join_with_tactic(self.into_arranged(), other, "JoinRows", RowJoin::new(logic))
+            .as_collection()
     }
 
+    /// Calls `logic` for each key with its values and their multiplicities, and arranges the
+    /// output. `logic` is not called for keys without values. Differs from `reduce_abelian` in that
+    /// neither input nor output must fit in memory, only the values of one key.
     fn reduce_rows<V2, R2>(
         self,
         context: &Context,
@@ -189,22 +148,24 @@ where
         V2: Row,
         R2: DiffCode + Abelian,
     {
-        let logic = move |key: Enc<'_, K>,
-                          input: &[(Enc<'_, V>, R)],
-                          output: &[(V2, R2)],
-                          changes: &mut Vec<(V2, R2)>| {
-            if !input.is_empty() {
-                logic(key, input, changes);
-            }
-            changes.extend(output.iter().cloned().map(|(value, mut diff)| {
-                diff.negate();
-                (value, diff)
-            }));
-        };
-        let tactic = RowReduce::<K, V, V2, T, R, R2, _>::new(context, logic);
-        reduce_with_tactic(self, "ReduceRows", tactic)
+        let tactic = RowReduce::<K, V, V2, T, R, R2, _>::new(
+            context,
+            move |key, input, output: &[(V2, R2)], changes| {
+                if !input.is_empty() {
+                    logic(key, input, changes);
+                }
+                changes.extend(output.iter().cloned().map(|(value, mut diff)| {
+                    diff.negate();
+                    (value, diff)
+                }));
+            },
+        );
+        reduce_with_tactic(self.into_arranged(), "ReduceRows", tactic)
     }
 
+    /// Calls `logic` for each key and value, and returns the results with the times and diffs of
+    /// the rows. Differs from `as_collection` in that the arrangement need not fit in memory: one
+    /// chunk is read at a time.
     fn map_rows<D: Data>(
         self,
         mut logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> D + 'static,
@@ -212,71 +173,63 @@ where
         self.flat_map_rows(move |key, value| Some(logic(key, value)))
     }
 
+    /// Does the same as [`RowArrangement::map_rows`] for any number of results per row. Corresponds
+    /// to `flat_map_ref`.
     fn flat_map_rows<I: IntoIterator<Item: Data>>(
         self,
         mut logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> I + 'static,
     ) -> VecCollection<'scope, T, I::Item, R> {
         type Mapped<T, D, R> = CapacityContainerBuilder<Vec<(D, T, R)>>;
-        let each = move |key: Enc<'_, K>,
-                         value: Enc<'_, V>,
-                         time: T,
-                         diff: R,
-                         builder: &mut Mapped<T, I::Item, R>| {
-            for data in logic(key, value) {
-                builder.push_into((data, time.clone(), diff.clone()));
-            }
-        };
-        scan::<Tr::Batch, _>(self.stream, "MapRows", each).as_collection()
+        let stream = self.into_arranged().stream;
+        let mapped = scan::<_, Mapped<T, I::Item, R>>(
+            stream,
+            "MapRows",
+            move |key, value, time, diff, builder| {
+                for data in logic(key, value) {
+                    builder.push_into((data, time.clone(), diff.clone()));
+                }
+            },
+        );
+        mapped.as_collection()
+    }
+}
+
+impl<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode, Tr> RowArrangement<'scope, K, V, T, R>
+    for Arranged<'scope, Tr>
+where
+    Tr: TraceReader<Time = T> + 'static,
+    Tr::Batch: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>,
+{
+    type Trace = Tr;
+
+    fn into_arranged(self) -> Self {
+        self
     }
 }
 
 /// Operators on collections of rows without values.
-pub trait RowCollection<'scope, D: Row, T: TimeCode, R: DiffCode> {
-    /// Arranges the collection by its rows.
-    fn arrange_rows_by_self(self, context: &Context) -> RowArranged<'scope, D, (), T, R>;
-
-    /// Consolidates the collection: each row occurs at most once per time.
-    fn consolidate_rows(self, context: &Context) -> Self;
-
-    /// Returns each present row once, whatever its multiplicity.
-    fn distinct_rows(self, context: &Context) -> VecCollection<'scope, T, D, R>
-    where
-        R: Abelian + From<i8>;
-
-    /// Returns each row with the multiplicity `threshold` computes from its multiplicity.
-    fn threshold_rows<R2: DiffCode + Abelian>(
-        self,
-        context: &Context,
-        threshold: impl FnMut(Enc<'_, D>, &R) -> R2 + 'static,
-    ) -> VecCollection<'scope, T, D, R2>;
-
-    /// Returns each row with its multiplicity as a value.
-    fn count_rows(self, context: &Context) -> VecCollection<'scope, T, (D, R), isize>
-    where
-        R: Row;
-}
-
-impl<'scope, D, T, R> RowCollection<'scope, D, T, R> for VecCollection<'scope, T, D, R>
-where
-    D: Row,
-    T: TimeCode,
-    R: DiffCode,
+pub trait RowCollection<'scope, D: Row, T: TimeCode, R: DiffCode>:
+    Into<VecCollection<'scope, T, D, R>>
 {
+    /// Arranges the collection by its rows.
     fn arrange_rows_by_self(self, context: &Context) -> RowArranged<'scope, D, (), T, R> {
-        self.map(|row| (row, ())).arrange_rows(context)
+        self.into().map(|row| (row, ())).arrange_rows(context)
     }
 
-    fn consolidate_rows(self, context: &Context) -> Self {
+    /// Consolidates the collection: each row occurs at most once per time.
+    fn consolidate_rows(self, context: &Context) -> VecCollection<'scope, T, D, R> {
         self.arrange_rows_by_self(context).map_rows(|row, _| row.get())
     }
 
-    fn distinct_rows(self, context: &Context) -> Self
+    /// Returns each present row once, whatever its multiplicity.
+    fn distinct_rows(self, context: &Context) -> VecCollection<'scope, T, D, R>
     where
         R: Abelian + From<i8>,
     {
         self.threshold_rows(context, |_, _| R::from(1))
     }
 
+    /// Returns each row with the multiplicity `threshold` computes from its multiplicity.
     fn threshold_rows<R2: DiffCode + Abelian>(
         self,
         context: &Context,
@@ -289,6 +242,7 @@ where
         kept.map_rows(|row, _| row.get())
     }
 
+    /// Returns each row with its multiplicity as a value.
     fn count_rows(self, context: &Context) -> VecCollection<'scope, T, (D, R), isize>
     where
         R: Row,
@@ -299,4 +253,9 @@ where
         });
         counted.map_rows(|row, count| (row.get(), count.get()))
     }
+}
+
+impl<'scope, D: Row, T: TimeCode, R: DiffCode> RowCollection<'scope, D, T, R>
+    for VecCollection<'scope, T, D, R>
+{
 }

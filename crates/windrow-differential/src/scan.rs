@@ -19,9 +19,8 @@ use timely::dataflow::operators::CapabilitySet;
 use timely::dataflow::operators::generic::operator::Operator;
 use windrow::ChunkRows;
 
-use crate::batch::ScopedBatch;
-use crate::enc::Enc;
 use crate::format::tail_of;
+use crate::{Enc, ScopedBatch};
 
 /// The batches that an arrangement emits.
 type Batches<'scope, S> =

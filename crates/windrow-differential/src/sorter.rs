@@ -5,19 +5,13 @@
 //! updates --> RowBatcher --extract: chunks, decoded--> stock builder --> stock batch, trace
 //! ```
 
-use std::marker::PhantomData;
-
 use differential_dataflow::batcher::{Batcher, Extract};
 use differential_dataflow::logging::Logger;
 use differential_dataflow::trace::Builder;
 use timely::progress::frontier::AntichainRef;
 
-use crate::batcher::RowBatcher;
-use crate::context::Context;
-use crate::diff::DiffCode;
 use crate::of::Of;
-use crate::row::Row;
-use crate::time::TimeCode;
+use crate::{Context, DiffCode, Row, RowBatcher, TimeCode};
 
 /// Updates per call of the builder.
 const PIECE: usize = 1024;
@@ -60,16 +54,12 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode, B> RowSorter<K, V, T, R, B> {
 
     /// Creates a batcher with a logger, as [`RowBatcher::logging`].
     pub fn logging(context: &Context, logger: Option<Logger>, operator: usize) -> Self {
-        Self { batcher: RowBatcher::logging(context, logger, operator), of: PhantomData }
+        Self { batcher: RowBatcher::logging(context, logger, operator), of: Of::default() }
     }
 }
 
-impl<K, V, T, R, B> Extract for RowSorter<K, V, T, R, B>
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode, B> Extract for RowSorter<K, V, T, R, B>
 where
-    K: Row,
-    V: Row,
-    T: TimeCode,
-    R: DiffCode,
     B: Builder<Input = Vec<((K, V), T, R)>, Time = T>,
 {
     type Time = T;

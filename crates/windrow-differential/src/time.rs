@@ -111,27 +111,8 @@ impl<A: TimeCode, B: TimeCode> TimeCode for Product<A, B> {
     }
 }
 
-/// Bytes of a time in a row.
-pub(crate) const fn width<T: TimeCode>() -> usize {
-    T::Code::WIDTH
-}
-
 /// Returns the type of the time column, or `None` if the type has only one time.
 pub(crate) fn data_type<T: TimeCode>() -> Option<DataType> {
-    let width = i32::try_from(width::<T>()).expect("a time is short");
+    let width = i32::try_from(T::Code::WIDTH).expect("a time is short");
     (width > 0).then_some(DataType::FixedSizeBinary(width))
-}
-
-/// Appends the bytes of a time.
-#[inline(always)]
-pub(crate) fn put<T: TimeCode>(time: &T, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.resize(start + width::<T>(), 0);
-    time.code().encode(&mut out[start..]);
-}
-
-/// Decodes a time.
-#[inline(always)]
-pub(crate) fn take<T: TimeCode>(bytes: &[u8]) -> T {
-    T::of_code(T::Code::decode(bytes))
 }

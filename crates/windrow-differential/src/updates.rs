@@ -9,18 +9,16 @@
 //! Invariant: `ends` holds the end of each row, or nothing if all rows of the format have the same
 //! length.
 
-use std::marker::PhantomData;
-
 use timely::bytes::arc::Bytes;
-use timely::container::Accountable;
+use timely::container::{Accountable, PushInto, SizableContainer};
 use timely::dataflow::channels::ContainerBytes;
 
-use crate::diff::DiffCode;
-use crate::format::Format;
-use crate::of::Of;
-use crate::row::{Row, RowCode};
-use crate::time::TimeCode;
+use crate::format::{Format, put_tail};
+use crate::of::{Of, Update};
+use crate::{DiffCode, Row, RowCode, TimeCode};
 
+/// Bytes of rows sent, or pushed into the engine, at once.
+pub(crate) const PIECE: usize = 64 << 10;
 /// Bytes of a number in the header.
 const NUMBER: usize = 8;
 /// Bytes of an end offset.
@@ -43,14 +41,14 @@ enum Rows {
 
 impl<K, V, T, R> Default for Updates<K, V, T, R> {
     fn default() -> Self {
-        Self { rows: Rows::Own(Vec::new()), ends: Vec::new(), records: 0, of: PhantomData }
+        Self { rows: Rows::Own(Vec::new()), ends: Vec::new(), records: 0, of: Of::default() }
     }
 }
 
 impl<K, V, T, R> Clone for Updates<K, V, T, R> {
     fn clone(&self) -> Self {
         let Self { rows, ends, records, .. } = self;
-        Self { rows: rows.clone(), ends: ends.clone(), records: *records, of: PhantomData }
+        Self { rows: rows.clone(), ends: ends.clone(), records: *records, of: Of::default() }
     }
 }
 
@@ -113,20 +111,16 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
         let rows = self.own();
         put(rows);
         let end = rows.len();
-        self.note(end);
+        if Format::<K, V, T, R>::STRIDE.is_none() {
+            self.ends.push(u32::try_from(end).expect("pieces are sent long before they are 4 GiB"));
+        }
+        self.records += 1;
     }
 
     /// Adds a copy of a row.
     #[inline]
     pub(crate) fn push_row(&mut self, row: &[u8]) {
         self.push_with(|out| out.extend_from_slice(row));
-    }
-
-    fn note(&mut self, end: usize) {
-        if Format::<K, V, T, R>::STRIDE.is_none() {
-            self.ends.push(u32::try_from(end).expect("pieces are sent long before they are 4 GiB"));
-        }
-        self.records += 1;
     }
 
     /// Removes the rows for which `is_kept` returns false. The record count is unchanged.
@@ -155,12 +149,35 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
     }
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
-    /// Adds an update.
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> PushInto<Update<K, V, T, R>>
+    for Updates<K, V, T, R>
+{
     #[inline]
-    pub(crate) fn push(&mut self, update: &((K, V), T, R)) {
-        self.push_with(|out| Format::put(update, out));
+    fn push_into(&mut self, update: Update<K, V, T, R>) {
+        self.push_with(|out| Format::put(&update, out));
     }
+}
+
+/// An encoded key and value, with time and diff.
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> PushInto<(&[u8], &T, &R)>
+    for Updates<K, V, T, R>
+{
+    #[inline]
+    fn push_into(&mut self, (body, time, diff): (&[u8], &T, &R)) {
+        self.push_with(|out| {
+            out.extend_from_slice(body);
+            put_tail(time, diff, out);
+        });
+    }
+}
+
+/// Sent as soon as the rows fill a piece.
+impl<K, V, T, R> SizableContainer for Updates<K, V, T, R> {
+    fn at_capacity(&self) -> bool {
+        self.bytes().len() >= PIECE
+    }
+
+    fn ensure_capacity(&mut self, _stash: &mut Option<Self>) {}
 }
 
 impl<K, V, T, R> Accountable for Updates<K, V, T, R> {
@@ -179,7 +196,7 @@ impl<K: 'static, V: 'static, T: 'static, R: 'static> ContainerBytes for Updates<
         let ends = bytes.extract_to(count * END);
         let end = |end: &[u8]| u32::from_le_bytes(*end.first_chunk().expect("an end is whole"));
         let ends = ends.chunks_exact(END).map(end).collect();
-        Self { rows: Rows::Wire(bytes), ends, records, of: PhantomData }
+        Self { rows: Rows::Wire(bytes), ends, records, of: Of::default() }
     }
 
     fn length_in_bytes(&self) -> usize {
@@ -187,14 +204,13 @@ impl<K: 'static, V: 'static, T: 'static, R: 'static> ContainerBytes for Updates<
     }
 
     fn into_bytes<W: std::io::Write>(&self, writer: &mut W) {
-        let written = || -> std::io::Result<()> {
+        let mut write = || -> std::io::Result<()> {
             let ends: Vec<u8> = self.ends.iter().flat_map(|end| end.to_le_bytes()).collect();
             writer.write_all(&self.records.to_le_bytes())?;
             writer.write_all(&(self.ends.len() as u64).to_le_bytes())?;
             writer.write_all(&ends)?;
             writer.write_all(self.bytes())
         };
-        let mut written = written;
-        written().expect("timely makes room for as many bytes as it was told");
+        write().expect("timely makes room for as many bytes as it was told");
     }
 }

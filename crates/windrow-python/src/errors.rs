@@ -19,17 +19,13 @@ pub(crate) fn argument(setting: Setting) -> String {
 }
 
 /// Creates an exception of a class in `windrow._errors`.
-fn raised(py: Python<'_>, class: &str, message: &str) -> PyResult<Py<PyAny>> {
-    let class = py.import("windrow._errors")?.getattr(class)?;
-    Ok(class.call1((message,))?.unbind())
+fn raised<'py>(py: Python<'py>, class: &str, message: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("windrow._errors")?.getattr(class)?.call1((message,))
 }
 
 /// Creates an error for invalid arguments.
 pub(crate) fn usage(py: Python<'_>, message: &str) -> PyErr {
-    match raised(py, "UsageError", message) {
-        Ok(error) => PyErr::from_value(error.into_bound(py)),
-        Err(error) => error,
-    }
+    raised(py, "UsageError", message).map_or_else(|failed| failed, PyErr::from_value)
 }
 
 /// Creates an error for an argument of the wrong type.
@@ -57,7 +53,7 @@ fn exception_of(py: Python<'_>, error: &Error, memory: Option<&Memory>) -> PyRes
         ErrorKind::Corrupt => "CorruptError",
         _ => "DataError",
     };
-    let exception = raised(py, class, &message)?.into_bound(py);
+    let exception = raised(py, class, &message)?;
     let place = error.place();
     exception.setattr("file", place.file.as_deref())?;
     exception.setattr("row", place.row)?;

@@ -13,7 +13,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use windrow_files::{Error, Result};
+use windrow_files::Result;
 
 use crate::errors::{mistyped, usage};
 use crate::inputs::{is_arrow, pieces};
@@ -74,10 +74,7 @@ fn column(name: &str, keys: &[Bound<'_, PyAny>], key: &SchemaRef, at: usize) -> 
     };
     let bytes: BinaryArray = values.iter().map(Option::as_deref).collect();
     let made = match field.data_type() {
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-            strictly(&bytes, field.data_type())
-        }
-        DataType::FixedSizeBinary(_) => strictly(&bytes, field.data_type()),
+        binary if binary.is_binary() => strictly(&bytes, binary),
         other => StringArray::try_from_binary(bytes).and_then(|text| strictly(&text, other)),
     };
     let wrong = |error| usage(first.py(), &format!("{name}=: column {:?}: {error}", field.name()));
@@ -110,12 +107,10 @@ pub(crate) fn fitted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
             let got = column.data_type().to_string();
             return Err(windrow::Error::SchemaMismatch { expected, got }.into());
         }
-        strictly(column, field.data_type())
-            .map_err(|error| Error::from(windrow::Error::from(error)))
+        Ok(strictly(column, field.data_type()).map_err(windrow::Error::from)?)
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;
-    RecordBatch::try_new(Arc::clone(schema), columns)
-        .map_err(|error| windrow::Error::from(error).into())
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns).map_err(windrow::Error::from)?)
 }
 
 /// Returns true if both types hold the same kind of values, or both are integers, whose values are

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
@@ -91,19 +92,22 @@ impl<'py> Arguments<'py> {
         self.any(name)?.ok_or_else(|| usage(self.py(), &format!("{name}= is missing")))
     }
 
+    /// Returns a value of a type; `takes` describes the type in the error.
+    fn extracted<T: FromPyObjectOwned<'py>>(
+        &self,
+        name: &'static str,
+        takes: &str,
+    ) -> PyResult<Option<T>> {
+        self.any(name)?.map(|value| extracted(name, takes, &value)).transpose()
+    }
+
     pub(crate) fn text(&self, name: &'static str) -> PyResult<Option<String>> {
-        let text = |value: Bound<'py, PyAny>| {
-            value.extract().map_err(|_| mistyped(name, "a string", &value))
-        };
-        self.any(name)?.map(text).transpose()
+        self.extracted(name, "a string")
     }
 
     /// Returns strings, given as one or as a list.
     pub(crate) fn texts(&self, name: &'static str) -> PyResult<Vec<String>> {
-        let text = |value: &Bound<'py, PyAny>| {
-            value.extract().map_err(|_| mistyped(name, "a string, or a list of them", value))
-        };
-        self.list(name)?.iter().map(text).collect()
+        self.extracted_list(name, "a string, or a list of them")
     }
 
     /// Returns a mapping of words as text, given as text or a dict.
@@ -119,10 +123,7 @@ impl<'py> Arguments<'py> {
     }
 
     fn flag(&self, name: &'static str) -> PyResult<Option<bool>> {
-        let flag = |value: Bound<'py, PyAny>| {
-            value.extract().map_err(|_| mistyped(name, "True or False", &value))
-        };
-        self.any(name)?.map(flag).transpose()
+        self.extracted(name, "True or False")
     }
 
     pub(crate) fn is_set(&self, name: &'static str) -> PyResult<bool> {
@@ -141,26 +142,30 @@ impl<'py> Arguments<'py> {
         text.parse().map_err(|error: T::Err| usage(self.py(), &format!("{name}= {error}")))
     }
 
-    /// Returns a number of bytes, given as an integer or text with a unit.
-    fn size(&self, name: &'static str) -> PyResult<Option<u64>> {
+    /// Returns a number of bytes, given as an integer or text, which may have a unit.
+    fn bytes<T: FromStr<Err: Display>>(
+        &self,
+        name: &'static str,
+        takes: &str,
+        of_bytes: fn(u64) -> T,
+    ) -> PyResult<Option<T>> {
         let Some(value) = self.any(name)? else { return Ok(None) };
         if let Some(bytes) = whole(&value) {
-            return Ok(Some(bytes));
+            return Ok(Some(of_bytes(bytes)));
         }
-        let text: String =
-            value.extract().map_err(|_| mistyped(name, "bytes, or text as \"256MiB\"", &value))?;
-        Ok(Some(self.parse::<Size>(name, &text)?.0))
+        let text: String = extracted(name, takes, &value)?;
+        self.parse(name, &text).map(Some)
+    }
+
+    fn size(&self, name: &'static str) -> PyResult<Option<u64>> {
+        let size = self.bytes(name, "bytes, or text as \"256MiB\"", Size)?;
+        Ok(size.map(|size| size.0))
     }
 
     /// Returns the argument `memory`.
     pub(crate) fn memory(&self) -> PyResult<Option<Limit>> {
-        let Some(value) = self.any("memory")? else { return Ok(None) };
-        if let Some(bytes) = whole(&value) {
-            return Ok(Some(Limit::Bytes(bytes)));
-        }
         const TAKES: &str = "bytes, or text as \"256MiB\", \"50%\" or \"unlimited\"";
-        let text: String = value.extract().map_err(|_| mistyped("memory", TAKES, &value))?;
-        self.parse("memory", &text).map(Some)
+        self.bytes("memory", TAKES, Limit::Bytes)
     }
 
     /// Returns a single value or the elements of a list.
@@ -172,20 +177,35 @@ impl<'py> Arguments<'py> {
         }
     }
 
-    /// Returns the columns of an order, given as text, by [`col`], or as a list of these.
-    pub(crate) fn columns(&self, name: &'static str) -> PyResult<Vec<windrow_files::SortColumn>> {
-        let mut columns = Vec::new();
-        for part in self.list(name)? {
-            match part.cast::<Column>() {
-                Ok(column) => columns.push(column.get().into()),
-                Err(_) => {
-                    const TAKES: &str = "columns as text, wr.col(..), or a list of these";
-                    let text: String = part.extract().map_err(|_| mistyped(name, TAKES, &part))?;
-                    columns.extend(self.parse::<Columns>(name, &text)?.0);
-                }
+    /// Returns the values of a type; `takes` describes one of them in the error.
+    fn extracted_list<T: FromPyObjectOwned<'py>>(
+        &self,
+        name: &'static str,
+        takes: &str,
+    ) -> PyResult<Vec<T>> {
+        self.list(name)?.iter().map(|value| extracted(name, takes, value)).collect()
+    }
+
+    /// Returns the parts of an order, given as text, by [`col`], or as a list of these.
+    fn order<T: FromStr<Err: Display>>(
+        &self,
+        name: &'static str,
+        of_column: fn(windrow_files::SortColumn) -> T,
+    ) -> PyResult<Vec<T>> {
+        let part = |part: &Bound<'py, PyAny>| match part.cast::<Column>() {
+            Ok(column) => Ok(of_column(column.get().into())),
+            Err(_) => {
+                const TAKES: &str = "columns as text, wr.col(..), or a list of these";
+                self.parse(name, &extracted::<String>(name, TAKES, part)?)
             }
-        }
-        Ok(columns)
+        };
+        self.list(name)?.iter().map(part).collect()
+    }
+
+    /// Returns the columns of an order.
+    pub(crate) fn columns(&self, name: &'static str) -> PyResult<Vec<windrow_files::SortColumn>> {
+        let parts = self.order(name, |column| Columns(vec![column]))?;
+        Ok(parts.into_iter().flat_map(|columns| columns.0).collect())
     }
 
     pub(crate) fn by(&self) -> PyResult<Vec<windrow_files::SortColumn>> {
@@ -219,29 +239,23 @@ impl<'py> Arguments<'py> {
     /// columns.
     pub(crate) fn order_by(&self) -> PyResult<OrderBy> {
         let mut order = OrderBy::default();
-        for part in self.list("order_by")? {
-            match part.cast::<Column>() {
-                Ok(column) => order.columns.push(column.get().into()),
-                Err(_) => {
-                    const TAKES: &str = "columns as text, wr.col(..), or a list of these";
-                    let text: String =
-                        part.extract().map_err(|_| mistyped("order_by", TAKES, &part))?;
-                    let said: OrderBy = self.parse("order_by", &text)?;
-                    order.columns.extend(said.columns);
-                    order.texts.extend(said.texts);
-                }
-            }
+        let of_column = |column| OrderBy { columns: vec![column], ..OrderBy::default() };
+        for part in self.order("order_by", of_column)? {
+            order.columns.extend(part.columns);
+            order.texts.extend(part.texts);
         }
         Ok(order)
     }
 
     /// Returns a number of rows.
     pub(crate) fn rows(&self, name: &'static str) -> PyResult<Option<u64>> {
-        let rows = |value: Bound<'py, PyAny>| {
-            whole(&value)
-                .ok_or_else(|| usage(self.py(), &format!("{name}= takes a number of rows")))
-        };
-        self.any(name)?.map(rows).transpose()
+        self.number(name, "a number of rows")
+    }
+
+    /// Returns a number that is not negative.
+    fn number(&self, name: &'static str, takes: &str) -> PyResult<Option<u64>> {
+        let wrong = || usage(self.py(), &format!("{name}= takes {takes}"));
+        self.any(name)?.map(|value| whole(&value).ok_or_else(wrong)).transpose()
     }
 
     /// Returns names of columns. A list has one name per element; text separates names with commas.
@@ -251,17 +265,12 @@ impl<'py> Arguments<'py> {
             let names: Names = self.parse("select", text.to_str()?)?;
             return Ok(Some(names.into()));
         }
-        let names = value.extract();
-        Ok(Some(names.map_err(|_| mistyped("select", "names of columns", &value))?))
+        extracted("select", "names of columns", &value).map(Some)
     }
 
     /// Returns the output path, if given.
     pub(crate) fn output(&self) -> PyResult<Option<PathBuf>> {
-        let path = |value: Bound<'py, PyAny>| -> PyResult<PathBuf> {
-            let path = value.extract::<PathBuf>();
-            path.map_err(|_| mistyped("output", "a path", &value))
-        };
-        self.any("output")?.map(path).transpose()
+        self.extracted("output", "a path")
     }
 
     /// Returns the options for reading inputs.
@@ -269,10 +278,8 @@ impl<'py> Arguments<'py> {
         let mut read = ReadOptions::default().csv(self.csv()?);
         read.charset = self.parsed("charset")?;
         read.format = self.parsed("input_format")?;
-        read.schema =
-            self.any("schema")?.map(|schema| self.schema("schema", &schema)).transpose()?;
-        let types = self.any("hive_types")?;
-        read.hive_types = types.map(|types| self.schema("hive_types", &types)).transpose()?;
+        let schema = |name| self.any(name)?.map(|types| self.schema(name, &types)).transpose();
+        (read.schema, read.hive_types) = (schema("schema")?, schema("hive_types")?);
         read.filter = self.parsed("where")?;
         if let Some(stores) = self.any("store_options")? {
             read = read.stores(&self.stores(&stores)?);
@@ -295,32 +302,21 @@ impl<'py> Arguments<'py> {
         if self.any("csv_quote")?.is_some() {
             csv = self.ok(csv.quote(self.character("csv_quote", Some("none"))?))?;
         }
-        for null in self.list("csv_null")? {
-            let text: String =
-                null.extract().map_err(|_| mistyped("csv_null", "text, or a list of it", &null))?;
-            csv = csv.null(text);
-        }
+        let nulls: Vec<String> = self.extracted_list("csv_null", "text, or a list of it")?;
+        csv = nulls.into_iter().fold(csv, CsvOptions::null);
         let signs = [("point", false), ("comma", true)];
         csv = csv.decimal_comma(self.one_of("csv_decimal", signs)?.unwrap_or(false));
-        if let Some(lines) = self.any("csv_skip_lines")? {
-            let lines = whole(&lines).and_then(|lines| usize::try_from(lines).ok());
-            let lines =
-                lines.ok_or_else(|| usage(self.py(), "csv_skip_lines= takes a number of lines"))?;
-            csv = csv.skip_lines(lines);
+        if let Some(lines) = self.number("csv_skip_lines", "a number of lines")? {
+            csv = csv.skip_lines(lines as usize);
         }
         Ok(csv.has_header(self.flag("csv_header")?.unwrap_or(true)))
     }
 
     /// Returns a character, or `None` for the word `none`.
     fn character(&self, name: &'static str, none: Option<&str>) -> PyResult<Option<char>> {
-        let Some(text) = self.text(name)?.filter(|text| Some(&**text) != none) else {
-            return Ok(None);
-        };
-        let mut letters = text.chars();
-        match (letters.next(), letters.next()) {
-            (Some(letter), None) => Ok(Some(letter)),
-            _ => Err(usage(self.py(), &format!("{name}= takes one character"))),
-        }
+        let text = self.text(name)?.filter(|text| Some(&**text) != none);
+        let letter = text.map(|text| text.parse::<char>());
+        letter.transpose().map_err(|_| usage(self.py(), &format!("{name}= takes one character")))
     }
 
     /// Returns the columns of a table: an Arrow schema as is, or types given as text or a dict.
@@ -363,8 +359,7 @@ impl<'py> Arguments<'py> {
             return Ok(Arc::new(Schema::new(fields.collect::<PyResult<Vec<_>>>()?)));
         }
         const TAKES: &str = "text as \"id:int64\", a dict, or an Arrow schema";
-        let text: String = value.extract().map_err(|_| mistyped(name, TAKES, value))?;
-        self.ok(parse_schema(&text))
+        self.ok(parse_schema(&extracted::<String>(name, TAKES, value)?))
     }
 
     /// Returns the options for writing the output.
@@ -388,20 +383,16 @@ impl<'py> Arguments<'py> {
     /// Returns the limits of the job, except for memory.
     pub(crate) fn limits(&self) -> PyResult<Limits> {
         let mut limits = Limits::default();
-        if let Some(value) = self.any("threads")? {
-            let threads: usize = value
-                .extract()
-                .map_err(|_| usage(self.py(), "threads= takes a number from 1 on"))?;
+        if let Some(threads) = self.any("threads")? {
+            let takes = |range| usage(self.py(), &format!("threads= takes a number from {range}"));
+            let threads: usize = threads.extract().map_err(|_| takes("1 on".to_owned()))?;
             if !(1..=MOST_THREADS).contains(&threads) {
-                let message = format!("threads= takes a number from 1 to {MOST_THREADS}");
-                return Err(usage(self.py(), &message));
+                return Err(takes(format!("1 to {MOST_THREADS}")));
             }
             limits = limits.threads(threads);
         }
-        for directory in self.list("temp_dir")? {
-            let path = directory.extract::<PathBuf>();
-            limits = limits.temp_dir(path.map_err(|_| mistyped("temp_dir", "paths", &directory))?);
-        }
+        let directories: Vec<PathBuf> = self.extracted_list("temp_dir", "paths")?;
+        limits = directories.into_iter().fold(limits, Limits::temp_dir);
         limits.max_temp_bytes = self.size("max_temp_size")?;
         let codecs = [("none", Codec::None), ("lz4", Codec::Lz4), ("zstd", Codec::Zstd)];
         if let Some(codec) = self.one_of("spill_compression", codecs)? {
@@ -434,6 +425,15 @@ impl<'py> Arguments<'py> {
 
 /// Upper limit of threads; more than any machine has cores, so a larger number is a mistake.
 const MOST_THREADS: usize = 4096;
+
+/// Returns a value of a type; `takes` describes the type in the error.
+pub(crate) fn extracted<'py, T: FromPyObjectOwned<'py>>(
+    name: &str,
+    takes: &str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<T> {
+    value.extract().map_err(|_| mistyped(name, takes, value))
+}
 
 /// Returns a non-negative integer; rejects booleans.
 fn whole(value: &Bound<'_, PyAny>) -> Option<u64> {

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::{Array, ArrayRef, RecordBatchReader, StructArray};
+use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::ArrowError;
 use arrow_schema::{Field, FieldRef, SchemaRef};
@@ -49,7 +49,7 @@ struct Shared {
 type Next = Result<arrow_array::RecordBatch, Failed>;
 
 /// The source of the rows.
-enum Rows {
+pub(crate) enum Rows {
     Job(Box<Batches>),
     Table(Box<Scanned>),
 }
@@ -149,17 +149,7 @@ impl Shared {
 }
 
 impl Reader {
-    pub(crate) fn new(batches: Batches, memory: Memory) -> Self {
-        let schema = batches.schema();
-        Self::of(Rows::Job(Box::new(batches)), schema, memory)
-    }
-
-    /// Creates a reader of a table's rows.
-    pub(crate) fn of_table(rows: Scanned, schema: SchemaRef, memory: Memory) -> Self {
-        Self::of(Rows::Table(Box::new(rows)), schema, memory)
-    }
-
-    fn of(rows: Rows, schema: SchemaRef, memory: Memory) -> Self {
+    pub(crate) fn new(rows: Rows, schema: SchemaRef, memory: Memory) -> Self {
         let state = Mutex::new(State::Open(rows));
         let shared = Arc::new(Shared { state, peeked: Mutex::default(), memory });
         Self { shared, schema, handed: AtomicBool::new(false), begun: AtomicBool::new(false) }
@@ -269,12 +259,6 @@ fn as_struct(schema: &SchemaRef) -> FieldRef {
     Arc::new(field.with_metadata(schema.metadata().clone()))
 }
 
-fn described(schema: &SchemaRef) -> String {
-    let fields = schema.fields().iter();
-    let fields: Vec<_> = fields.map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
-    fields.join(", ")
-}
-
 /// Some rows of a `Reader`, for Arrow libraries.
 #[pyclass(frozen, module = "windrow")]
 pub(crate) struct RecordBatch(pub(crate) arrow_array::RecordBatch);
@@ -320,18 +304,15 @@ impl RecordBatch {
     /// The first `rows` rows as text: a list for each row, with `None` for null.
     fn texts(&self, rows: usize) -> PyResult<Vec<Vec<Option<String>>>> {
         let options = FormatOptions::new().with_display_error(true);
-        let columns = self
-            .0
-            .columns()
-            .iter()
-            .map(|column| Ok((column, ArrayFormatter::try_new(column, &options)?)));
-        let columns: Vec<_> = columns.collect::<Result<_, ArrowError>>().map_err(unwritten)?;
-        let text = |row: usize| {
-            let cells = columns.iter();
-            let cells = cells
-                .map(|(column, text)| column.is_valid(row).then(|| text.value(row).to_string()));
-            cells.collect()
+        let columns = self.0.columns().iter();
+        let columns =
+            columns.map(|column| Ok((column, ArrayFormatter::try_new(column, &options)?)));
+        let columns: Result<Vec<_>, ArrowError> = columns.collect();
+        let columns = columns.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let cell = |row: usize, (column, text): &(&ArrayRef, ArrayFormatter<'_>)| {
+            column.is_valid(row).then(|| text.value(row).to_string())
         };
+        let text = |row| columns.iter().map(|column| cell(row, column)).collect();
         Ok((0..rows.min(self.0.num_rows())).map(text).collect())
     }
 
@@ -347,10 +328,6 @@ impl RecordBatch {
 /// A table of the rows, by the function `name` of the module that writes them.
 fn written(batch: &Bound<'_, RecordBatch>, name: &str) -> PyResult<String> {
     batch.py().import("windrow._rows")?.getattr(name)?.call1((batch,))?.extract()
-}
-
-fn unwritten(error: ArrowError) -> PyErr {
-    PyValueError::new_err(error.to_string())
 }
 
 /// Names and types of columns, for Arrow libraries.
@@ -380,6 +357,8 @@ impl Schema {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Schema: {}>", described(&self.0))
+        let fields = self.0.fields().iter();
+        let fields: Vec<_> = fields.map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
+        format!("<Schema: {}>", fields.join(", "))
     }
 }

@@ -58,16 +58,8 @@ impl Spec {
         }
     }
 
-    /// Adapts the read options to the specification.
-    pub(crate) fn reading(&self, read: ReadOptions) -> ReadOptions {
-        match self {
-            Self::Compact(spec) => spec.reading(read),
-            _ => read,
-        }
-    }
-
-    /// Adapts the read options to the output. For CSV output, uncompared columns stay text as in
-    /// the input. Only selected columns matter.
+    /// Adapts the read options to the specification and to the output. For CSV output, uncompared
+    /// columns stay text as in the input. Only selected columns matter.
     pub(crate) fn carrying(
         &self,
         read: ReadOptions,
@@ -83,6 +75,7 @@ impl Spec {
             Self::Merge(spec) => (spec.compared(), &spec.select),
             Self::Partition(spec) => (spec.compared(), &spec.select),
         };
+        let read = if let Self::Compact(spec) = self { spec.reading(read) } else { read };
         let read = read.selecting(compared.clone(), select.as_deref());
         let format = match (self, output) {
             (_, None) => None,

@@ -15,13 +15,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow::{Budget, Pool};
-use windrow_files::{Cancel, Error, Limit, Result};
+use windrow_files::{Error, Limit, Result};
 
 use crate::errors::{exception, usage};
 use crate::keys::{self, Rows, fitted};
 use crate::memory::Memory;
 use crate::options::Arguments;
-use crate::reader::{Reader, RecordBatch as Batch, Schema};
+use crate::reader::{Reader, RecordBatch as Batch, Rows as Source, Schema};
 use crate::task::Task;
 
 /// Rows of a scan's record batch.
@@ -53,27 +53,6 @@ impl Shared {
         let asked = table.as_mut().map(|(table, pool)| ask(table, pool));
         Ok(asked.transpose()?)
     }
-
-    /// Applies `change` for each record batch; returns the time of the last change.
-    fn change(
-        &self,
-        rows: Rows,
-        schema: &SchemaRef,
-        cancel: &Cancel,
-        change: fn(&mut windrow::Table, &RecordBatch) -> windrow::Result<u64>,
-    ) -> Result<Option<u64>> {
-        let mut time = self.with(|table, _| Ok(table.now()))?;
-        for batch in rows {
-            let batch = fitted(&batch.map_err(windrow::Error::from)?, schema)?;
-            if cancel.is_cancelled() {
-                return Err(Error::interrupted());
-            }
-            if batch.num_rows() > 0 {
-                time = self.with(|table, _| change(table, &batch))?;
-            }
-        }
-        Ok(time)
-    }
 }
 
 impl Table {
@@ -87,6 +66,7 @@ impl Table {
         open(asked.map_err(|error| exception(py, &error, Some(&self.memory)))?)
     }
 
+    /// Applies `change` for each record batch; returns the time of the last change.
     fn change(
         &self,
         py: Python<'_>,
@@ -95,9 +75,22 @@ impl Table {
         change: fn(&mut windrow::Table, &RecordBatch) -> windrow::Result<u64>,
     ) -> PyResult<u64> {
         let task = Task::new(None, Some(self.memory.clone()));
-        let (shared, schema, cancel) =
-            (Arc::clone(&self.shared), Arc::clone(schema), task.cancel.clone());
-        open(task.run(py, move || shared.change(rows, &schema, &cancel, change))?)
+        let (shared, schema, watch) =
+            (Arc::clone(&self.shared), Arc::clone(schema), Arc::clone(&task.watch));
+        let work = move || {
+            let mut time = shared.with(|table, _| Ok(table.now()))?;
+            for batch in rows {
+                let batch = fitted(&batch.map_err(windrow::Error::from)?, &schema)?;
+                if watch.cancel.is_cancelled() {
+                    return Err(Error::interrupted());
+                }
+                if batch.num_rows() > 0 {
+                    time = shared.with(|table, _| change(table, &batch))?;
+                }
+            }
+            Ok(time)
+        };
+        open(task.run(py, work)?)
     }
 
     /// Converts an argument with keys to one record batch of the key columns.
@@ -198,19 +191,12 @@ impl Table {
         let start = start.map(|key| self.keys("start", key)).transpose()?;
         let stop = stop.map(|key| self.keys("stop", key)).transpose()?;
         let rows = self.ask(py, |table, _| {
-            let mut scan = table.scan();
-            if let Some(start) = &start {
-                scan = scan.from(start);
-            }
-            if let Some(stop) = &stop {
-                scan = scan.to(stop);
-            }
-            if let Some(at) = at {
-                scan = scan.at(at);
-            }
-            scan.batches(SCAN_ROWS)
+            let scan = start.iter().fold(table.scan(), |scan, start| scan.from(start));
+            let scan = stop.iter().fold(scan, |scan, stop| scan.to(stop));
+            at.into_iter().fold(scan, |scan, at| scan.at(at)).batches(SCAN_ROWS)
         })?;
-        Ok(Reader::of_table(rows, Arc::clone(&self.schema), self.memory.clone()))
+        let rows = Source::Table(Box::new(rows));
+        Ok(Reader::new(rows, Arc::clone(&self.schema), self.memory.clone()))
     }
 
     fn forget_before(&self, py: Python<'_>, time: u64) -> PyResult<()> {

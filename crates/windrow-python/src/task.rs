@@ -33,7 +33,6 @@ const TOLD_EVERY: Duration = Duration::from_millis(200);
 
 /// The state of a call while its job runs.
 pub(crate) struct Task {
-    pub(crate) cancel: Cancel,
     pub(crate) watch: Arc<Watch>,
     /// The Python callback for progress.
     progress: Option<Py<PyAny>>,
@@ -43,10 +42,11 @@ pub(crate) struct Task {
 
 /// The message of a worker: a result, or a panic.
 type Done<T> = thread::Result<Result<T>>;
+type Waiting<T> = Mutex<Receiver<Done<T>>>;
 
 impl Task {
     pub(crate) fn new(progress: Option<Py<PyAny>>, memory: Option<Memory>) -> Self {
-        Self { cancel: Cancel::new(), watch: Arc::default(), progress, memory }
+        Self { watch: Arc::default(), progress, memory }
     }
 
     /// Runs `work` on a new thread, and waits detached from the interpreter.
@@ -57,6 +57,8 @@ impl Task {
     ) -> PyResult<T> {
         quiet_caught_panics();
         let (send, done) = sync_channel(1);
+        // A receiver alone cannot be shared with a detached thread.
+        let done = Mutex::new(done);
         let work = move || {
             // Without a receiver, the result is dropped here.
             let _unheard = send.send(catch_unwind(AssertUnwindSafe(work)));
@@ -66,10 +68,8 @@ impl Task {
             .spawn(work)
             .map_err(|error| PyRuntimeError::new_err(format!("no thread for the job: {error}")))?;
         let mut told = Instant::now();
-        let mut done = done;
         loop {
-            let (waiting, got) = py.detach(move || wait(done, POLL));
-            done = waiting;
+            let got = py.detach(|| wait(&done, POLL));
             let heard = py.check_signals().and_then(|()| match got {
                 None if told.elapsed() >= TOLD_EVERY => {
                     told = Instant::now();
@@ -89,13 +89,11 @@ impl Task {
     }
 
     /// Cancels the job, and drops its result.
-    fn end<T: Send>(&self, py: Python<'_>, done: Receiver<Done<T>>, got: Option<Done<T>>) {
-        self.cancel.cancel();
-        py.detach(move || {
-            let (_done, got) = if got.is_some() { (done, got) } else { wait(done, GRACE) };
-            drop(got.map(|got| got.ok()));
-        });
-        self.cancel.discard_outputs();
+    fn end<T: Send>(&self, py: Python<'_>, done: Waiting<T>, got: Option<Done<T>>) {
+        self.watch.cancel.cancel();
+        // The receiver, and what it still holds, is dropped detached, too.
+        py.detach(move || drop(got.or_else(|| wait(&done, GRACE)).map(|got| got.ok())));
+        self.watch.cancel.discard_outputs();
     }
 
     fn result<T>(&self, py: Python<'_>, got: Done<T>) -> PyResult<T> {
@@ -125,19 +123,19 @@ impl Task {
     }
 }
 
-/// Waits for a worker. Takes and returns the channel, because a receiver cannot be shared.
-fn wait<T>(done: Receiver<Done<T>>, time: Duration) -> (Receiver<Done<T>>, Option<Done<T>>) {
-    let got = match done.recv_timeout(time) {
+/// Waits for the message of a worker.
+fn wait<T>(done: &Waiting<T>, time: Duration) -> Option<Done<T>> {
+    match done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(time) {
         Ok(got) => Some(got),
         Err(RecvTimeoutError::Timeout) => None,
         Err(RecvTimeoutError::Disconnected) => Some(Ok(Err(Error::interrupted()))),
-    };
-    (done, got)
+    }
 }
 
-/// The last observed progress of a job.
+/// The worker's end of a [`Task`]: its cancellation, and the last observed progress.
 #[derive(Default)]
 pub(crate) struct Watch {
+    pub(crate) cancel: Cancel,
     seen: Mutex<Option<Seen>>,
     /// False if the spilled bytes are to be updated; reading the number takes more locks.
     fresh: AtomicBool,

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_array::RecordBatchReader;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,9 +18,9 @@ use crate::errors::{exception, usage};
 use crate::inputs;
 use crate::memory::Memory;
 use crate::options::Arguments;
-use crate::reader::Reader;
+use crate::reader::{Reader, Rows};
 use crate::spec::Spec;
-use crate::task::Task;
+use crate::task::{Task, Watch};
 
 /// The parameters of a job, except for its progress callback.
 struct Call {
@@ -39,7 +40,7 @@ impl Call {
         let py = inputs.py();
         let arguments = Arguments::new(options);
         let spec = Spec::of(verb, &arguments)?;
-        let read = spec.reading(arguments.read()?);
+        let read = arguments.read()?;
         let (write, limits) = (arguments.write()?, arguments.limits()?);
         let (output, asked) = (arguments.output()?, arguments.memory()?);
         let read = spec.carrying(read, &write, output.as_deref());
@@ -63,31 +64,19 @@ impl Call {
         Ok(Self { sources, new, spec, read, write, limits, output, memory })
     }
 
-    fn job(&self, task: &Watched) -> Result<windrow_files::Job> {
-        let read = self.read.clone().cancelled_by(&task.cancel);
+    fn job(&self, watch: &Arc<Watch>) -> Result<windrow_files::Job> {
+        let read = self.read.clone().cancelled_by(&watch.cancel);
         let inputs = match &self.new {
             Some(new) => Inputs::open_pair(&self.sources, new, &read)?,
             None => Inputs::open(&self.sources, &read)?,
         };
         let job = self.spec.job(inputs)?;
-        Ok(job.cancelled_by(&task.cancel).watched_by(Arc::clone(&task.watch) as _))
+        Ok(job.cancelled_by(&watch.cancel).watched_by(Arc::clone(watch) as _))
     }
 
     /// Returns the job's limits; its inputs must be open.
     fn limits(&self) -> Limits {
         self.limits.clone().memory(self.memory.opened())
-    }
-}
-
-/// The worker's parts of a [`Task`].
-struct Watched {
-    cancel: windrow_files::Cancel,
-    watch: Arc<crate::task::Watch>,
-}
-
-impl From<&Task> for Watched {
-    fn from(task: &Task) -> Self {
-        Self { cancel: task.cancel.clone(), watch: Arc::clone(&task.watch) }
     }
 }
 
@@ -103,18 +92,19 @@ pub(crate) fn run(
     let call = Call::new(verb, inputs, options)?;
     let memory = call.memory.clone();
     let task = Task::new(progress, Some(memory.clone()));
-    let watched = Watched::from(&task);
+    let watch = Arc::clone(&task.watch);
     match call.output.clone() {
         Some(output) => {
             let figures = task.run(py, move || {
-                let job = call.job(&watched)?;
+                let job = call.job(&watch)?;
                 job.write(&Target::Path(output), &call.write, &call.limits())
             })?;
             stats(py, &json(&figures)?)
         }
         None => {
-            let batches = task.run(py, move || call.job(&watched)?.batches(&call.limits()))?;
-            Ok(Py::new(py, Reader::new(batches, memory))?.into_any())
+            let batches = task.run(py, move || call.job(&watch)?.batches(&call.limits()))?;
+            let (schema, rows) = (batches.schema(), Rows::Job(Box::new(batches)));
+            Ok(Py::new(py, Reader::new(rows, schema, memory))?.into_any())
         }
     }
 }
@@ -130,7 +120,7 @@ pub(crate) fn explain(
     let mut call = Call::new(verb, inputs, options)?;
     let memory = call.memory.clone();
     let task = Task::new(None, Some(memory.clone()));
-    let watched = Watched::from(&task);
+    let watch = Arc::clone(&task.watch);
     let reads = call.output.is_none();
     if reads {
         // An output record batch takes as much memory as a message of an Arrow stream.
@@ -139,7 +129,7 @@ pub(crate) fn explain(
     }
     let explained = task.run(py, move || {
         let target = call.output.clone().map_or(Target::Stdout, Target::Path);
-        call.job(&watched)?.explain(&target, &call.write, &call.limits())
+        call.job(&watch)?.explain(&target, &call.write, &call.limits())
     })?;
     let (floor, limit) = (memory.grown(explained.floor()), explained.limit());
     let limit = limit.map(|limit| memory.grown(limit));
@@ -169,18 +159,13 @@ pub(crate) fn check(
     arguments.finish("check")?;
     let sources = inputs::sources(inputs, &read)?.sources;
     let task = Task::new(None, None);
-    let cancel = task.cancel.clone();
+    let cancel = task.watch.cancel.clone();
     let checked = task.run(py, move || {
         let inputs = Inputs::open(&sources, &read.cancelled_by(&cancel))?;
         windrow_files::check(&inputs, &spec, &cancel)
     })?;
-    let found = |file: &str, row: u64, sorted_by: Option<String>, message: String| {
-        serde_json::json!({
-            "ok": false, "file": file, "row": row, "sorted_by": sorted_by,
-            "files": null, "rows": null, "message": message,
-        })
-    };
-    let value = match checked {
+    let mut counts = (None, None);
+    let (place, sorted_by, message) = match checked {
         Checked::OutOfOrder { file, row, sorted_by } => {
             let as_in_sql = match sorted_by {
                 Some((_, FloatOrder::Sql)) => ", with floats as in SQL",
@@ -191,22 +176,24 @@ pub(crate) fn check(
                 sorted_by.as_ref().map(|by| format!("; the file is sorted by={by:?}{as_in_sql}"));
             let but = but.unwrap_or_default();
             let message = format!("{file}: row {row} sorts before the row in front of it{but}");
-            found(&file, row, sorted_by, message)
+            (Some((file, row)), sorted_by, message)
         }
         Checked::Repeated { file, row } => {
             let message = format!("{file}: row {row} has the same key as the row before it");
-            found(&file, row, None, message)
+            (Some((file, row)), None, message)
         }
         Checked::InOrder { files, rows } => {
-            let count = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
-            serde_json::json!({
-                "ok": true, "file": null, "row": null, "sorted_by": null,
-                "files": files, "rows": rows, "message": format!("in order: {files} files{count}"),
-            })
+            counts = (Some(files), rows);
+            let rows = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
+            (None, None, format!("in order: {files} files{rows}"))
         }
         other => return Err(PyRuntimeError::new_err(format!("internal error: {other:?}"))),
     };
-    json(&value)
+    let ((files, rows), (file, row)) = (counts, place.unzip());
+    json(&serde_json::json!({
+        "ok": file.is_none(), "file": file, "row": row, "sorted_by": sorted_by,
+        "files": files, "rows": rows, "message": message,
+    }))
 }
 
 /// The text and the facts of each input, as JSON, and whether it can be more than one.
@@ -221,7 +208,7 @@ pub(crate) fn inspect(
     arguments.finish("inspect")?;
     let inputs::Given { sources, is_many } = inputs::sources(inputs, &read)?;
     let task = Task::new(None, None);
-    let read = read.cancelled_by(&task.cancel);
+    let read = read.cancelled_by(&task.watch.cancel);
     let facts = task.run(py, move || {
         let facts = |source| FileFacts::of(source, &read);
         sources.iter().map(facts).collect::<Result<Vec<_>, Error>>()

@@ -22,8 +22,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::{Stream, TryStreamExt, stream};
 use windrow_files::{
-    Batches, Cancel, Columns, CompactSpec, Inputs, Job, Limit, Limits, OrderBy, ReadOptions,
-    Source, expand,
+    Cancel, Columns, CompactSpec, Inputs, Job, Limit, Limits, OrderBy, ReadOptions, Source, expand,
 };
 
 use crate::error::datafusion_error;
@@ -59,6 +58,7 @@ impl TableFunctionImpl for WindrowCompact {
 }
 
 /// A change log, bound to its files.
+#[derive(Clone)]
 struct Log {
     sources: Vec<Source>,
     spec: CompactSpec,
@@ -114,12 +114,7 @@ impl PartitionStream for Log {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let again = Self {
-            sources: self.sources.clone(),
-            spec: self.spec.clone(),
-            schema: Arc::clone(&self.schema),
-        };
-        let rows = stream::once(opened(again, context)).try_flatten();
+        let rows = stream::once(opened(self.clone(), context)).try_flatten();
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), rows))
     }
 }
@@ -137,20 +132,13 @@ async fn opened(
         Ok((job.batches(&limits).map_err(external)?, reservation))
     })
     .await?;
-    let reading = Reading { batches, _reservation: reservation, _cancel: cancel };
-    Ok(stream::try_unfold(reading, |mut reading| {
+    // The reservation and the cancellation live as long as the job.
+    Ok(stream::try_unfold((batches, reservation, cancel), |mut reading| {
         blocking(move || {
-            let batch = reading.batches.next().transpose();
+            let batch = reading.0.next().transpose();
             Ok(batch.map_err(|error| datafusion_error(error.into()))?.map(|batch| (batch, reading)))
         })
     }))
-}
-
-/// A running job, with its reservation and its cancellation.
-struct Reading {
-    batches: Batches,
-    _reservation: MemoryReservation,
-    _cancel: Cancelling,
 }
 
 /// Cancels the job when dropped.

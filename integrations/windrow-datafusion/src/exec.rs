@@ -27,7 +27,8 @@ use datafusion::physical_plan::{
 
 use futures::StreamExt;
 
-use crate::run::{Run, RunMetrics};
+use crate::memory::RunMetrics;
+use crate::run::Run;
 use crate::shape::Shape;
 
 /// The operation on the rows.
@@ -177,9 +178,10 @@ impl WindrowExec {
 
     /// Creates the same operator over another input.
     fn over(&self, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let (work, order) = (self.work, self.order.clone());
         let new = match self.projected.clone() {
-            None => Self::try_new(self.work, self.order.clone(), input)?,
-            Some(projected) => Self::projecting(self.work, self.order.clone(), input, projected)?,
+            None => Self::try_new(work, order, input)?,
+            Some(projected) => Self::projecting(work, order, input, projected)?,
         };
         let new = new.fetching(self.fetch);
         if self.gathers { new.gathering() } else { Ok(new) }
@@ -232,11 +234,8 @@ impl DisplayAs for WindrowExec {
             write!(f, "{separator}key={key}")?;
         }
         if self.gathers {
-            write!(
-                f,
-                "{separator}partitions={}",
-                self.input.output_partitioning().partition_count()
-            )?;
+            let partitions = self.input.output_partitioning().partition_count();
+            write!(f, "{separator}partitions={partitions}")?;
         }
         if let Some(fetch) = self.fetch {
             write!(f, "{separator}fetch={fetch}")?;

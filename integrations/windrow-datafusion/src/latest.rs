@@ -68,14 +68,9 @@ fn topmost(top: &PartitionedTopKExec, fuse: bool) -> Result<Option<Arc<dyn Execu
     if top.fetch() != 1 || !matches!(top.fn_kind(), WindowFnKind::RowNumber) {
         return Ok(None);
     }
-    let Ok(new) = WindrowExec::try_new(
-        Work::Latest { key: top.partition_prefix_len() },
-        top.expr().clone(),
-        Arc::clone(top.input()),
-    ) else {
-        return Ok(None);
-    };
-    spread_behind(new, fuse).map(Some)
+    let work = Work::Latest { key: top.partition_prefix_len() };
+    let new = WindrowExec::try_new(work, top.expr().clone(), Arc::clone(top.input()));
+    new.ok().map(|new| spread_behind(new, fuse)).transpose()
 }
 
 /// Returns `latest`. With `fuse`, moves a repartitioning by key above the operator: fewer rows are
@@ -166,30 +161,23 @@ fn numbered(
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let below = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let column = projection.expr().get(place).and_then(|of| of.expr.downcast_ref::<Column>());
-        match column {
-            Some(column) => numbered(projection.input(), column.index(), fuse)?,
-            None => None,
+        let Some(column) = column else { return Ok(None) };
+        numbered(projection.input(), column.index(), fuse)?
+    } else if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>()
+        && let [number] = window.window_expr()
+        && place == window.input().schema().fields().len()
+        && is_row_number(number)
+        && let Some(latest) = first_rows(number, window.input())
+    {
+        let below = spread_behind(latest, fuse)?;
+        if let Some(ones) = ones(window, &below)? {
+            return Ok(Some(ones));
         }
-    } else if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
-        let input = window.input();
-        match window.window_expr() {
-            [number] if place == input.schema().fields().len() && is_row_number(number) => {
-                let Some(latest) = first_rows(number, input) else { return Ok(None) };
-                let below = spread_behind(latest, fuse)?;
-                if let Some(ones) = ones(window, &below)? {
-                    return Ok(Some(ones));
-                }
-                Some(below)
-            }
-            _ => None,
-        }
+        Some(below)
     } else {
         None
     };
-    match below {
-        Some(below) => replace_children_if_necessary(Arc::clone(plan), vec![below]).map(Some),
-        None => Ok(None),
-    }
+    below.map(|below| replace_children_if_necessary(Arc::clone(plan), vec![below])).transpose()
 }
 
 /// Returns true if the input of `window` has one row for each of the window's keys.

@@ -20,6 +20,9 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::DiskManager;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time,
+};
 use windrow::{Budget, Codec, Memory, Pool, PoolOptions};
 
 use crate::error::datafusion_error;
@@ -37,16 +40,43 @@ const WORKING_PART: usize = 4;
 /// heaps.
 const LASTING_PART: usize = 2;
 
-/// Memory and disk for one sort.
+/// Metrics of a run for `EXPLAIN ANALYZE`.
+#[derive(Clone, Debug)]
+pub(crate) struct RunMetrics {
+    pub(crate) baseline: BaselineMetrics,
+    /// Spilled chunks.
+    spill_count: Count,
+    /// Bytes of the spilled chunks on disk.
+    spilled_bytes: Count,
+    peak: Gauge,
+}
+
+impl RunMetrics {
+    pub(crate) fn new(set: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        Self {
+            baseline: BaselineMetrics::new(set, partition),
+            spill_count: MetricBuilder::new(set).spill_count(partition),
+            spilled_bytes: MetricBuilder::new(set).spilled_bytes(partition),
+            peak: MetricBuilder::new(set).peak_memory_usage("peak_mem_used", partition),
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Time {
+        self.baseline.elapsed_compute().clone()
+    }
+}
+
+/// Memory and disk for one sort. Records its counters as metrics when dropped.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pool: Pool,
     /// Bytes outside of chunks, if the memory pool has a limit.
     aside: Option<Aside>,
     /// The reservation to report to, if the memory pool has no limit.
-    told: Option<Mutex<MemoryReservation>>,
+    told: Option<Mutex<Arc<Reserved>>>,
     /// Registration in a pool of Windrow's, which can spill sorted batches for other operators.
     adopted: Option<Adopted>,
+    metrics: RunMetrics,
     /// Owner of the temporary directories.
     _runtime: Arc<RuntimeEnv>,
 }
@@ -54,34 +84,36 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// Opens the workspace of one of `sharers` partitions in the pool of `context`. `name` is the
     /// consumer's name.
-    pub(crate) fn open(context: &TaskContext, name: String, sharers: usize) -> Result<Self> {
-        let options = options(context)?;
-        let memory = context.memory_pool();
-        let runtime = context.runtime_env();
-        if let Some(own) = memory.downcast_ref::<WindrowMemoryPool>() {
-            let pool = Pool::new(own.budget().clone(), options).map_err(datafusion_error)?;
-            let adopted = Some(own.adopt(&pool));
-            let reservation = MemoryConsumer::new(name).register(memory);
-            let reserved = Arc::new(Reserved(reservation));
-            let aside = Some(Aside::open(&pool, reserved, None, pool.budget().limit())?);
-            return Ok(Self { pool, aside, told: None, adopted, _runtime: runtime });
-        }
-        let reservation = MemoryConsumer::new(name).with_can_spill(true).register(memory);
+    pub(crate) fn open(
+        context: &TaskContext,
+        name: &str,
+        sharers: usize,
+        metrics: &RunMetrics,
+    ) -> Result<Self> {
+        let (options, memory) = (options(context)?, context.memory_pool());
+        let own = memory.downcast_ref::<WindrowMemoryPool>();
+        let consumer = MemoryConsumer::new(name).with_can_spill(own.is_none());
+        let reserved = Arc::new(Reserved(consumer.register(memory)));
         let limit = match memory.memory_limit() {
-            MemoryLimit::Infinite => {
-                let pool = Pool::new(Budget::unlimited(), options).map_err(datafusion_error)?;
-                let told = Some(Mutex::new(reservation));
-                return Ok(Self { pool, aside: None, told, adopted: None, _runtime: runtime });
-            }
-            MemoryLimit::Finite(limit) => limit / sharers.max(1),
-            MemoryLimit::Unknown => UNKNOWN_LIMIT,
+            MemoryLimit::Infinite => None,
+            MemoryLimit::Finite(limit) => Some(limit / sharers.max(1)),
+            MemoryLimit::Unknown => Some(UNKNOWN_LIMIT),
         };
-        let limit = granted(&reservation, limit);
-        let reserved = Arc::new(Reserved(reservation));
-        let budget = Budget::within(limit, Arc::clone(&reserved) as Arc<dyn Memory>);
+        let whole = limit.filter(|_| own.is_none()).map(|limit| granted(&reserved.0, limit));
+        let budget = match (own, whole) {
+            (Some(own), _) => own.budget().clone(),
+            (None, Some(whole)) => Budget::within(whole, Arc::clone(&reserved) as Arc<dyn Memory>),
+            (None, None) => Budget::unlimited(),
+        };
         let pool = Pool::new(budget, options).map_err(datafusion_error)?;
-        let aside = Some(Aside::open(&pool, reserved, Some(limit), limit)?);
-        Ok(Self { pool, aside, told: None, adopted: None, _runtime: runtime })
+        let adopted = own.map(|own| own.adopt(&pool));
+        let (aside, told) = if limit.is_some() {
+            (Some(Aside::open(&pool, reserved, whole)?), None)
+        } else {
+            (None, Some(Mutex::new(reserved)))
+        };
+        let (metrics, runtime) = (metrics.clone(), context.runtime_env());
+        Ok(Self { pool, aside, told, adopted, metrics, _runtime: runtime })
     }
 
     /// Prepares for output in record batches of `bytes` bytes: sets aside `bytes`, and memory that
@@ -106,9 +138,18 @@ impl Workspace {
     /// Reports the used bytes to a pool without a limit.
     pub(crate) fn tell(&self) {
         if let Some(told) = &self.told {
-            let reservation = told.lock().unwrap_or_else(PoisonError::into_inner);
-            reservation.resize(self.pool.budget().used());
+            let reserved = told.lock().unwrap_or_else(PoisonError::into_inner);
+            reserved.0.resize(self.pool.budget().used());
         }
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        let stats = self.pool.stats();
+        self.metrics.spill_count.add(stats.spills as usize);
+        self.metrics.spilled_bytes.add(stats.stored_bytes);
+        self.metrics.peak.set_max(stats.peak_leased);
     }
 }
 
@@ -125,13 +166,9 @@ struct Aside {
 }
 
 impl Aside {
-    /// Sets aside the bytes needed to work with `limit` bytes.
-    fn open(
-        pool: &Pool,
-        reserved: Arc<Reserved>,
-        whole: Option<usize>,
-        limit: usize,
-    ) -> Result<Self> {
+    /// Sets aside the bytes needed to work within the limit.
+    fn open(pool: &Pool, reserved: Arc<Reserved>, whole: Option<usize>) -> Result<Self> {
+        let limit = whole.unwrap_or_else(|| pool.budget().limit());
         let working = WORKING.min(limit / WORKING_PART);
         // In a pool of Windrow's, other operators have actual requests, which take precedence over
         // this estimate.

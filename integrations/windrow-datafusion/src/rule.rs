@@ -15,7 +15,6 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -87,12 +86,14 @@ fn replacement(
     {
         return Ok(Some(Arc::new(sorted)));
     }
+    let merge = node.downcast_ref::<SortPreservingMergeExec>();
     if config.fuse
-        && let Some(gathered) = gathered(node)?
+        && let Some(merge) = merge
+        && let Some(gathered) = gathered(merge.input(), merge.expr(), merge.fetch())?
     {
         return Ok(Some(gathered));
     }
-    let merged = config.merge.then(|| merged(node, config)).flatten();
+    let merged = merge.filter(|_| config.merge).and_then(|merge| merged(merge, config));
     Ok(merged.map(|merged| Arc::new(merged) as Arc<dyn ExecutionPlan>))
 }
 
@@ -100,9 +101,7 @@ fn replacement(
 fn sorted(node: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Option<WindrowExec>> {
     let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(None) };
     let input = sort.input();
-    if sort
-        .fetch()
-        .is_some_and(|fetch| row_bytes(&input.schema()).saturating_mul(fetch) < config.topk_bytes)
+    if fits(sort.fetch(), input, config)
         || input.equivalence_properties().ordering_satisfy(sort.expr().clone())?
     {
         return Ok(None);
@@ -111,26 +110,18 @@ fn sorted(node: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Optio
     Ok(new.ok().map(|new| new.fetching(sort.fetch())))
 }
 
-/// Replaces a merge of partitions, each sorted by its own operator, with an optional projection
-/// between.
-fn gathered(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
-    gathered_below(merge.input(), merge.expr(), merge.fetch())
-}
-
 /// Gathers all partitions of `plan` into one, if the plan sorts each partition by `order` or by
-/// more columns.
-fn gathered_below(
+/// more columns, with an optional projection above.
+fn gathered(
     plan: &Arc<dyn ExecutionPlan>,
     order: &LexOrdering,
     fetch: Option<usize>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let Some(order) = unprojected(order, projection)? else { return Ok(None) };
-        let Some(input) = gathered_below(projection.input(), &order, fetch)? else {
-            return Ok(None);
-        };
-        return replace_children_if_necessary(Arc::clone(plan), vec![input]).map(Some);
+        let input = gathered(projection.input(), &order, fetch)?;
+        let above = |input| replace_children_if_necessary(Arc::clone(plan), vec![input]);
+        return input.map(above).transpose();
     }
     let Some(sort) = plan.downcast_ref::<WindrowExec>() else { return Ok(None) };
     if sort.work() != Work::Sort || sort.gathers() || !starts_with(sort.order(), order) {
@@ -158,11 +149,10 @@ fn unprojected(order: &LexOrdering, projection: &ProjectionExec) -> Result<Optio
 }
 
 /// Replaces a merge of partitions that are sorted in the input.
-fn merged(node: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Option<WindrowExec> {
-    let merge = node.downcast_ref::<SortPreservingMergeExec>()?;
+fn merged(merge: &SortPreservingMergeExec, config: &WindrowConfig) -> Option<WindrowExec> {
     let input = merge.input();
-    let small = |fetch: usize| row_bytes(&input.schema()).saturating_mul(fetch) < config.topk_bytes;
-    if input.output_partitioning().partition_count() < 2 || merge.fetch().is_some_and(small) {
+    let partitions = input.output_partitioning().partition_count();
+    if partitions < 2 || fits(merge.fetch(), input, config) {
         return None;
     }
     let new = WindrowExec::try_new(Work::Merge, merge.expr().clone(), Arc::clone(input)).ok()?;
@@ -174,12 +164,15 @@ fn starts_with(order: &LexOrdering, first: &LexOrdering) -> bool {
     first.len() <= order.len() && first.iter().zip(order.iter()).all(|(a, b)| a == b)
 }
 
-/// Estimates the bytes of a row of `schema`.
-fn row_bytes(schema: &Schema) -> usize {
+/// Returns true if a limit of `fetch` rows of `input` is below [`WindrowConfig::topk_bytes`], by
+/// estimate.
+fn fits(fetch: Option<usize>, input: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> bool {
     /// Estimated bytes of a value of variable length.
     const VALUE: usize = 32;
-    let width = |data_type: &DataType| data_type.primitive_width().unwrap_or(VALUE);
-    schema.fields().iter().map(|field| width(field.data_type())).sum()
+    let schema = input.schema();
+    let widths = schema.fields().iter().map(|field| field.data_type().primitive_width());
+    let row: usize = widths.map(|width| width.unwrap_or(VALUE)).sum();
+    fetch.is_some_and(|fetch| row.saturating_mul(fetch) < config.topk_bytes)
 }
 
 /// [`rewrite`] as a rule of DataFusion's optimizer, with the session's [`WindrowConfig`]. Must be

@@ -18,15 +18,13 @@ use arrow_array::RecordBatch;
 use datafusion::common::runtime::{JoinSet, SpawnedTask};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time,
-};
+use datafusion::physical_plan::metrics::Time;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use tokio::sync::mpsc;
-use windrow::{Batch, Batcher, Decoder, Finish, Pool, Pusher, Slab, Slabs, merge_in};
+use windrow::{Batch, Batcher, Decoder, Finish, Pool, Slab, Slabs, merge_in};
 
 use crate::error::{datafusion_error, engine_error};
-use crate::memory::Workspace;
+use crate::memory::{RunMetrics, Workspace};
 use crate::shape::Shape;
 
 /// Bits of a row number within an input; the input number takes the upper bits. Equal rows keep the
@@ -55,40 +53,6 @@ pub(crate) struct Run {
     pub(crate) metrics: RunMetrics,
 }
 
-/// Metrics of a run for `EXPLAIN ANALYZE`.
-#[derive(Clone, Debug)]
-pub(crate) struct RunMetrics {
-    pub(crate) baseline: BaselineMetrics,
-    /// Spilled chunks.
-    spill_count: Count,
-    /// Bytes of the spilled chunks on disk.
-    spilled_bytes: Count,
-    peak: Gauge,
-}
-
-impl RunMetrics {
-    pub(crate) fn new(set: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        Self {
-            baseline: BaselineMetrics::new(set, partition),
-            spill_count: MetricBuilder::new(set).spill_count(partition),
-            spilled_bytes: MetricBuilder::new(set).spilled_bytes(partition),
-            peak: MetricBuilder::new(set).peak_memory_usage("peak_mem_used", partition),
-        }
-    }
-
-    fn elapsed(&self) -> Time {
-        self.baseline.elapsed_compute().clone()
-    }
-
-    /// Adds the counters of the run's pool. Called once.
-    fn record(&self, workspace: &Workspace) {
-        let stats = workspace.pool().stats();
-        self.spill_count.add(stats.spills as usize);
-        self.spilled_bytes.add(stats.stored_bytes);
-        self.peak.set_max(stats.peak_leased);
-    }
-}
-
 impl Run {
     /// Sorts the rows of `inputs`. Nothing runs before the first poll.
     pub(crate) fn sorted(
@@ -96,8 +60,7 @@ impl Run {
         inputs: Vec<SendableRecordBatchStream>,
     ) -> impl Stream<Item = Result<RecordBatch>> + Send {
         let sorted = async move {
-            let workspace = Workspace::open(&self.context, self.name.clone(), self.sharers)?;
-            let workspace = Arc::new(Held { workspace, metrics: self.metrics.clone() });
+            let workspace = Arc::new(self.workspace()?);
             let (batch, bytes) = self.pushed(inputs, &workspace).await?;
             let slabs = stream::try_unfold(self.merging(batch, bytes, &workspace), Merging::next);
             Ok::<_, DataFusionError>(self.decoded(slabs))
@@ -111,11 +74,10 @@ impl Run {
         inputs: Vec<SendableRecordBatchStream>,
     ) -> impl Stream<Item = Result<RecordBatch>> + Send {
         let merged = async move {
-            let workspace = Workspace::open(&self.context, self.name.clone(), self.sharers)?;
-            let workspace = Arc::new(Held { workspace, metrics: self.metrics.clone() });
+            let workspace = Arc::new(self.workspace()?);
             let mut tasks = JoinSet::new();
-            let arriving = |input| Arriving::spawn(input, &self.shape, &mut tasks);
-            let inputs: Vec<Arriving> = inputs.into_iter().map(arriving).collect();
+            let arriving = |input| arriving(input, &self.shape, &mut tasks);
+            let inputs: Vec<_> = inputs.into_iter().map(arriving).collect();
             let inputs = inputs.into_iter().enumerate();
             let batch = merge_in(self.shape.layout(), workspace.pool(), inputs);
             let bytes = slab_bytes(workspace.pool());
@@ -131,25 +93,36 @@ impl Run {
         stream::once(merged).try_flatten()
     }
 
+    fn workspace(&self) -> Result<Workspace> {
+        Workspace::open(&self.context, &self.name, self.sharers, &self.metrics)
+    }
+
     /// Pushes all rows of `inputs`, and returns a batch to merge and the maximum bytes of one
     /// output block.
     async fn pushed(
         &self,
         inputs: Vec<SendableRecordBatchStream>,
-        workspace: &Arc<Held>,
+        workspace: &Arc<Workspace>,
     ) -> Result<(Batch, usize)> {
         let batcher: Batcher = Batcher::new(self.shape.layout(), workspace.pool());
         let pushers = batcher.pushers(inputs.len());
         let mut tasks = JoinSet::new();
-        for (number, (input, pusher)) in inputs.into_iter().zip(pushers).enumerate() {
-            let push = Push {
-                shape: Arc::clone(&self.shape),
-                workspace: Arc::clone(workspace),
-                pusher,
-                sequence: (number as u64) << ROW_BITS,
-                elapsed: self.metrics.elapsed(),
-            };
-            tasks.spawn(push.all(input));
+        for (number, (mut input, mut pusher)) in inputs.into_iter().zip(pushers).enumerate() {
+            let (shape, workspace) = (Arc::clone(&self.shape), Arc::clone(workspace));
+            let (elapsed, mut sequence) = (self.metrics.elapsed(), (number as u64) << ROW_BITS);
+            tasks.spawn(async move {
+                while let Some(batch) = input.next().await.transpose()? {
+                    let _timer = elapsed.timer();
+                    let rows = shape.rows(&batch)?;
+                    pusher.push(&rows, sequence).map_err(datafusion_error)?;
+                    sequence += rows.num_rows() as u64;
+                    workspace.tell();
+                }
+                // Frees the memory of the input before the last rows are sorted.
+                drop(input);
+                let _timer = elapsed.timer();
+                pusher.flush().map_err(datafusion_error)
+            });
         }
         while let Some(pushed) = tasks.join_next().await {
             pushed.map_err(unwound)??;
@@ -174,7 +147,7 @@ impl Run {
     }
 
     /// Creates the last merge of `batch`, with output blocks of at most `bytes` bytes.
-    fn merging(&self, batch: Batch, bytes: usize, workspace: &Arc<Held>) -> Merging {
+    fn merging(&self, batch: Batch, bytes: usize, workspace: &Arc<Workspace>) -> Merging {
         Merging {
             slabs: batch.slabs(Finish::Log),
             rows: self.context.session_config().batch_size(),
@@ -228,57 +201,6 @@ fn bytes_of(batch: &Batch, rows: usize) -> usize {
     mean.saturating_add(mean / 4).saturating_mul(rows)
 }
 
-/// A workspace that records its counters as metrics when dropped.
-pub(crate) struct Held {
-    workspace: Workspace,
-    metrics: RunMetrics,
-}
-
-impl std::ops::Deref for Held {
-    type Target = Workspace;
-
-    fn deref(&self) -> &Workspace {
-        &self.workspace
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.metrics.record(&self.workspace);
-    }
-}
-
-/// One input and its pusher.
-struct Push {
-    shape: Arc<Shape>,
-    workspace: Arc<Held>,
-    pusher: Pusher,
-    /// Sequence number of the next row.
-    sequence: u64,
-    elapsed: Time,
-}
-
-impl Push {
-    async fn all(mut self, mut input: SendableRecordBatchStream) -> Result<()> {
-        while let Some(batch) = input.next().await {
-            self.push(&batch?)?;
-        }
-        // Frees the memory of the input before the last rows are sorted.
-        drop(input);
-        let _timer = self.elapsed.timer();
-        self.pusher.flush().map_err(datafusion_error)
-    }
-
-    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
-        let _timer = self.elapsed.timer();
-        let rows = self.shape.rows(batch)?;
-        self.pusher.push(&rows, self.sequence).map_err(datafusion_error)?;
-        self.sequence += rows.num_rows() as u64;
-        self.workspace.tell();
-        Ok(())
-    }
-}
-
 /// The state of the last merge.
 struct Merging {
     slabs: Slabs,
@@ -287,7 +209,7 @@ struct Merging {
     /// Rows left to emit, if limited.
     left: Option<usize>,
     elapsed: Time,
-    workspace: Arc<Held>,
+    workspace: Arc<Workspace>,
 }
 
 impl Merging {
@@ -329,43 +251,29 @@ fn slabs_of(mut merging: Merging) -> Result<impl Stream<Item = Result<Slab>> + S
     }))
 }
 
-/// A sorted input, read by a thread that may block. The end of the input is sent explicitly: a
-/// closed channel without an end means an aborted task and missing rows.
-struct Arriving {
-    batches: mpsc::Receiver<Option<Result<RecordBatch>>>,
-}
-
-impl Arriving {
-    fn spawn(
-        mut input: SendableRecordBatchStream,
-        shape: &Arc<Shape>,
-        tasks: &mut JoinSet<()>,
-    ) -> Self {
-        let (sender, batches) = mpsc::channel(1);
-        let shape = Arc::clone(shape);
-        tasks.spawn(async move {
-            while let Some(batch) = input.next().await {
-                let rows = batch.and_then(|batch| shape.rows(&batch));
-                if sender.send(Some(rows)).await.is_err() {
-                    return;
-                }
+/// Returns the rows of a sorted input, for a thread that may block. The end of the input is sent
+/// explicitly: a closed channel without an end means an aborted task and missing rows.
+fn arriving(
+    mut input: SendableRecordBatchStream,
+    shape: &Arc<Shape>,
+    tasks: &mut JoinSet<()>,
+) -> impl Iterator<Item = windrow::Result<RecordBatch>> + Send + use<> {
+    let (sender, mut batches) = mpsc::channel::<Option<Result<RecordBatch>>>(1);
+    let shape = Arc::clone(shape);
+    tasks.spawn(async move {
+        while let Some(batch) = input.next().await {
+            let rows = batch.and_then(|batch| shape.rows(&batch));
+            if sender.send(Some(rows)).await.is_err() {
+                return;
             }
-            // The receiver may be gone already.
-            let _ = sender.send(None).await;
-        });
-        Self { batches }
-    }
-}
-
-impl Iterator for Arriving {
-    type Item = windrow::Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.batches.blocking_recv() {
-            Some(batch) => batch.map(|batch| batch.map_err(engine_error)),
-            None => Some(Err(windrow::Error::Lost)),
         }
-    }
+        // The receiver may be gone already.
+        let _ = sender.send(None).await;
+    });
+    std::iter::from_fn(move || match batches.blocking_recv() {
+        Some(batch) => batch.map(|batch| batch.map_err(engine_error)),
+        None => Some(Err(windrow::Error::Lost)),
+    })
 }
 
 /// A pool of decoders, one for each thread that decodes at the same time.

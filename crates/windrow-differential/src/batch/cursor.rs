@@ -10,17 +10,12 @@
 //! Invariant: `first` is the first row of a key, or the end of the batch. If `has_value`, `at` is
 //! the first row of a value of the same key.
 
-use std::marker::PhantomData;
-
 use differential_dataflow::trace::Cursor;
 
 use super::RowBatch;
-use crate::diff::DiffCode;
-use crate::enc::{Enc, EncVec};
 use crate::format::tail_of;
 use crate::of::Of;
-use crate::row::Row;
-use crate::time::TimeCode;
+use crate::{DiffCode, Enc, EncVec, Row, TimeCode};
 
 /// The position of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +35,7 @@ pub struct RowCursor<K, V, T, R> {
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
     /// Creates a cursor at the first key. A batch is never empty.
     pub(super) fn new() -> Self {
-        Self { first: Place::default(), at: Place::default(), has_value: true, of: PhantomData }
+        Self { first: Place::default(), at: Place::default(), has_value: true, of: Of::default() }
     }
 
     fn has_row(place: Place, batch: &RowBatch<K, V, T, R>) -> bool {

@@ -1,17 +1,13 @@
 //! Merges of two batches, driven by the fuel of a spine.
 
-use std::marker::PhantomData;
-
 use differential_dataflow::trace::implementations::spine_fueled::Merger;
 use timely::progress::frontier::AntichainRef;
 use windrow::{Antichain, Merging};
 
 use super::RowBatch;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::of::Of;
-use crate::row::RowCode;
-use crate::time::TimeCode;
+use crate::{Context, DiffCode, RowCode, TimeCode};
 
 /// An incremental merge of two batches, a few rows at a time.
 pub struct RowMerger<K, V, T: TimeCode, R> {
@@ -33,7 +29,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
             let since = Antichain::from_iter(since.iter().map(TimeCode::code));
             merging = done(merging.advancing(&since));
         }
-        Self { context, merging, done: false, of: PhantomData }
+        Self { context, merging, done: false, of: Of::default() }
     }
 
     fn work(&mut self, _a: &RowBatch<K, V, T, R>, _b: &RowBatch<K, V, T, R>, fuel: &mut isize) {

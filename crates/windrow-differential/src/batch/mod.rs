@@ -14,7 +14,6 @@ mod merger;
 mod scoped;
 
 use std::cell::OnceCell;
-use std::marker::PhantomData;
 use std::rc::Rc;
 
 use differential_dataflow::trace::Navigable;
@@ -25,12 +24,11 @@ pub use cursor::RowCursor;
 pub use merger::RowMerger;
 pub use scoped::ScopedBatch;
 
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
+use crate::context::done;
 use crate::format::tail_of;
 use crate::of::Of;
-use crate::row::{Form, Row, RowCode};
-use crate::time::TimeCode;
+use crate::row::Form;
+use crate::{Context, DiffCode, Row, RowCode, TimeCode};
 
 /// Sorted updates `((K, V), T, R)`, in memory or on disk.
 pub struct RowBatch<K, V, T: TimeCode, R> {
@@ -47,7 +45,7 @@ struct Shared<T: TimeCode> {
 
 impl<K, V, T: TimeCode, R> Clone for RowBatch<K, V, T, R> {
     fn clone(&self) -> Self {
-        Self { shared: Rc::clone(&self.shared), pins: OnceCell::new(), of: PhantomData }
+        Self { shared: Rc::clone(&self.shared), pins: OnceCell::new(), of: Of::default() }
     }
 }
 
@@ -59,7 +57,7 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
         (shared.chunks.chunks() > 0).then(|| Self {
             shared: Rc::new(shared),
             pins: OnceCell::new(),
-            of: PhantomData,
+            of: Of::default(),
         })
     }
 

@@ -11,9 +11,7 @@ use differential_dataflow::trace::wrappers::enter::BatchEnter;
 use timely::progress::timestamp::Refines;
 
 use super::RowBatch;
-use crate::diff::DiffCode;
-use crate::row::RowCode;
-use crate::time::TimeCode;
+use crate::{DiffCode, RowCode, TimeCode};
 
 /// A batch of rows in the times of a scope: a [`RowBatch`], or a batch of an arrangement that
 /// [entered](differential_dataflow::operators::arrange::Arranged::enter) the scope.

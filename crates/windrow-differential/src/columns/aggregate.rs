@@ -17,10 +17,10 @@ use windrow::arrow_schema::{DataType, Field, Schema, SchemaRef};
 use windrow::{Error, Layout, Result, column_ends};
 
 use super::Columns;
+use super::collection::place_of;
 use super::shape::Shape;
-use crate::diff::DiffCode;
-use crate::enc::Enc;
-use crate::row::{Form, Row};
+use crate::row::Form;
+use crate::{DiffCode, Enc, Row};
 
 /// The marker of a value in a nullable column; [`NULL`] is the marker of a null.
 const VALUE: u8 = 1;
@@ -183,11 +183,8 @@ impl Bound {
             let bound = Self { kind, column, place, has_marker, number };
             return Ok((bound, Field::new(name, DataType::Int64, false)));
         }
-        let schema = &shape.schema;
-        let Some((at, field)) = schema.fields().find(&column) else {
-            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-            return Err(Error::MissingColumn { column, available: names.join(", ") });
-        };
+        let at = place_of(&shape.schema, &column)?;
+        let field = shape.schema.field(at);
         let place = shape.places[shape.key.len()..].iter().position(|&place| place == at);
         let Some(place) = place else {
             let message = format!("column {column:?} is one of the key, by which rows are reduced");
@@ -285,15 +282,13 @@ impl Bound {
 fn number_of(data_type: &DataType) -> (Number, Option<DataType>) {
     use DataType as Type;
     match data_type {
-        Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => (Number::Signed, Some(Type::Int64)),
         Type::Duration(_) => (Number::Signed, Some(data_type.clone())),
-        Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => {
-            (Number::Unsigned, Some(Type::UInt64))
-        }
         Type::Decimal32(_, scale) | Type::Decimal64(_, scale) | Type::Decimal128(_, scale) => {
             (Number::Decimal, Some(Type::Decimal128(DIGITS, *scale)))
         }
-        Type::Float16 | Type::Float32 | Type::Float64 => (Number::Float, Some(Type::Float64)),
+        _ if data_type.is_signed_integer() => (Number::Signed, Some(Type::Int64)),
+        _ if data_type.is_unsigned_integer() => (Number::Unsigned, Some(Type::UInt64)),
+        _ if data_type.is_floating() => (Number::Float, Some(Type::Float64)),
         _ => (Number::None, None),
     }
 }

@@ -1,6 +1,5 @@
 //! Arrangements of record batches by some of their columns.
 
-use std::marker::PhantomData;
 use std::rc::Rc;
 
 use differential_dataflow::difference::{Abelian, Multiply, Semigroup};
@@ -9,7 +8,7 @@ use differential_dataflow::operators::join::join_with_tactic;
 use differential_dataflow::operators::reduce::reduce_with_tactic;
 use differential_dataflow::trace::TraceReader;
 use differential_dataflow::trace::wrappers::enter::TraceEnter;
-use timely::dataflow::{ProbeHandle, Scope};
+use timely::dataflow::Scope;
 use timely::progress::frontier::AntichainRef;
 use timely::progress::timestamp::Refines;
 use windrow::arrow_schema::SchemaRef;
@@ -17,19 +16,13 @@ use windrow::{Error, Result};
 
 use super::aggregate::{Aggregate, Aggregates};
 use super::build::{ChangesBuilder, Plan};
-use super::frontier::{ChangesOf, Outcome, for_each_frontier};
 use super::pick::{self, Pick};
 use super::shape::Shape;
 use super::{ColumnCollection, Columns};
-use crate::batch::ScopedBatch;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
-use crate::enc::Enc;
+use crate::context::done;
 use crate::of::Of;
-use crate::operators::RowTrace;
 use crate::scan::scan;
-use crate::tactic::{RowJoin, RowReduce};
-use crate::time::TimeCode;
+use crate::{Context, DiffCode, Enc, RowJoin, RowReduce, RowTrace, ScopedBatch, TimeCode};
 
 /// A collection of record batches, arranged by the columns of a key. Derived arrangements use the
 /// same context.
@@ -37,8 +30,8 @@ pub struct ColumnArranged<'scope, T: TimeCode, R: DiffCode, Tr = RowTrace<Column
 where
     Tr: TraceReader<Time = T>,
 {
-    arranged: Arranged<'scope, Tr>,
-    shape: Rc<Shape>,
+    pub(super) arranged: Arranged<'scope, Tr>,
+    pub(super) shape: Rc<Shape>,
     context: Context,
     of: Of<R>,
 }
@@ -47,8 +40,7 @@ impl<T: TimeCode, R: DiffCode, Tr: TraceReader<Time = T> + Clone> Clone
     for ColumnArranged<'_, T, R, Tr>
 {
     fn clone(&self) -> Self {
-        let Self { arranged, shape, context, .. } = self;
-        Self::new(arranged.clone(), Rc::clone(shape), context)
+        Self::new(self.arranged.clone(), Rc::clone(&self.shape), &self.context)
     }
 }
 
@@ -56,30 +48,17 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
     /// Returns a handle of the trace, for other dataflows. While the handle lives, the trace
     /// distinguishes times from the frontier of [`ColumnTrace::compact`] on.
     pub fn trace(&self) -> ColumnTrace<T, R> {
-        let Self { arranged, shape, context, .. } = self;
         ColumnTrace {
-            trace: arranged.trace.clone(),
-            shape: Rc::clone(shape),
-            context: context.clone(),
+            trace: self.arranged.trace.clone(),
+            shape: Rc::clone(&self.shape),
+            context: self.context.clone(),
         }
-    }
-
-    /// Calls `logic` whenever the frontier advances, with the frontier and all changes before it
-    /// that were not reported yet: each row once per time, ordered by key, remaining columns and
-    /// time. Each worker reports its own keys. An error returned by `logic` ends the dataflow. The
-    /// probe handle follows the calls of `logic`.
-    pub fn for_each_frontier(
-        self,
-        logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
-    ) -> ProbeHandle<T> {
-        let plan = Rc::new(done(Plan::whole(&self.shape)));
-        for_each_frontier(self.arranged.stream, plan, logic)
     }
 }
 
 impl<'scope, T: TimeCode, R: DiffCode, Tr: TraceReader<Time = T>> ColumnArranged<'scope, T, R, Tr> {
     pub(super) fn new(arranged: Arranged<'scope, Tr>, shape: Rc<Shape>, context: &Context) -> Self {
-        Self { arranged, shape, context: context.clone(), of: PhantomData }
+        Self { arranged, shape, context: context.clone(), of: Of::default() }
     }
 }
 
@@ -124,7 +103,6 @@ where
     {
         self.shape.check_joins(&other.shape)?;
         let (plan, schema) = pick::plan([&self.shape, &other.shape], projection)?;
-        let plan = Rc::new(plan);
         let logic = move |key: Enc<'_, Columns>,
                           value: Enc<'_, Columns>,
                           other: Enc<'_, Columns>,
@@ -189,16 +167,16 @@ where
     /// Returns the rows as a collection, each row once per time. The arrangement need not fit in
     /// memory: one chunk is read at a time.
     pub fn changes(self) -> ColumnCollection<'scope, T, R> {
-        let plan = Rc::new(done(Plan::whole(&self.shape)));
-        let each = move |key: Enc<'_, Columns>,
-                         value: Enc<'_, Columns>,
-                         time: T,
-                         diff: R,
-                         builder: &mut ChangesBuilder<T, R>| {
-            builder.push(&plan, [(key.bytes(), value.bytes())], time, diff);
-        };
-        let changes = scan::<Tr::Batch, _>(self.arranged.stream, "ReadColumns", each);
-        ColumnCollection::of_schema(changes, Rc::clone(&self.shape).schema.clone())
+        let plan = Plan::whole(&self.shape);
+        let batches = self.arranged.stream;
+        let changes = scan::<_, ChangesBuilder<T, R>>(
+            batches,
+            "ReadColumns",
+            move |key, value, time, diff, builder| {
+                builder.push(&plan, [(key.bytes(), value.bytes())], time, diff);
+            },
+        );
+        ColumnCollection::of_schema(changes, self.shape.schema.clone())
     }
 }
 

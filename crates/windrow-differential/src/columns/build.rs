@@ -10,9 +10,10 @@ use windrow::arrow_array::{RecordBatch, RecordBatchOptions};
 use windrow::arrow_schema::SchemaRef;
 use windrow::{Decoder, Result};
 
-use super::Changes;
 use super::shape::Shape;
+use super::{Changes, Columns};
 use crate::context::done;
+use crate::enc::EncVec;
 
 /// Maximum number of rows of a record batch.
 const ROWS: usize = 8192;
@@ -43,7 +44,7 @@ impl Plan {
         shapes: &[&Shape],
         schema: &SchemaRef,
         columns: &[(usize, usize)],
-    ) -> Result<Self> {
+    ) -> Result<Rc<Self>> {
         let sides = shapes.iter().enumerate().map(|(side, shape)| {
             let wanted = columns.iter().filter(|(of, _)| *of == side);
             let wanted: Vec<usize> = wanted.map(|(_, column)| *column).collect();
@@ -56,39 +57,20 @@ impl Plan {
             counts[side] += 1;
             (side, counts[side] - 1)
         });
-        Ok(Self { schema: Arc::clone(schema), columns: columns.collect(), sides })
+        Ok(Rc::new(Self { schema: Arc::clone(schema), columns: columns.collect(), sides }))
     }
 
     /// Plans record batches of all columns of one arrangement.
-    pub(super) fn whole(shape: &Shape) -> Result<Self> {
+    pub(super) fn whole(shape: &Shape) -> Rc<Self> {
         let columns: Vec<_> = (0..shape.schema.fields().len()).map(|column| (0, column)).collect();
-        Self::new(&[shape], &shape.schema, &columns)
-    }
-}
-
-/// Rows, one after the other.
-#[derive(Default)]
-struct Flat {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Flat {
-    fn rows(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = [0].into_iter().chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
+        done(Self::new(&[shape], &shape.schema, &columns))
     }
 }
 
 /// Builds record batches from rows.
 pub(super) struct ChangesBuilder<T, R> {
     /// Rows of each side, one per change.
-    sides: Vec<Flat>,
+    sides: Vec<EncVec<Columns>>,
     times: Vec<T>,
     diffs: Vec<R>,
     /// Complete record batches.
@@ -122,16 +104,17 @@ impl<T, R> ChangesBuilder<T, R> {
     ) {
         if self.plan.is_none() {
             self.plan = Some(Rc::clone(plan));
-            self.sides.resize_with(N, Flat::default);
+            self.sides.resize_with(N, EncVec::default);
         }
         let mut bytes = 0;
-        for ((flat, side), (key, value)) in self.sides.iter_mut().zip(&plan.sides).zip(rows) {
+        for ((rows, side), (key, value)) in self.sides.iter_mut().zip(&plan.sides).zip(rows) {
             if !side.is_idle {
-                flat.bytes.extend_from_slice(key);
-                flat.bytes.extend_from_slice(value);
-                flat.bytes.resize(flat.bytes.len() + side.tail, 0);
-                flat.ends.push(flat.bytes.len());
-                bytes += flat.bytes.len();
+                rows.push_with(|out| {
+                    out.extend_from_slice(key);
+                    out.extend_from_slice(value);
+                    out.resize(out.len() + side.tail, 0);
+                });
+                bytes += rows.bytes();
             }
         }
         self.times.push(time);
@@ -144,12 +127,11 @@ impl<T, R> ChangesBuilder<T, R> {
     /// Builds a record batch of all collected rows.
     fn build(&mut self) {
         let Some(plan) = self.plan.as_ref().filter(|_| !self.times.is_empty()) else { return };
-        let decoded: Vec<RecordBatch> = plan
-            .sides
-            .iter()
-            .zip(&self.sides)
-            .map(|(side, flat)| done(side.decoder.borrow_mut().decode_rows(flat.rows())))
-            .collect();
+        let sides = plan.sides.iter().zip(&self.sides);
+        let decode = |(side, rows): (&Side, &EncVec<_>)| {
+            done(side.decoder.borrow_mut().decode_rows(rows.iter()))
+        };
+        let decoded: Vec<RecordBatch> = sides.map(decode).collect();
         let columns = plan.columns.iter();
         let columns = columns.map(|&(side, at)| Arc::clone(decoded[side].column(at))).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(self.times.len()));
@@ -157,7 +139,7 @@ impl<T, R> ChangesBuilder<T, R> {
         let batch = RecordBatch::try_new_with_options(schema, columns, &options);
         let batch = done(batch.map_err(windrow::Error::from));
         let (times, diffs) = (std::mem::take(&mut self.times), std::mem::take(&mut self.diffs));
-        self.sides.iter_mut().for_each(Flat::clear);
+        self.sides.iter_mut().for_each(EncVec::<Columns>::clear);
         self.ready.push_back(done(Changes::new(batch, times, diffs)));
     }
 }

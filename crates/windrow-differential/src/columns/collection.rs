@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use differential_dataflow::Collection;
 use differential_dataflow::difference::Abelian;
-use differential_dataflow::operators::arrange::arrangement::arrange_core;
 use differential_dataflow::operators::iterate::Variable;
 use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::{DistributorPact, Pipeline};
+use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::scope::Iterative;
 use timely::dataflow::{ProbeHandle, Scope, Stream};
@@ -19,14 +18,14 @@ use windrow::arrow_array::RecordBatch;
 use windrow::arrow_schema::{Schema, SchemaRef};
 use windrow::{Error, IntoColumns, Result};
 
-use super::encode::encoded;
 use super::shape::{Shape, check_schema};
 use super::{Changes, ColumnArranged, Columns};
-use crate::batcher::RowBatcher;
-use crate::context::{Context, done};
-use crate::diff::DiffCode;
-use crate::exchange::RowDistributor;
-use crate::time::TimeCode;
+use crate::context::done;
+use crate::operators::arrange_updates;
+use crate::{Context, DiffCode, TimeCode, Updates};
+
+/// Rows encoded at once: some hundred KiB.
+const ROWS: usize = 8192;
 
 /// A collection of rows in record batches of one schema.
 ///
@@ -193,22 +192,8 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnCollection<'scope, T, R> {
         key: impl IntoColumns,
     ) -> Result<ColumnArranged<'scope, T, R>> {
         let shape = Rc::new(Shape::new::<T, R>(&self.schema, key)?);
-        let (layout, memory) = (shape.layout.clone(), context.clone());
-        let batcher = move |logger, operator| {
-            RowBatcher::<Columns, Columns, T, R>::of_layout(&layout, &memory, logger, operator)
-        };
-        let name = "ArrangeColumns";
-        let peers = self.inner.scope().peers();
         let rows = encoded(self.inner.inner, Rc::clone(&shape));
-        let arranged = if peers == 1 {
-            arrange_core(rows, Pipeline, name, batcher)
-        } else {
-            let layout = shape.layout.clone();
-            let pact = DistributorPact(|peers| {
-                RowDistributor::<Columns, Columns, T, R>::new(layout, peers)
-            });
-            arrange_core(rows, pact, name, batcher)
-        };
+        let arranged = arrange_updates(rows, &shape.layout, context, "ArrangeColumns");
         Ok(ColumnArranged::new(arranged, shape, context))
     }
 
@@ -268,8 +253,31 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnCollection<'scope, T, R> {
     }
 }
 
+/// Encodes the changes as rows of `shape`, before exchange and sort.
+fn encoded<T: TimeCode, R: DiffCode>(
+    stream: Stream<'_, T, Changes<T, R>>,
+    shape: Rc<Shape>,
+) -> Stream<'_, T, Updates<Columns, Columns, T, R>> {
+    stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "EncodeColumns", |_, _| {
+        move |input, output| {
+            input.for_each(|capability, changes| {
+                let mut session = output.session(&capability);
+                let (batch, times, diffs) = std::mem::take(changes).into_parts();
+                for start in (0..times.len()).step_by(ROWS) {
+                    let count = ROWS.min(times.len() - start);
+                    let rows = done(shape.encode(&batch.slice(start, count)));
+                    let tails = times[start..].iter().zip(&diffs[start..]);
+                    for (row, (time, diff)) in rows.iter().zip(tails) {
+                        session.give((row, time, diff));
+                    }
+                }
+            });
+        }
+    })
+}
+
 /// Returns the position of a column.
-fn place_of(schema: &Schema, name: &str) -> Result<usize> {
+pub(super) fn place_of(schema: &Schema, name: &str) -> Result<usize> {
     schema.fields().find(name).map(|(at, _)| at).ok_or_else(|| {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         Error::MissingColumn { column: name.into(), available: names.join(", ") }

@@ -1,38 +1,31 @@
 //! The changes between two frontiers, as record batches.
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::rc::Rc;
 
-use differential_dataflow::trace::Span;
 use timely::container::{CapacityContainerBuilder, ContainerBuilder};
+use timely::dataflow::ProbeHandle;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::generic::operator::Operator;
-use timely::dataflow::{ProbeHandle, Stream};
 use timely::progress::frontier::AntichainRef;
 
 use super::build::{ChangesBuilder, Plan};
-use super::{Changes, Columns};
-use crate::batch::RowBatch;
-use crate::diff::DiffCode;
+use super::{Changes, ColumnArranged, Columns};
 use crate::format::tail_of;
-use crate::time::TimeCode;
-
-type Batch<T, R> = RowBatch<Columns, Columns, T, R>;
+use crate::{DiffCode, RowBatch, TimeCode};
 
 /// The result of a callback over changes.
-pub(super) type Outcome = Result<(), Box<dyn Error>>;
+type Outcome = Result<(), Box<dyn Error>>;
 
 /// The changes of a batch, in order. Loads one chunk at a time.
 pub struct ChangesOf<'a, T: TimeCode, R: DiffCode> {
     plan: &'a Rc<Plan>,
     /// `None` if nothing changed.
-    batch: Option<&'a Batch<T, R>>,
+    batch: Option<&'a RowBatch<Columns, Columns, T, R>>,
     /// The next chunk.
     chunk: usize,
     builder: ChangesBuilder<T, R>,
-    ready: VecDeque<Changes<T, R>>,
 }
 
 impl<T: TimeCode, R: DiffCode> Iterator for ChangesOf<'_, T, R> {
@@ -40,55 +33,48 @@ impl<T: TimeCode, R: DiffCode> Iterator for ChangesOf<'_, T, R> {
 
     fn next(&mut self) -> Option<Changes<T, R>> {
         let batch = self.batch?;
-        while self.ready.is_empty() && self.chunk < batch.chunks() {
+        loop {
+            if let Some(changes) = self.builder.extract() {
+                return Some(std::mem::take(changes));
+            }
+            if self.chunk == batch.chunks() {
+                return self.builder.finish().map(std::mem::take);
+            }
             let rows = batch.read(self.chunk);
+            self.chunk += 1;
             for row in 0..rows.len() {
                 let (time, diff) = tail_of(rows.end(row));
                 self.builder.push(self.plan, [(rows.body(row), &[])], time, diff);
             }
-            self.chunk += 1;
-            let is_last = self.chunk == batch.chunks();
-            let builder = &mut self.builder;
-            let mut next =
-                || if is_last { builder.finish() } else { builder.extract() }.map(std::mem::take);
-            while let Some(changes) = next() {
-                self.ready.push_back(changes);
-            }
         }
-        self.ready.pop_front()
     }
 }
 
-/// The batches of an arrangement, as they are sealed.
-type Batches<'scope, T, R> = Stream<'scope, T, Vec<Span<T, Batch<T, R>>>>;
-
-/// Calls `logic` with each frontier, and the changes before it.
-pub(super) fn for_each_frontier<'scope, T: TimeCode, R: DiffCode>(
-    batches: Batches<'scope, T, R>,
-    plan: Rc<Plan>,
-    mut logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
-) -> ProbeHandle<T> {
-    let shown = batches.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
-        Pipeline,
-        "EachFrontier",
-        |_, _| {
+impl<T: TimeCode, R: DiffCode> ColumnArranged<'_, T, R> {
+    /// Calls `logic` whenever the frontier advances, with the frontier and all changes before it
+    /// that were not reported yet: each row once per time, ordered by key, remaining columns and
+    /// time. Each worker reports its own keys. An error returned by `logic` ends the dataflow. The
+    /// probe handle follows the calls of `logic`.
+    pub fn for_each_frontier(
+        self,
+        mut logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
+    ) -> ProbeHandle<T> {
+        type Nothing = CapacityContainerBuilder<Vec<()>>;
+        let plan = Plan::whole(&self.shape);
+        let batches = self.arranged.stream;
+        let shown = batches.unary::<Nothing, _, _, _>(Pipeline, "EachFrontier", |_, _| {
             move |input, _output| {
                 input.for_each(|_, spans| {
                     for span in spans.drain(..) {
-                        let changes = ChangesOf {
-                            plan: &plan,
-                            batch: span.inner.as_ref(),
-                            chunk: 0,
-                            builder: ChangesBuilder::default(),
-                            ready: VecDeque::new(),
-                        };
+                        let (batch, builder) = (span.inner.as_ref(), ChangesBuilder::default());
+                        let changes = ChangesOf { plan: &plan, batch, chunk: 0, builder };
                         if let Err(error) = logic(span.desc.upper().borrow(), changes) {
                             panic!("windrow: {error}");
                         }
                     }
                 });
             }
-        },
-    );
-    shown.probe().0
+        });
+        shown.probe().0
+    }
 }

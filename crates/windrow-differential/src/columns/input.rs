@@ -13,8 +13,7 @@ use windrow::{Error, Result};
 
 use super::shape::check_schema;
 use super::{Changes, ColumnCollection};
-use crate::diff::DiffCode;
-use crate::time::TimeCode;
+use crate::{DiffCode, TimeCode};
 
 /// An input of record batches of one schema, with a current time.
 pub struct ColumnInput<T: TimeCode + TotalOrder, R: DiffCode> {

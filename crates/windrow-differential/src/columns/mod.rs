@@ -16,7 +16,6 @@ mod arranged;
 mod build;
 mod changes;
 mod collection;
-mod encode;
 mod frontier;
 mod input;
 mod pick;

@@ -1,5 +1,6 @@
 //! The output columns of a join.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use windrow::arrow_schema::{Schema, SchemaRef};
@@ -84,7 +85,7 @@ impl From<String> for Pick {
 pub(super) fn plan(
     sides: [&Shape; 2],
     picks: impl IntoIterator<Item = impl Into<Pick>>,
-) -> Result<(Plan, SchemaRef)> {
+) -> Result<(Rc<Plan>, SchemaRef)> {
     let (mut columns, mut fields) = (Vec::new(), Vec::new());
     for pick in picks {
         let pick: Pick = pick.into();

@@ -9,12 +9,11 @@
 use std::sync::Arc;
 
 use windrow::arrow_array::RecordBatch;
-use windrow::arrow_schema::{DataType, Field, Schema, SchemaRef};
-use windrow::{Diff, Error, IntoColumns, Layout, Order, Result, RowEncoder, Rows, SortColumn};
+use windrow::arrow_schema::{Field, Schema, SchemaRef};
+use windrow::{Error, IntoColumns, Layout, Order, Result, RowEncoder, Rows, SortColumn};
 
-use crate::diff::DiffCode;
-use crate::format::tail;
-use crate::time::{self, TimeCode};
+use crate::format::{layout_of, tail};
+use crate::{DiffCode, TimeCode};
 
 /// A schema, and the arrangement of its columns by a key.
 pub(super) struct Shape {
@@ -46,7 +45,7 @@ impl Shape {
         let all: Vec<SortColumn> = key.iter().cloned().chain(others).collect();
         // `bind` rejects invalid keys and columns without a row encoding.
         let encoder = RowEncoder::of_keys(&Order::by(all).bind(schema)?);
-        let layout = with_tail::<T, R>(schema, &key)?;
+        let layout = layout_of::<T, R>(schema, Order::by(&*key))?;
         Ok(Self { schema: Arc::clone(schema), key, places, layout, encoder, tail: tail::<T, R>() })
     }
 
@@ -76,30 +75,6 @@ impl Shape {
         });
         format!("the key ({})", columns.collect::<Vec<_>>().join(", "))
     }
-}
-
-/// Returns the layout of the columns of `schema`, a time and diffs.
-fn with_tail<T: TimeCode, R: DiffCode>(schema: &Schema, key: &[SortColumn]) -> Result<Layout> {
-    // Rows do not contain names; a name only has to be unique.
-    let free = |name: String| {
-        let mut name = name;
-        while schema.fields().find(&name).is_some() {
-            name.push('_');
-        }
-        name
-    };
-    let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
-    let mut order = Order::by(key);
-    if let Some(data_type) = time::data_type::<T>() {
-        let name = free("time".into());
-        order = order.time(&name);
-        fields.push(Arc::new(Field::new(name, data_type, false)));
-    }
-    let lanes: Vec<String> = (0..R::Lanes::LANES).map(|lane| free(format!("diff{lane}"))).collect();
-    let lane = |name: &String| Arc::new(Field::new(name, DataType::Int64, false));
-    fields.extend(lanes.iter().map(lane));
-    let order = R::FOLD.into_iter().fold(order.diffs(lanes), Order::fold);
-    order.bind(&Schema::new(fields))
 }
 
 /// Fails unless `got` has the columns of `expected`, by name and type.

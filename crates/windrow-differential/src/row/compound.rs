@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use windrow::arrow_schema::{DataType, Field, Fields, UnionFields, UnionMode};
 
+use super::plain::take;
 use super::{Form, Row, width_of_both};
 
 /// The byte before each value of a list; [`NO_MORE`] follows the last one.
@@ -46,8 +47,7 @@ pub fn put_variant(number: u8, out: &mut Vec<u8>) {
 
 /// Reads the number of a variant.
 pub fn take_variant(bytes: &mut &[u8]) -> u8 {
-    let (&code, rest) = bytes.split_first().expect("a row is whole");
-    *bytes = rest;
+    let [code] = *take(bytes);
     code - FIRST_VARIANT
 }
 
@@ -152,9 +152,7 @@ impl<A: Row> Row for Vec<A> {
         form.take_marker(bytes);
         let mut values = Vec::new();
         loop {
-            let (&more, rest) = bytes.split_first().expect("a row is whole");
-            *bytes = rest;
-            if more == NO_MORE {
+            if *take(bytes) == [NO_MORE] {
                 return values;
             }
             values.push(A::decode(Form::Nested, bytes));

@@ -13,7 +13,7 @@ const ESCAPE: u8 = 2;
 
 /// Takes the first `N` bytes off `bytes`.
 #[inline(always)]
-fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> &'a [u8; N] {
+pub(super) fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> &'a [u8; N] {
     let (first, rest) = bytes.split_first_chunk().expect("a row is whole");
     *bytes = rest;
     first

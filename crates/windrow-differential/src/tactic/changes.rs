@@ -1,38 +1,50 @@
 //! The changes of one key: its values, with the times and diffs of each value.
 
-use std::marker::PhantomData;
-
 use differential_dataflow::consolidation::consolidate;
+use differential_dataflow::operators::history::ValueHistory;
 use windrow::{Cursor, Time};
 
 use crate::context::done;
-use crate::diff::DiffCode;
-use crate::enc::Enc;
-use crate::of::Of;
-use crate::time::TimeCode;
+use crate::{DiffCode, Enc, EncVec, TimeCode};
 
 /// Ordinal of a value among the ascending values of its key.
 pub(super) type ValueId = u32;
 
 /// The changes of one key.
 pub(super) struct Changes<V, T, R> {
-    /// The bytes of the values, and the end of each value.
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+    values: EncVec<V>,
     /// Ordered by value; if times were advanced, by value and time, each pair once.
     pub(super) edits: Vec<((ValueId, T), R)>,
-    of: Of<V>,
+    /// The edits in the order of their times, after [`Changes::begin_replay`].
+    pub(super) history: ValueHistory<ValueId, T, R>,
 }
 
 impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
     pub(super) fn new() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), edits: Vec::new(), of: PhantomData }
+        Self { values: EncVec::default(), edits: Vec::new(), history: ValueHistory::new() }
     }
 
     pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
+        self.values.clear();
         self.edits.clear();
+    }
+
+    /// Loads the changes of `key`, none if `cursor` does not have the key. The further arguments
+    /// are as of [`Changes::load`].
+    pub(super) fn load_key<C: Time>(
+        &mut self,
+        key: &[u8],
+        cursor: &mut Option<Cursor<C>>,
+        scoped: impl Fn(C) -> T,
+        meet: Option<&T>,
+    ) {
+        if let Some(cursor) = cursor
+            && done(cursor.find_key(key))
+        {
+            self.load(cursor, scoped, meet);
+        } else {
+            self.clear();
+        }
     }
 
     /// Loads the changes of the current key of `cursor`, which then stands after the key's last
@@ -44,19 +56,16 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         meet: Option<&T>,
     ) {
         self.clear();
-        let Self { bytes, ends, edits, .. } = self;
+        let Self { values, edits, .. } = self;
         // Values of several batches arrive one batch after another.
-        let (mut last, mut ascend) = (0..0, true);
+        let mut ascend = true;
         done(cursor.map_changes(|value, time, lanes| {
-            let before = &bytes[last.clone()];
-            if ends.is_empty() || before != value {
-                ascend &= ends.is_empty() || before < value;
-                last = bytes.len()..bytes.len() + value.len();
-                bytes.extend_from_slice(value);
-                ends.push(bytes.len());
+            let last = values.last();
+            if last != Some(value) {
+                ascend &= last < Some(value);
+                values.push(value);
             }
-            let id = (ends.len() - 1) as ValueId;
-            edits.push(((id, scoped(time)), R::of_lanes(lanes)));
+            edits.push((((values.len() - 1) as ValueId, scoped(time)), R::of_lanes(lanes)));
         }));
         if !ascend {
             self.sort();
@@ -69,30 +78,38 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
 
     /// Renumbers the values in ascending order, each once.
     fn sort(&mut self) {
-        let mut ids: Vec<ValueId> = (0..self.ends.len() as ValueId).collect();
+        let mut ids: Vec<ValueId> = (0..self.values.len() as ValueId).collect();
         ids.sort_unstable_by_key(|&id| self.value(id).bytes());
-        let (mut bytes, mut ends) = (Vec::with_capacity(self.bytes.len()), Vec::new());
+        let mut values = EncVec::default();
         let mut numbers = vec![0; ids.len()];
-        let mut last = None;
         for id in ids {
             let value = self.value(id).bytes();
-            if last != Some(value) {
-                bytes.extend_from_slice(value);
-                ends.push(bytes.len());
-                last = Some(value);
+            if values.last() != Some(value) {
+                values.push(value);
             }
-            numbers[id as usize] = (ends.len() - 1) as ValueId;
+            numbers[id as usize] = (values.len() - 1) as ValueId;
         }
         self.edits.iter_mut().for_each(|((id, _), _)| *id = numbers[*id as usize]);
         self.edits.sort_by_key(|((id, _), _)| *id);
-        (self.bytes, self.ends) = (bytes, ends);
+        self.values = values;
     }
 
     /// Returns a value.
     pub(super) fn value(&self, id: ValueId) -> Enc<'_, V> {
-        let id = id as usize;
-        let start = if id == 0 { 0 } else { self.ends[id - 1] };
-        Enc::new(&self.bytes[start..self.ends[id]])
+        self.values.get(id as usize)
+    }
+
+    /// Puts all edits into the history.
+    pub(super) fn begin_replay(&mut self) {
+        let edits = self.edits.iter();
+        let edits = edits.map(|((value, time), diff)| (*value, time.clone(), diff.clone()));
+        self.history.load_iter(edits, None);
+    }
+
+    /// Returns the values and diffs of the replayed changes at or before `time`.
+    pub(super) fn as_of<'a>(&'a self, time: &'a T) -> impl Iterator<Item = (Enc<'a, V>, R)> {
+        let before = self.history.buffer().iter().filter(move |((_, at), _)| at.less_equal(time));
+        before.map(|((id, _), diff)| (self.value(*id), diff.clone()))
     }
 
     /// Returns the times of all changes.

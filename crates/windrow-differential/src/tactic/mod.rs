@@ -17,9 +17,8 @@ use windrow::{Cursor, Time};
 pub use join::RowJoin;
 pub use reduce::RowReduce;
 
-use crate::batch::ScopedBatch;
 use crate::context::done;
-use crate::time::TimeCode;
+use crate::{ScopedBatch, TimeCode};
 
 /// Times of the rows of a batch, as the engine encodes them.
 type Code<S> = <<S as ScopedBatch>::RowTime as TimeCode>::Code;

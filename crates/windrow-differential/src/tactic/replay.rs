@@ -16,15 +16,11 @@
 use std::collections::BTreeSet;
 
 use differential_dataflow::consolidation::consolidate;
-use differential_dataflow::operators::history::ValueHistory;
 use timely::progress::Antichain;
 use windrow::Time;
 
-use super::changes::{Changes, ValueId};
-use crate::diff::DiffCode;
-use crate::enc::Enc;
-use crate::row::RowCode;
-use crate::time::TimeCode;
+use super::changes::Changes;
+use crate::{DiffCode, Enc, RowCode, TimeCode};
 
 /// Buffered changes from which on consolidation pays.
 const COLLAPSE_FROM: usize = 16;
@@ -35,14 +31,10 @@ pub(super) struct Replay<V, V2: RowCode, T, R, R2> {
     pub(super) source: Changes<V, T, R>,
     pub(super) fresh: Changes<V, T, R>,
     pub(super) output: Changes<V2, T, R2>,
-    source_history: ValueHistory<ValueId, T, R>,
-    fresh_history: ValueHistory<ValueId, T, R>,
-    output_history: ValueHistory<ValueId, T, R2>,
     produced: Vec<((V2::Owned, T), R2)>,
     due: BTreeSet<T>,
     known: Vec<T>,
     earlier: Vec<T>,
-    changes: Vec<(V2::Owned, R2)>,
     /// Number of buffered changes that triggers the next consolidation.
     collapsed: usize,
 }
@@ -53,54 +45,45 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
             source: Changes::new(),
             fresh: Changes::new(),
             output: Changes::new(),
-            source_history: ValueHistory::new(),
-            fresh_history: ValueHistory::new(),
-            output_history: ValueHistory::new(),
             produced: Vec::new(),
             due: BTreeSet::new(),
             known: Vec::new(),
             earlier: Vec::new(),
-            changes: Vec::new(),
             collapsed: 0,
         }
     }
 
-    /// Collects the due times: the times of new input, and `kept`.
-    pub(super) fn begin(&mut self, kept: impl IntoIterator<Item = T>) {
+    /// Collects the due times, the times of new input and `kept`, and returns their meet.
+    pub(super) fn begin(&mut self, kept: Vec<T>) -> Option<T> {
         self.due.clear();
         self.due.extend(self.fresh.times().cloned());
         self.due.extend(kept);
-    }
-
-    /// Returns the meet of all due times.
-    pub(super) fn meet(&self) -> Option<T> {
         let mut due = self.due.iter();
         let first = due.next()?.clone();
         // In a total order, the meet is the least time.
         Some(if T::Code::TOTAL { first } else { due.fold(first, |meet, time| meet.meet(time)) })
     }
 
-    /// Visits all due times before `upper`. `logic` computes the output at each time, and `put`
-    /// receives its difference to the present output as values, times and diffs. Due times not
-    /// before `upper` are appended to `later`.
+    /// Visits all due times before `upper`, and returns those not before `upper`. `logic` computes
+    /// the output at each time, and `put` receives its difference to the present output as values,
+    /// times and diffs.
     pub(super) fn run(
         &mut self,
         upper: &Antichain<T>,
-        later: &mut Vec<T>,
         mut logic: impl FnMut(&[(Enc<'_, V>, R)], &[(V2::Owned, R2)], &mut Vec<(V2::Owned, R2)>),
         mut put: impl FnMut(&V2::Owned, &T, &R2),
-    ) {
+    ) -> Vec<T> {
         self.load();
+        let (mut later, mut changes) = (Vec::new(), Vec::new());
         while let Some(time) = self.due.pop_first() {
             if upper.less_equal(&time) {
                 later.push(time);
                 continue;
             }
-            self.source_history.step_through(&time);
-            self.fresh_history.step_through(&time);
-            self.output_history.step_through(&time);
+            self.source.history.step_through(&time);
+            self.fresh.history.step_through(&time);
+            self.output.history.step_through(&time);
             self.collapse(&time);
-            let mut changes = std::mem::take(&mut self.changes);
             let input = self.input_at(&time);
             let output = self.output_at(&time);
             if !input.is_empty() || !output.is_empty() {
@@ -111,24 +94,16 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
                 put(&value, &time, &diff);
                 self.produced.push(((value, time.clone()), diff));
             }
-            self.changes = changes;
             self.spread(time);
         }
+        later
     }
 
     /// Loads the changes into histories.
     fn load(&mut self) {
-        fn load<V, T: TimeCode, R: DiffCode>(
-            history: &mut ValueHistory<ValueId, T, R>,
-            changes: &Changes<V, T, R>,
-        ) {
-            let edit =
-                |((value, time), diff): &((ValueId, T), R)| (*value, time.clone(), diff.clone());
-            history.load_iter(changes.edits.iter().map(edit), None);
-        }
-        load(&mut self.source_history, &self.source);
-        load(&mut self.fresh_history, &self.fresh);
-        load(&mut self.output_history, &self.output);
+        self.source.begin_replay();
+        self.fresh.begin_replay();
+        self.output.begin_replay();
         self.produced.clear();
         self.earlier.clear();
         self.known.clear();
@@ -141,22 +116,16 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
     }
 
     /// Returns the input as of `time`.
-    fn input_at(&self, time: &T) -> Vec<(Enc<'_, V>, R)> {
-        let there = |((_, at), _): &&((ValueId, T), R)| at.less_equal(time);
-        let source = self.source_history.buffer().iter().filter(there);
-        let source = source.map(|((id, _), diff)| (self.source.value(*id), diff.clone()));
-        let fresh = self.fresh_history.buffer().iter().filter(there);
-        let fresh = fresh.map(|((id, _), diff)| (self.fresh.value(*id), diff.clone()));
-        let mut input: Vec<_> = source.chain(fresh).collect();
+    fn input_at<'a>(&'a self, time: &'a T) -> Vec<(Enc<'a, V>, R)> {
+        let mut input: Vec<_> = self.source.as_of(time).chain(self.fresh.as_of(time)).collect();
         consolidate(&mut input);
         input
     }
 
     /// Returns the output as of `time`.
     fn output_at(&self, time: &T) -> Vec<(V2::Owned, R2)> {
-        let before = self.output_history.buffer().iter().filter(|((_, at), _)| at.less_equal(time));
-        let before =
-            before.map(|((id, _), diff)| (V2::take(self.output.value(*id).bytes()), diff.clone()));
+        let before = self.output.as_of(time);
+        let before = before.map(|(value, diff)| (V2::take(value.bytes()), diff));
         let produced = self.produced.iter().filter(|((_, at), _)| at.less_equal(time));
         let produced = produced.map(|((value, _), diff)| (value.clone(), diff.clone()));
         let mut output: Vec<_> = before.chain(produced).collect();
@@ -168,9 +137,9 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
     /// and consolidates them.
     fn collapse(&mut self, time: &T) {
         let held = |replay: &Self| {
-            replay.source_history.buffer().len()
-                + replay.fresh_history.buffer().len()
-                + replay.output_history.buffer().len()
+            replay.source.history.buffer().len()
+                + replay.fresh.history.buffer().len()
+                + replay.output.history.buffer().len()
                 + replay.produced.len()
                 + replay.earlier.len()
         };
@@ -181,9 +150,9 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
             true => time.clone(),
             false => self.due.iter().fold(time.clone(), |meet, time| meet.meet(time)),
         };
-        self.source_history.advance_buffer_by(&meet);
-        self.fresh_history.advance_buffer_by(&meet);
-        self.output_history.advance_buffer_by(&meet);
+        self.source.history.advance_buffer_by(&meet);
+        self.fresh.history.advance_buffer_by(&meet);
+        self.output.history.advance_buffer_by(&meet);
         self.produced.iter_mut().for_each(|((_, time), _)| time.join_assign(&meet));
         consolidate(&mut self.produced);
         for times in [&mut self.known, &mut self.earlier] {
