@@ -98,7 +98,7 @@ pub(crate) trait Content: Send + Sync {
 /// Facts about a file beside its rows.
 #[derive(Default)]
 pub(crate) struct About {
-    /// Returns the name for messages.
+    /// The name for messages.
     pub(crate) name: Arc<str>,
     /// Errors of its bytes other than damage.
     pub(crate) faults: Faults,
