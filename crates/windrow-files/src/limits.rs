@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windrow::{Codec, PoolOptions, SpillTo};
 
 use crate::error::{Error, Result};
-use crate::setting::Setting;
+use crate::setting::{Setting, setters};
 use crate::size::{Limit, Size};
 use crate::system;
 
@@ -60,16 +60,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets the peak resident memory of the process.
-    pub fn memory(mut self, memory: Limit) -> Self {
-        self.memory = memory;
-        self
-    }
-
-    /// Sets whether the process runs nothing but the job.
-    pub fn alone(mut self, alone: bool) -> Self {
-        self.alone = alone;
-        self
+    setters! {
+        /// Sets the peak resident memory of the process.
+        memory: Limit;
+        /// Sets whether the process runs nothing but the job.
+        alone: bool;
     }
 
     /// Adds a directory for temporary files.
@@ -78,34 +73,17 @@ impl Limits {
         self
     }
 
-    /// Sets the bytes of all temporary files together.
-    pub fn max_temp_bytes(mut self, bytes: u64) -> Self {
-        self.max_temp_bytes = Some(bytes);
-        self
-    }
-
-    /// Sets the maximum number of threads; 0 means the number of cores.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = NonZeroUsize::new(threads);
-        self
-    }
-
-    /// Sets the compression of temporary files.
-    pub fn spill_codec(mut self, codec: Codec) -> Self {
-        self.spill_codec = codec;
-        self
-    }
-
-    /// Sets the destination of rows that exceed the memory limit.
-    pub fn spill_to(mut self, spill_to: SpillTo) -> Self {
-        self.spill_to = spill_to;
-        self
-    }
-
-    /// Sets whether temporary files bypass the page cache.
-    pub fn spill_direct(mut self, direct: bool) -> Self {
-        self.spill_direct = direct;
-        self
+    setters! {
+        /// Sets the bytes of all temporary files together.
+        max_temp_bytes: u64 => Some(max_temp_bytes);
+        /// Sets the maximum number of threads; 0 means the number of cores.
+        threads: usize => NonZeroUsize::new(threads);
+        /// Sets the compression of temporary files.
+        spill_codec: Codec;
+        /// Sets the destination of rows that exceed the memory limit.
+        spill_to: SpillTo;
+        /// Sets whether temporary files bypass the page cache.
+        spill_direct: bool;
     }
 
     /// Returns an error if a temporary directory does not exist.

@@ -71,7 +71,7 @@ use arrow_select::interleave::interleave_record_batch;
 
 use windrow::SortColumn as Column;
 
-use self::envelope::{Envelope, Moved};
+use self::envelope::{Envelope, Moved, column};
 use self::one_table::OneTable;
 use self::op::{Change, Operations};
 pub(crate) use self::ranks::Ranks;
@@ -80,6 +80,7 @@ use self::said::{misfit, missing_op};
 use self::unchanged::Partial;
 use crate::derived::OWN;
 use crate::error::{Error, Result};
+use crate::names::extended;
 use crate::preset::{ICEBERG, Preset};
 use crate::raw::CARRIED;
 
@@ -140,89 +141,61 @@ impl ChangeLog {
                 field.name()
             )));
         }
-        if has_events(schema, said, turned) {
-            return Ok(Self::bind_envelope(schema, said)?.of_one_table(said));
-        }
-        if said.preset == Preset::Wal2json {
-            refuse_raw_wal2json(schema)?;
-        }
-        let op = find_op(schema, said)?;
-        let field = match op {
-            Some(op) => schema.field(op).clone(),
-            None => Field::new(said.preset.op_columns()[0], DataType::Null, true),
-        };
-        let operations = Operations::bind(said.preset, &field, said.op_map)?;
-        let of_format = |i: usize, name: &str| {
-            Some(i) == op && !operations.tell_by_presence()
-                || name == CARRIED
-                || said.preset.adds(name, schema)
-        };
-        let bookkeeping = schema.fields().iter().enumerate();
-        let bookkeeping = bookkeeping
-            .filter(|(i, field)| of_format(*i, field.name()))
-            .map(|(_, field)| field.name().clone())
-            .collect();
-        let fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
-        let width = fields.len() - usize::from(turned);
-        let log = Self {
-            input: schema.clone(),
-            partial: Partial::bind(said, &fields, width),
-            schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
-            bookkeeping,
-            classed: operations.tell_snapshots(),
-            operations,
-            rows: RowsIn::Plain { op },
-            sided: false,
-            position: None,
-            one_table: None,
-        };
-        Ok(log.with_own().of_one_table(said))
-    }
-
-    fn bind_envelope(schema: &SchemaRef, said: &Said<'_>) -> Result<Self> {
-        let (envelope, fields) = Envelope::bind(schema, said.preset, said.op_column)?;
-        let operations = Operations::bind(said.preset, envelope.op_field(schema), said.op_map)?;
-        let width = envelope.row_width();
-        let bookkeeping = fields[width..].iter().map(|field| field.name().clone()).collect();
-        let log = Self {
-            input: schema.clone(),
-            partial: Partial::bind(said, &fields, width),
+        let (rows, row, op_field) = if has_events(schema, said, turned) {
+            let (envelope, fields, op_field) = Envelope::bind(schema, said.preset, said.op_column)?;
             // The metadata describes the envelope, not the row.
-            schema: Arc::new(Schema::new(fields)),
-            bookkeeping,
+            (RowsIn::Envelope(envelope), Arc::new(Schema::new(fields)), op_field.clone())
+        } else {
+            if said.preset == Preset::Wal2json {
+                refuse_raw_wal2json(schema)?;
+            }
+            let op = find_op(schema, said)?;
+            let none = || Field::new(said.preset.op_columns()[0], DataType::Null, true);
+            let op_field = op.map_or_else(none, |op| schema.field(op).clone());
+            (RowsIn::Plain { op }, schema.clone(), op_field)
+        };
+        let operations = Operations::bind(said.preset, &op_field, said.op_map)?;
+        let width = match &rows {
+            RowsIn::Envelope(envelope) => envelope.row_width(),
+            RowsIn::Plain { .. } => row.fields().len() - usize::from(turned),
+        };
+        let is_of_format = |i: usize, name: &str| match &rows {
+            RowsIn::Envelope(_) => i >= width,
+            RowsIn::Plain { op } => {
+                Some(i) == *op && !operations.tell_by_presence()
+                    || name == CARRIED
+                    || said.preset.adds(name, schema)
+            }
+        };
+        let names = row.fields().iter().map(|field| field.name()).enumerate();
+        let bookkeeping = names.filter(|(i, name)| is_of_format(*i, name));
+        let mut log = Self {
+            input: schema.clone(),
+            partial: Partial::bind(said, row.fields(), width),
+            bookkeeping: bookkeeping.map(|(_, name)| name.clone()).collect(),
+            schema: row,
             classed: operations.tell_snapshots(),
             operations,
-            rows: RowsIn::Envelope(envelope),
+            rows,
             sided: false,
             position: None,
             one_table: None,
         };
-        Ok(log.with_own())
-    }
-
-    /// Adds windrow's own columns.
-    fn with_own(mut self) -> Self {
-        self.add(DELETED, DataType::Boolean, false);
-        if self.partial.marks() {
-            self.add(UNKNOWN, DataType::Binary, true);
+        log.add(DELETED, DataType::Boolean, false);
+        if log.partial.marks() {
+            log.add(UNKNOWN, DataType::Binary, true);
         }
-        if self.classed {
-            self.add(CLASS, DataType::Int8, false);
+        if log.classed {
+            log.add(CLASS, DataType::Int8, false);
         }
-        self
-    }
-
-    fn of_one_table(mut self, said: &Said<'_>) -> Self {
         if said.preset == Preset::Debezium && !said.tables_are_named {
-            self.one_table = OneTable::bind(&self.schema);
+            log.one_table = OneTable::bind(&log.schema);
         }
-        self
+        Ok(log)
     }
 
     fn add(&mut self, name: &str, kind: DataType, nullable: bool) {
-        let mut fields: Vec<Arc<Field>> = self.schema.fields().iter().cloned().collect();
-        fields.push(Arc::new(Field::new(name, kind, nullable)));
-        self.schema = Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()));
+        self.schema = extended(&self.schema, [Field::new(name, kind, nullable)]);
         self.bookkeeping.push(name.to_owned());
     }
 
@@ -350,7 +323,7 @@ impl ChangeLog {
                 (changes, batch.columns().to_vec())
             }
             RowsIn::Envelope(envelope) => {
-                let op = envelope.op(batch).map_err(misfit)?;
+                let op = column(batch, envelope.op())?;
                 let mut changes = self.operations.read(&op, first_row)?;
                 let columns = envelope.unwrap(batch, &mut changes, first_row)?;
                 moved = envelope.moved(batch, &changes)?;

@@ -28,9 +28,7 @@ impl OneTable {
     pub(super) fn bind(schema: &Schema) -> Option<Self> {
         let text = |name: &&str| {
             let (place, field) = schema.fields().find(name)?;
-            let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8)
-                || *field.data_type() == DataType::Utf8View;
-            is_text.then_some(place)
+            field.data_type().is_string().then_some(place)
         };
         let table = TABLE.iter().find_map(text)?;
         Some(Self { table, within: WITHIN.iter().find_map(text), tables: Tables::default() })

@@ -21,9 +21,9 @@ use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 
 use super::diff::{DiffSpec, Shown};
-use super::sift::{Sift, copied, failed, same_key, starts};
+use super::sift::{Sift, copied, same_key, starts};
 use crate::equality::{floats, one_form};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 
 /// The weight of a row of the old side.
 pub(super) const OLD: i64 = 1;

@@ -17,18 +17,18 @@ use windrow::{Decoder, Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::known::{Filling, Known};
 use super::project::{self, check_names, find, projection, required};
-use super::sift::{Sifting, failed};
+use super::sift::Sifting;
 use super::{Arrangement, FirstRow, Transform, Verify};
 use crate::changelog::{self, ChangeLog, Ranks, Said};
 use crate::columns::{OrderBy, TextAs};
 use crate::derived::Derived;
-use crate::equality::{floats, with_one_form};
-use crate::error::{Error, Result};
+use crate::equality::{floats, plain_type, with_one_form};
+use crate::error::{Error, Result, failed};
 use crate::input::{Inputs, Log, ReadOptions, one_value};
 use crate::paths::Paths;
 use crate::preset::{OpMap, Preset, Unchanged};
 use crate::raw::Asked;
-use crate::setting::Setting;
+use crate::setting::{Setting, setters};
 
 /// A change log to be reduced to the latest state of each key, or to summed changes.
 #[derive(Clone, Debug, Default)]
@@ -111,70 +111,34 @@ impl CompactSpec {
         self
     }
 
-    /// Sets the columns that order the changes of a key.
-    pub fn order_by(mut self, columns: impl IntoColumns) -> Self {
-        self.order_by = columns.into_columns();
-        self
-    }
-
-    /// Sets the column with the operation.
-    pub fn op_column(mut self, column: impl Into<String>) -> Self {
-        self.op_column = Some(column.into());
-        self
-    }
-
-    /// Sets the format of the log.
-    pub fn op_preset(mut self, preset: Preset) -> Self {
-        self.op_preset = Some(preset);
-        self
-    }
-
-    /// Sets the meanings of operation words.
-    pub fn op_map(mut self, map: OpMap) -> Self {
-        self.op_map = Some(map);
-        self
-    }
-
     /// Adds a wanted table, by name or pattern.
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.tables.push(table.into());
         self
     }
 
-    /// Sets the treatment of an update without all columns of its row.
-    pub fn unchanged(mut self, unchanged: Unchanged) -> Self {
-        self.unchanged = unchanged;
-        self
-    }
-
-    /// Sets the column with the time of a change.
-    pub fn time(mut self, column: impl Into<String>) -> Self {
-        self.time = Some(column.into());
-        self
-    }
-
-    /// Sets the time limit; later changes do not count.
-    pub fn as_of(mut self, time: impl Into<String>) -> Self {
-        self.as_of = Some(time.into());
-        self
-    }
-
-    /// Sets the form of the output.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
-    }
-
-    /// Sets whether a snapshot keeps the bookkeeping columns.
-    pub fn keep_bookkeeping(mut self, keep: bool) -> Self {
-        self.keep_bookkeeping = keep;
-        self
-    }
-
-    /// Sets the columns to write.
-    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.select = Some(names.into_iter().map(Into::into).collect());
-        self
+    setters! {
+        /// Sets the columns that order the changes of a key.
+        order_by: impl IntoColumns => order_by.into_columns();
+        /// Sets the column with the operation.
+        op_column: impl Into<String> => Some(op_column.into());
+        /// Sets the format of the log.
+        op_preset: Preset => Some(op_preset);
+        /// Sets the meanings of operation words.
+        op_map: OpMap => Some(op_map);
+        /// Sets the treatment of an update without all columns of its row.
+        unchanged: Unchanged;
+        /// Sets the column with the time of a change.
+        time: impl Into<String> => Some(time.into());
+        /// Sets the time limit; later changes do not count.
+        as_of: impl Into<String> => Some(as_of.into());
+        /// Sets the form of the output.
+        mode: Mode;
+        /// Sets whether a snapshot keeps the bookkeeping columns.
+        keep_bookkeeping: bool;
+        /// Sets the columns to write.
+        select: impl IntoIterator<Item: Into<String>> =>
+            Some(select.into_iter().map(Into::into).collect());
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
@@ -201,7 +165,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         order_by.retain(orders);
     }
     let operation = operation(spec, inputs);
-    let log = change_log(spec, inputs, operation.as_ref())?;
+    let log = change_log(spec, inputs, &operation)?;
     let given = log.as_ref().map_or(inputs.schema(), |(log, _)| log.schema());
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
     let paths = Paths::of(given);
@@ -214,9 +178,9 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     let plain = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
     let derived = Derived::of(plain, ordered);
-    let plain = derived.as_ref().map_or(plain, Derived::schema);
     let mut as_of = spec.as_of.clone();
-    let ranks = Ranks::bind(plain, preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
+    let ranks =
+        Ranks::bind(derived.schema(), preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
     let schema = ranks.schema();
     // To fill rows from earlier ones, the sift needs all rows of a key.
     let unknown = log.as_ref().and_then(ChangeLog::unknown);
@@ -238,7 +202,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     // Columns added for the engine repeat the content of other columns.
     let added = schema.fields().iter().map(|field| field.name());
     let mut hidden: Vec<String> = added.filter(|name| changelog::is_own(name)).cloned().collect();
-    hidden.extend(derived.iter().chain(&operation).flat_map(Derived::names).cloned());
+    hidden.extend(derived.names().chain(operation.names()).cloned());
     if let Some(log) = &log
         && spec.mode == Mode::Snapshot
         && !spec.keep_bookkeeping
@@ -302,31 +266,26 @@ fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mod
 
 /// Returns the transform of a log's rows before they are arranged.
 fn transform(
-    log: Option<(Option<Derived>, ChangeLog)>,
-    derived: Option<Derived>,
+    log: Option<(Derived, ChangeLog)>,
+    derived: Derived,
     ranks: Arc<Ranks>,
     as_of: Option<AsOf>,
     floats: Vec<usize>,
 ) -> Option<Transform> {
-    let passes = log.is_none() && derived.is_none() && as_of.is_none() && floats.is_empty();
+    let passes = log.is_none() && derived.is_empty() && as_of.is_none() && floats.is_empty();
     if passes && !ranks.do_anything() {
         return None;
     }
     Some(Arc::new(move |batch: &RecordBatch, FirstRow { row: first_row, .. }: FirstRow| {
         let (batch, ordinals) = match &log {
-            Some((Some(operation), log)) => log.apply(&operation.append(batch)?, first_row)?,
-            Some((None, log)) => log.apply(batch, first_row)?,
+            Some((operation, log)) => log.apply(&operation.append(batch)?, first_row)?,
             None => (batch.clone(), None),
         };
         let row = |i: usize| match &ordinals {
             Some(ordinals) => first_row + u64::from(ordinals.value(i)),
             None => first_row + i as u64,
         };
-        let batch = match &derived {
-            Some(derived) => derived.append(&batch)?,
-            None => batch,
-        };
-        let batch = ranks.apply(batch, row)?;
+        let batch = ranks.apply(derived.append(&batch)?, row)?;
         let batch = with_one_form(&batch, &floats).map_err(failed)?;
         as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(&batch))
     }))
@@ -334,11 +293,10 @@ fn transform(
 
 /// Returns the operation as a derived column if it is in a struct of plain rows; an event's format
 /// resolves the operation itself.
-fn operation(spec: &CompactSpec, inputs: &Inputs) -> Option<Derived> {
-    let (schema, name) = (inputs.schema(), spec.op_column.as_deref()?);
+fn operation(spec: &CompactSpec, inputs: &Inputs) -> Derived {
+    let (schema, name) = (inputs.schema(), spec.op_column.as_deref());
     let is_raw = spec.op_preset.is_some_and(Preset::is_raw);
-    let is_within = !is_raw && Paths::of(schema).is_path(name);
-    Derived::of(schema, is_within.then_some(name))
+    Derived::of(schema, name.filter(|name| !is_raw && Paths::of(schema).is_path(name)))
 }
 
 /// The operation column of a Snowflake stream.
@@ -349,7 +307,7 @@ const SNOWFLAKE_ACTION: &str = "METADATA$ACTION";
 fn change_log(
     spec: &CompactSpec,
     inputs: &Inputs,
-    operation: Option<&Derived>,
+    operation: &Derived,
 ) -> Result<Option<(ChangeLog, Preset)>> {
     if spec.op_preset.is_none() && spec.op_column.is_none() {
         return match &spec.op_map {
@@ -363,7 +321,7 @@ fn change_log(
             ))),
         };
     }
-    let schema = operation.map_or(inputs.schema(), Derived::schema);
+    let schema = operation.schema();
     let told = inputs.log();
     let is_snowflake = spec.op_column.as_deref() == Some(SNOWFLAKE_ACTION);
     let preset = match told.map(|told| told.preset).or(spec.op_preset).unwrap_or_default() {
@@ -401,7 +359,7 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
         (Some(time), Mode::Snapshot) => {
             let time = find(schema, time)?;
             let kept: Vec<usize> = (0..schema.fields().len()).filter(|&i| i != time).collect();
-            let schema = schema.project(&kept).map_err(|e| Error::data(e.to_string()))?;
+            let schema = schema.project(&kept).map_err(failed)?;
             (Some(kept), Arc::new(schema))
         }
         _ => (None, Arc::clone(schema)),
@@ -419,7 +377,7 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
         (as_of, kept) => Some(Arc::new(move |batch: &RecordBatch, _| {
             let batch = as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(batch))?;
             match &kept {
-                Some(kept) => batch.project(kept).map_err(|e| Error::data(e.to_string())),
+                Some(kept) => batch.project(kept).map_err(failed),
                 None => Ok(batch),
             }
         })),
@@ -455,20 +413,14 @@ impl AsOf {
 
     fn filter(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let times: &dyn Datum = batch.column(self.column);
-        lt_eq(times, &self.limit)
-            .and_then(|kept| filter_record_batch(batch, &kept))
-            .map_err(|error| Error::data(error.to_string()))
+        lt_eq(times, &self.limit).and_then(|kept| filter_record_batch(batch, &kept)).map_err(failed)
     }
 }
 
 /// Parses a value of `data_type`; returns `None` for invalid text, or a value that would be
 /// rounded.
 pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
-    let plain = match data_type {
-        DataType::Dictionary(_, values) => values.as_ref(),
-        DataType::RunEndEncoded(_, values) => values.data_type(),
-        plain => plain,
-    };
+    let plain = plain_type(data_type);
     // A cast would turn text into a list with one item.
     if plain.is_nested() {
         return None;

@@ -24,9 +24,10 @@ use super::sift::Sifting;
 use super::{Arrangement, FirstRow, Transform};
 use crate::derived::Derived;
 use crate::equality::{floats, with_one_form};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::input::Inputs;
 use crate::names::Places;
+use crate::setting::setters;
 
 /// The name of the weight column.
 const WEIGHT: &str = "__windrow_weight";
@@ -71,22 +72,14 @@ impl DiffSpec {
         }
     }
 
-    /// Sets the form of the output.
-    pub fn shown(mut self, shown: Shown) -> Self {
-        self.shown = shown;
-        self
-    }
-
-    /// Sets the name of the operation column.
-    pub fn op_column(mut self, name: impl Into<String>) -> Self {
-        self.op_column = name.into();
-        self
-    }
-
-    /// Sets the columns to compare and to write.
-    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.select = Some(names.into_iter().map(Into::into).collect());
-        self
+    setters! {
+        /// Sets the form of the output.
+        shown: Shown;
+        /// Sets the name of the operation column.
+        op_column: impl Into<String> => op_column.into();
+        /// Sets the columns to compare and to write.
+        select: impl IntoIterator<Item: Into<String>> =>
+            Some(select.into_iter().map(Into::into).collect());
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
@@ -116,14 +109,14 @@ impl DiffSpec {
         let floats = floats(&compared.schema, key);
         let Compared { schema, columns, derived, .. } = compared;
         let transform: Transform = Arc::new(move |batch: &RecordBatch, at: FirstRow| {
-            let batch = derived.as_ref().map_or(Ok(batch.clone()), |d| d.append(batch))?;
+            let batch = derived.append(batch)?;
             let mut values: Vec<ArrayRef> =
                 columns.iter().map(|&column| ArrayRef::clone(batch.column(column))).collect();
             let weight = if at.file < first_new { OLD } else { NEW };
             values.push(Arc::new(Int64Array::from_value(weight, batch.num_rows())));
             RecordBatch::try_new(Arc::clone(&schema), values)
                 .and_then(|batch| with_one_form(&batch, &floats))
-                .map_err(|error| Error::data(error.to_string()))
+                .map_err(failed)
         });
         arrangement.transform = Some(transform);
         Ok(arrangement)
@@ -132,7 +125,7 @@ impl DiffSpec {
 
 /// The columns to compare.
 struct Compared {
-    derived: Option<Derived>,
+    derived: Derived,
     /// Positions of the columns in the inputs, including derived columns.
     columns: Vec<usize>,
     /// Number of columns to write, the first ones.
@@ -151,9 +144,9 @@ impl Compared {
         let keys = || spec.key.iter().map(|column| column.name.as_str());
         let selected = spec.select.iter().flatten().map(String::as_str);
         let derived = Derived::of(inputs.schema(), keys().chain(selected));
-        let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema);
+        let schema = derived.schema();
         check_names(schema, keys())?;
-        let hidden: Vec<String> = derived.iter().flat_map(Derived::names).cloned().collect();
+        let hidden: Vec<String> = derived.names().cloned().collect();
         let mut columns = projection(schema, spec.select.as_deref(), &hidden)?;
         let places = Places::of(schema.fields());
         let written: HashSet<usize> = columns.iter().copied().collect();

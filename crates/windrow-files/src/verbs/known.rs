@@ -23,8 +23,8 @@ use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::interleave::{interleave, interleave_record_batch};
 
-use super::sift::{Sift, failed, same_key, starts};
-use crate::error::{Error, Result};
+use super::sift::{Sift, same_key, starts};
+use crate::error::{Error, Result, failed};
 use crate::setting::Setting;
 
 /// The layout of the rows for the sift.

@@ -7,13 +7,12 @@
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_ord::partition::partition;
-use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::{concat, concat_batches};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave_record_batch;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 
 /// A transform of the sorted rows.
 pub(crate) trait Sift: Send {
@@ -48,10 +47,6 @@ pub(crate) struct Sifting {
     /// Copies of a long row in the sift, in addition to the batch that holds the row.
     pub(crate) copies: usize,
     pub(crate) start: Box<dyn Fn() -> Box<dyn Sift> + Send + Sync>,
-}
-
-pub(super) fn failed(error: ArrowError) -> Error {
-    Error::data(error.to_string())
 }
 
 /// Passes the first rows, up to a limit.

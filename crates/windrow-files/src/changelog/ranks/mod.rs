@@ -15,7 +15,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal256Type, DecimalType};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::cast;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, SchemaRef};
 use windrow::SortColumn as Column;
 
 use self::forms::{DIGITS, FRACTION, SECTIONS, hex, lsn, number, time, uuid_time};
@@ -23,8 +23,9 @@ use self::looks::Plain;
 use super::said::misfit;
 use crate::columns::TextAs;
 use crate::derived::OWN;
+use crate::equality::plain_type;
 use crate::error::{Error, Result};
-use crate::names::Places;
+use crate::names::{Places, extended};
 use crate::preset::Preset;
 use crate::setting::Setting;
 
@@ -52,8 +53,7 @@ impl Ranks {
         said: &[(String, TextAs)],
         as_of: Option<&mut String>,
     ) -> Result<Self> {
-        let mut fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
-        let (mut read, mut plain) = (Vec::new(), Vec::new());
+        let (mut fields, mut read, mut plain) = (Vec::new(), Vec::new(), Vec::new());
         let mut first = None;
         let places = Places::of(schema.fields());
         for (place, column) in order_by.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ impl Ranks {
             let name = column.name.clone();
             let kind = schema.field(index).data_type();
             let said = said.iter().find(|(other, _)| *other == name).map(|(_, text)| *text);
-            if !is_text(kind) {
+            if !plain_type(kind).is_string() {
                 if let Some(text) = said.filter(|text| !text.takes(kind)) {
                     return Err(Error::usage(format!(
                         "column {name:?} is {kind}, which is not ordered as {text}; leave that out"
@@ -91,7 +91,7 @@ impl Ranks {
                     DataType::Decimal256(DIGITS, FRACTION)
                 }
             };
-            fields.push(Arc::new(Field::new(&column.name, kind, true)));
+            fields.push(Field::new(&column.name, kind, true));
             if place == 0 {
                 first = Some(text);
             }
@@ -112,8 +112,7 @@ impl Ranks {
             };
             *as_of = number.ok_or_else(|| fault(format!("is no {}", text.example())))?;
         }
-        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-        Ok(Self { schema, read, plain })
+        Ok(Self { schema: extended(schema, fields), read, plain })
     }
 
     /// Returns the schema of the record batches returned by [`apply`](Self::apply): columns of
@@ -161,13 +160,8 @@ impl Read {
     fn numbers(&self, column: &ArrayRef, row: impl Fn(usize) -> u64) -> Result<ArrayRef> {
         let text = cast(column, &DataType::Utf8).map_err(misfit)?;
         let fault = |i: usize, text: &str| {
-            let (row, name) = (row(i), &self.name);
-            Error::data(format!(
-                "row {row}: column {name:?} holds {text:?}, which is no {}",
-                self.text.example()
-            ))
-            .at_row(row)
-            .in_column(name)
+            let what = format!("holds {text:?}, which is no {}", self.text.example());
+            Error::of_value(row(i), &self.name, what)
         };
         // CSV writes null as empty text.
         let values =
@@ -238,14 +232,6 @@ fn gtids(name: &str) -> Error {
     ))
     .of(Setting::OrderBy)
     .in_column(name)
-}
-
-fn is_text(kind: &DataType) -> bool {
-    match kind {
-        DataType::Dictionary(_, values) => is_text(values),
-        DataType::RunEndEncoded(_, values) => is_text(values.data_type()),
-        kind => kind.is_string(),
-    }
 }
 
 impl TextAs {
