@@ -31,7 +31,7 @@ impl OneTable {
             field.data_type().is_string().then_some(place)
         };
         let table = TABLE.iter().find_map(text)?;
-        Some(Self { table, within: WITHIN.iter().find_map(text), tables: Tables::default() })
+        Some(Self { table, within: WITHIN.iter().find_map(text), tables: Tables::new(Vec::new()) })
     }
 
     /// Checks the events in `columns`; `first_row` is the ordinal of the first.

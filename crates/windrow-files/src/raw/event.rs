@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::json::ObjectWriter;
 use crate::preset::Meaning;
-use crate::setting::Setting;
 
 /// The column that describes an update: the number of columns in the update's row, then, each after
 /// a NUL, the names of the null columns. Columns without a value are not carried. Empty for changes
@@ -48,14 +47,6 @@ impl From<Meaning> for What {
     }
 }
 
-/// Formats the error for a word outside the producer's vocabulary.
-pub(super) fn unknown(word: &str, column: &str, producer: &str) -> String {
-    format!(
-        "`{column}` is {word:?}, which {producer} does not write; say what it means with {}",
-        Setting::OpMap
-    )
-}
-
 /// The columns present in a change.
 #[derive(Clone, Copy)]
 pub(super) enum Carries {
@@ -70,14 +61,12 @@ pub(super) enum Carries {
 pub(super) fn event(
     out: &mut Vec<u8>,
     about: &Members<'_>,
-    after: Option<&[(&[u8], &[u8])]>,
-    before: Option<&[(&[u8], &[u8])]>,
+    after: Option<&Members<'_>>,
+    before: Option<&Members<'_>>,
     carries: Carries,
 ) {
     let mut event = ObjectWriter::begin(out);
-    for (name, value) in about {
-        event.put(name, value);
-    }
+    event.put_all(about);
     // Every event has both, so that each one reveals the columns of the other.
     for (name, row) in [("after", after), ("before", before)] {
         let out = event.member(name.as_bytes());
@@ -85,7 +74,7 @@ pub(super) fn event(
             None => out.extend_from_slice(b"null"),
             Some(row) => {
                 let mut object = ObjectWriter::begin(out);
-                row.iter().for_each(|(name, value)| object.put(name, value));
+                object.put_all(row);
                 object.end();
             }
         }
@@ -124,7 +113,7 @@ pub(super) fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Ro
 /// Writes a row whose columns are members of the record.
 pub(super) fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
     let mut object = ObjectWriter::begin(out);
-    record.iter().for_each(|(name, value)| object.put(name, value));
+    object.put_all(record);
     put_carried(&mut object, what.carries(), Some(record));
     object.end();
     out.push(b' ');

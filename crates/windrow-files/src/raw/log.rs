@@ -6,9 +6,11 @@ use arrow_schema::DataType;
 
 use super::decimals::LastDecimals;
 use super::declared::Declared;
+use super::event::What;
 use super::tables::Tables;
 use crate::error::Result;
 use crate::preset::{Meaning, OpMap};
+use crate::setting::Setting;
 
 /// The producer of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +68,8 @@ pub(crate) struct Raw {
 impl Raw {
     pub(super) fn new(producer: Producer, asked: &Asked) -> Self {
         let (tables, asked) = (Tables::new(asked.tables.clone()), asked.clone());
-        Self {
-            producer,
-            asked,
-            tables,
-            declared: Declared::new(),
-            decimals: LastDecimals::default(),
-        }
+        let (declared, decimals) = Default::default();
+        Self { producer, asked, tables, declared, decimals }
     }
 
     /// Returns a converter for records in MongoDB's extended JSON, which are no log.
@@ -98,5 +95,22 @@ impl Raw {
     /// Returns the caller's meaning of an operation word.
     pub(super) fn said(&self, word: &str) -> Option<Meaning> {
         self.asked.words.meaning(word)
+    }
+
+    /// Returns the effect of an operation word in `column`. `known` has groups of the words that
+    /// `producer` writes.
+    pub(super) fn what(
+        &self,
+        word: &str,
+        column: &str,
+        producer: &str,
+        known: &[(&str, What)],
+    ) -> Result<What, String> {
+        let is_in = |words: &str| words.split(' ').any(|known| known.eq_ignore_ascii_case(word));
+        let known = || known.iter().find(|(words, _)| is_in(words)).map(|(_, what)| *what);
+        self.said(word).map(What::from).or_else(known).ok_or_else(|| {
+            let map = Setting::OpMap;
+            format!("`{column}` is {word:?}, which {producer} does not write; say what it means with {map}")
+        })
     }
 }

@@ -125,12 +125,10 @@ impl Rewrite for Records {
                 bytes = rest;
                 self.scan = Scan::default();
             }
-            let scan = &mut self.scan;
-            let end = bytes.iter().position(|byte| scan.ends_with(*byte));
-            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |last| last + 1));
+            let (part, rest, ends) = self.scan.split(bytes);
             self.record.extend_from_slice(part);
             bytes = rest;
-            if end.is_some() {
+            if ends {
                 self.finish(out)?;
             } else if !self.is_held && self.record.len() > LONG {
                 self.let_pass(out)?;

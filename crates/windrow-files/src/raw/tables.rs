@@ -33,15 +33,8 @@ struct Seen {
     others: BTreeSet<String>,
 }
 
-/// Accepts the only table of a log, whatever its name.
-impl Default for Tables {
-    fn default() -> Self {
-        Self::new(Vec::new())
-    }
-}
-
 impl Tables {
-    pub(super) fn new(wanted: Vec<String>) -> Self {
+    pub(crate) fn new(wanted: Vec<String>) -> Self {
         let found = vec![None; wanted.len().max(1)];
         Self { wanted, seen: Mutex::new(Seen { found, others: BTreeSet::new() }) }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::debezium;
 use super::event::Members;
-use super::json::{Scan, elements, find, members, object};
+use super::json::{Scan, find, list, members, object};
 use super::log::{Asked, Producer, Raw};
 use super::transaction::first_change;
 use crate::preset::Preset;
@@ -42,34 +42,31 @@ pub(crate) fn tell(preset: Preset, asked: &Asked, head: &[u8]) -> Option<Told> {
     };
     let is_as_it_is = asked.tables.is_empty() && !asked.is_foreign();
     let (producer, by) = match (preset, found) {
-        (Preset::Auto, None) => return None,
-        // Without evidence the preset decides, and records of other producers are refused later.
-        (Preset::Wal2json, None) => (Producer::Wal2json, "its records"),
-        (Preset::Maxwell, None) => (Producer::Maxwell, "its records"),
-        (Preset::Canal, None) => (Producer::Canal, "its records"),
-        (Preset::GoldenGate, None) => (Producer::GoldenGate, "its records"),
-        (Preset::Cockroach, None) => (Producer::Cockroach, "its records"),
-        (Preset::Debezium, None) if is_as_it_is => {
-            return Some(told(preset, "its events", None));
-        }
-        (Preset::Debezium, None) => (Producer::Debezium, "its events"),
-        (_, None) => return None,
+        (Preset::Debezium, None) if is_as_it_is => return Some(told(preset, "its events", None)),
         (_, Some((Producer::Debezium, EVENTS))) if is_as_it_is => {
             return Some(told(Preset::Debezium, EVENTS, None));
         }
         (_, Some(found)) => found,
+        // Without evidence the preset decides, and records of other producers are refused later.
+        (preset, None) => {
+            let known = PRODUCERS.iter().find(|(known, _)| *known == preset);
+            let by = if preset == Preset::Debezium { "its events" } else { "its records" };
+            (known?.1, by)
+        }
     };
-    let preset = match producer {
-        Producer::Wal2json => Preset::Wal2json,
-        Producer::Maxwell => Preset::Maxwell,
-        Producer::Canal => Preset::Canal,
-        Producer::Debezium => Preset::Debezium,
-        Producer::GoldenGate => Preset::GoldenGate,
-        Producer::Cockroach => Preset::Cockroach,
-        Producer::Extended => return None,
-    };
-    Some(told(preset, by, Some(producer)))
+    let (preset, _) = PRODUCERS.iter().find(|(_, known)| *known == producer)?;
+    Some(told(*preset, by, Some(producer)))
 }
+
+/// The producers, with their presets.
+const PRODUCERS: [(Preset, Producer); 6] = [
+    (Preset::Wal2json, Producer::Wal2json),
+    (Preset::Maxwell, Producer::Maxwell),
+    (Preset::Canal, Producer::Canal),
+    (Preset::Debezium, Producer::Debezium),
+    (Preset::GoldenGate, Producer::GoldenGate),
+    (Preset::Cockroach, Producer::Cockroach),
+];
 
 /// Splits off the records that `head` holds completely.
 fn records(mut head: &[u8]) -> Vec<&[u8]> {
@@ -77,11 +74,12 @@ fn records(mut head: &[u8]) -> Vec<&[u8]> {
     while records.len() < LOOKED_AT
         && let Some(start) = head.iter().position(|byte| *byte == b'{')
     {
-        let text = &head[start..];
-        let mut scan = Scan::default();
-        let Some(last) = text.iter().position(|byte| scan.ends_with(*byte)) else { break };
-        records.push(&text[..=last]);
-        head = &text[last + 1..];
+        let (record, rest, ends) = Scan::default().split(&head[start..]);
+        if !ends {
+            break;
+        }
+        records.push(record);
+        head = rest;
     }
     records
 }
@@ -90,16 +88,14 @@ fn records(mut head: &[u8]) -> Vec<&[u8]> {
 fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static str)> {
     let may_be = |other| preset == Preset::Auto || preset == other;
     let has = |name| find(record, name).is_some();
-    let list = |name| find(record, name).and_then(elements).is_some();
+    let list_in = |name| list(record, name).is_some();
     if may_be(Preset::Wal2json) {
-        if has("action") && (list("columns") || list("identity")) {
+        if has("action") && (list_in("columns") || list_in("identity")) {
             return Some((Producer::Wal2json, "format 2, `columns` and `identity`"));
         }
-        if find(record, "change").and_then(elements).is_some_and(|changes| {
-            changes
-                .iter()
-                .all(|change| members(change).is_some_and(|change| find(&change, "kind").is_some()))
-        }) {
+        let is_change =
+            |change: &&[u8]| members(change).is_some_and(|change| find(&change, "kind").is_some());
+        if list(record, "change").is_some_and(|changes| changes.iter().all(is_change)) {
             return Some((Producer::Wal2json, "format 1, `change`"));
         }
     }
@@ -130,7 +126,8 @@ fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static 
     if may_be(Preset::Cockroach) && has("after") && !has("op") && (has("updated") || has("key")) {
         return Some((Producer::Cockroach, "`after` and `updated`"));
     }
-    if may_be(Preset::Canal) && has("type") && list("data") && (has("isDdl") || has("mysqlType")) {
+    if may_be(Preset::Canal) && has("type") && list_in("data") && (has("isDdl") || has("mysqlType"))
+    {
         return Some((Producer::Canal, "`type`, `data` and `isDdl`"));
     }
     if may_be(Preset::Maxwell)
