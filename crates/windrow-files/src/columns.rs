@@ -127,6 +127,11 @@ impl IntoColumns for OrderBy {
     }
 }
 
+/// Returns the names of columns.
+pub(crate) fn names<'a>(columns: impl IntoIterator<Item = &'a Column>) -> Vec<String> {
+    columns.into_iter().map(|column| column.name.clone()).collect()
+}
+
 fn column(text: &str) -> Result<Column, String> {
     let parts = split(text, ':')?;
     let (name, options) = parts.split_first().ok_or("an empty column name")?;

@@ -11,8 +11,7 @@ use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Ty
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch, make_array};
 use arrow_cast::cast;
 use arrow_data::ArrayData;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema};
 
 /// Equality and order of floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::NullBuffer;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Fields, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
 use arrow_select::nullif::nullif;
 
 use crate::names::Places;

@@ -27,8 +27,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::can_cast_types;
 use arrow_ord::ord::make_comparator;
-use arrow_schema::SortOptions;
-use arrow_schema::{DataType, Field, Fields, Schema};
+use arrow_schema::{DataType, Field, Fields, Schema, SortOptions};
 use arrow_select::zip::zip;
 
 use super::op::Change;

@@ -145,12 +145,10 @@ impl Operations {
         };
         let readable = match form {
             Some(Form::Text | Form::Presence) => true,
-            Some(Form::Number) => {
-                matches!(preset, Preset::Paimon | Preset::SqlServer) || !mapped.0.is_empty()
-            }
+            Some(_) if !mapped.0.is_empty() => true,
+            Some(Form::Number) => matches!(preset, Preset::Paimon | Preset::SqlServer),
             Some(Form::Flag) => {
                 matches!(preset, Preset::Generic | Preset::Debezium | Preset::Hudi)
-                    || !mapped.0.is_empty()
             }
             None => false,
         };

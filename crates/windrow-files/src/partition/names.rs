@@ -17,8 +17,7 @@ use arrow_array::types::UInt32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_cast::cast;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::ArrowError;
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 
 use crate::equality::plain_type;
 use crate::error::{Error, Result};

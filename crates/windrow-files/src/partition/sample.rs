@@ -16,8 +16,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ord::partition::partition;
 use arrow_row::{RowConverter, SortField};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, FieldRef, Schema};
+use arrow_schema::{ArrowError, DataType, FieldRef, Schema};
 use arrow_select::take::take;
 use windrow::{Layout, Order, Partitioner, SortColumn as Column};
 

@@ -10,16 +10,17 @@ use super::event::{Carries, Members, What, event, without};
 use super::json::{by_name, list, members, object, string, text};
 use super::log::Raw;
 use super::maxwell::before;
+use crate::preset::Meaning;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let word = text(record, "type").ok_or("holds no change: it has no `type`")?;
     let what = raw.what(&word, "type", "Canal", &KNOWN)?;
     let (within, table) = (text(record, "database"), text(record, "table"));
-    if what == What::Nothing || !raw.tables.wants(within.as_deref(), table.as_deref())? {
+    if what == Some(Meaning::Ignore) || !raw.tables.wants(within.as_deref(), table.as_deref())? {
         return Ok(());
     }
     let about = without(record, &["data", "old", "mysqlType", "sqlType", "sql", "pkNames"]);
-    if what == What::Gone {
+    if what.is_none() {
         event(out, &about, None, None, Carries::All);
         return Ok(());
     }
@@ -34,12 +35,12 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
         let typed = |row: &[(_, _)]| row.iter().map(|column| by_type(*column, &types)).collect();
         let new: Vec<_> = typed(&row);
         match (what, old.get(place).and_then(|old| members(old))) {
-            (What::Delete, _) => event(out, &about, None, Some(&new), Carries::All),
-            (What::Update, Some(old)) => {
+            (Some(Meaning::Delete), _) => event(out, &about, None, Some(&new), Carries::All),
+            (Some(Meaning::Update), Some(old)) => {
                 let old: Vec<_> = typed(&old);
                 event(out, &about, Some(&new), Some(&before(&new, &old)), Carries::Some);
             }
-            (What::Update, None) => event(out, &about, Some(&new), None, Carries::Some),
+            (Some(Meaning::Update), None) => event(out, &about, Some(&new), None, Carries::Some),
             _ => event(out, &about, Some(&new), None, Carries::All),
         }
     }
@@ -47,12 +48,12 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
 }
 
 const KNOWN: [(&str, What); 5] = [
-    ("insert", What::Insert),
-    ("update", What::Update),
-    ("delete", What::Delete),
-    ("truncate erase", What::Gone),
+    ("insert", Some(Meaning::Insert)),
+    ("update", Some(Meaning::Update)),
+    ("delete", Some(Meaning::Delete)),
+    ("truncate erase", None),
     // TiCDC writes the same format and adds watermarks: all changes up to this time were written.
-    ("tidb_watermark create alter rename cindex dindex query", What::Nothing),
+    ("tidb_watermark create alter rename cindex dindex query", Some(Meaning::Ignore)),
 ];
 
 /// Types of columns, by name.

@@ -16,36 +16,10 @@ pub(super) type Members<'a> = [(&'a [u8], &'a [u8])];
 /// An assembled row: the names of its columns and their values.
 pub(super) type Row<'a> = Vec<(&'a [u8], &'a [u8])>;
 
-/// The effect of a record on its row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// The row exists afterwards; the record has all columns.
-    Insert,
-    /// The row exists afterwards; the record may lack unchanged columns.
-    Update,
-    Delete,
-    /// An unlisted set of rows is gone.
-    Gone,
-    /// The record concerns no row.
-    Nothing,
-}
-
-impl What {
-    fn carries(self) -> Carries {
-        if self == Self::Update { Carries::Some } else { Carries::All }
-    }
-}
-
-impl From<Meaning> for What {
-    fn from(meaning: Meaning) -> Self {
-        match meaning {
-            Meaning::Insert | Meaning::Snapshot => Self::Insert,
-            Meaning::Update => Self::Update,
-            Meaning::Delete => Self::Delete,
-            Meaning::Ignore => Self::Nothing,
-        }
-    }
-}
+/// The effect of a record on its row. After an insert, or a row of a snapshot, the row exists, and
+/// the record has all columns; the record of an update may lack unchanged columns. `None`: an
+/// unlisted set of rows is gone.
+pub(super) type What = Option<Meaning>;
 
 /// The columns present in a change.
 #[derive(Clone, Copy)]
@@ -54,6 +28,12 @@ pub(super) enum Carries {
     All,
     /// Any number: an update may leave out unchanged columns.
     Some,
+}
+
+impl Carries {
+    fn of(what: What) -> Self {
+        if what == Some(Meaning::Update) { Self::Some } else { Self::All }
+    }
 }
 
 /// Writes an event: the members in `about`, then the row after and before the change as JSON
@@ -94,10 +74,10 @@ pub(super) fn images(
 ) {
     let (after, before) = match (after, before) {
         // The caller may map a word to "delete" whose changes carry the deleted row in `after`.
-        (Some(row), None) if what == What::Delete => (None, Some(row)),
+        (Some(row), None) if what == Some(Meaning::Delete) => (None, Some(row)),
         (after, before) => (after.map(|after| filled(after, before.as_deref())), before),
     };
-    event(out, about, after.as_deref(), before.as_deref(), what.carries());
+    event(out, about, after.as_deref(), before.as_deref(), Carries::of(what));
 }
 
 /// Adds to the row after a change the columns found only in `before`: producers leave an unchanged
@@ -114,7 +94,7 @@ pub(super) fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Ro
 pub(super) fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
     let mut object = ObjectWriter::begin(out);
     object.put_all(record);
-    put_carried(&mut object, what.carries(), Some(record));
+    put_carried(&mut object, Carries::of(what), Some(record));
     object.end();
     out.push(b' ');
 }

@@ -6,6 +6,7 @@
 use super::event::{Carries, Members, What, event as put, flattened, images, without};
 use super::json::{find, object, text};
 use super::log::Raw;
+use crate::preset::Meaning;
 
 pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let op_column = raw.asked.op_column.as_deref().unwrap_or("op_type");
@@ -18,10 +19,10 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
         Some((within, table)) => (Some(within), table),
         None => (None, table.as_str()),
     };
-    if what == What::Nothing || !raw.tables.wants(within, Some(table))? {
+    if what == Some(Meaning::Ignore) || !raw.tables.wants(within, Some(table))? {
         return Ok(());
     }
-    if what == What::Gone {
+    if what.is_none() {
         put(out, record, None, None, Carries::All);
         return Ok(());
     }
@@ -36,8 +37,8 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
 }
 
 const KNOWN: [(&str, What); 4] = [
-    ("i insert", What::Insert),
-    ("u update", What::Update),
-    ("d delete", What::Delete),
-    ("t truncate", What::Gone),
+    ("i insert", Some(Meaning::Insert)),
+    ("u update", Some(Meaning::Update)),
+    ("d delete", Some(Meaning::Delete)),
+    ("t truncate", None),
 ];

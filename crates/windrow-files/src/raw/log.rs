@@ -108,7 +108,7 @@ impl Raw {
     ) -> Result<What, String> {
         let is_in = |words: &str| words.split(' ').any(|known| known.eq_ignore_ascii_case(word));
         let known = || known.iter().find(|(words, _)| is_in(words)).map(|(_, what)| *what);
-        self.said(word).map(What::from).or_else(known).ok_or_else(|| {
+        self.said(word).map(Some).or_else(known).ok_or_else(|| {
             let map = Setting::OpMap;
             format!("`{column}` is {word:?}, which {producer} does not write; say what it means with {map}")
         })

@@ -4,19 +4,22 @@
 use super::event::{Carries, Members, What, event as put, without};
 use super::json::{by_name, object, text};
 use super::log::Raw;
+use crate::preset::Meaning;
 
 pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let word = text(record, "type").ok_or("holds no change: it has no `type`")?;
     let what = raw.what(&word, "type", "Maxwell", &KNOWN)?;
     let (within, table) = (text(record, "database"), text(record, "table"));
-    if what == What::Nothing || !raw.tables.wants(within.as_deref(), table.as_deref())? {
+    if what == Some(Meaning::Ignore) || !raw.tables.wants(within.as_deref(), table.as_deref())? {
         return Ok(());
     }
     let about = without(record, &["data", "old"]);
     let data = object(record, "data");
     match what {
-        What::Insert => put(out, &about, data.as_deref(), None, Carries::All),
-        What::Update => {
+        Some(Meaning::Insert | Meaning::Snapshot) => {
+            put(out, &about, data.as_deref(), None, Carries::All)
+        }
+        Some(Meaning::Update) => {
             let before =
                 data.as_deref().zip(object(record, "old")).map(|(new, old)| before(new, &old));
             put(out, &about, data.as_deref(), before.as_deref(), Carries::Some);
@@ -27,14 +30,14 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
 }
 
 const KNOWN: [(&str, What); 5] = [
-    ("insert bootstrap-insert", What::Insert),
-    ("update", What::Update),
-    ("delete", What::Delete),
-    ("table-drop database-drop", What::Gone),
+    ("insert bootstrap-insert", Some(Meaning::Insert)),
+    ("update", Some(Meaning::Update)),
+    ("delete", Some(Meaning::Delete)),
+    ("table-drop database-drop", None),
     (
         "bootstrap-start bootstrap-complete heartbeat table-create table-alter database-create \
          database-alter",
-        What::Nothing,
+        Some(Meaning::Ignore),
     ),
 ];
 

@@ -4,6 +4,7 @@
 use super::event::{Members, Row, What, flattened, images, without};
 use super::json::{find, list, members, object, string, text, unquoted};
 use super::log::Raw;
+use crate::preset::Meaning;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     if let Some(changes) = list(record, "change") {
@@ -14,11 +15,11 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
         return Err("holds no change: it has none of `action`, `kind` and `change`".to_owned());
     };
     let what = what(&string(action).unwrap_or_default(), raw);
-    if what == What::Nothing || !is_wanted(record, raw)? {
+    if what == Some(Meaning::Ignore) || !is_wanted(record, raw)? {
         return Ok(());
     }
     let (columns, identity) = (list(record, "columns"), list(record, "identity"));
-    if columns.is_none() && identity.is_none() && what != What::Gone {
+    if columns.is_none() && identity.is_none() && what.is_some() {
         flattened(record, what, out);
         return Ok(());
     }
@@ -32,13 +33,13 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
 /// Returns the effect of an action. An unknown word is reported when its row is read.
 fn what(action: &str, raw: &Raw) -> What {
     match (raw.said(action), action.to_ascii_lowercase().as_str()) {
-        (Some(meaning), _) => meaning.into(),
+        (Some(meaning), _) => Some(meaning),
         // Begin, commit and messages; a flattened log may have no other member.
-        (None, "b" | "c" | "m" | "message") => What::Nothing,
-        (None, "u" | "update") => What::Update,
-        (None, "d" | "delete") => What::Delete,
-        (None, "t" | "truncate") => What::Gone,
-        (None, _) => What::Insert,
+        (None, "b" | "c" | "m" | "message") => Some(Meaning::Ignore),
+        (None, "u" | "update") => Some(Meaning::Update),
+        (None, "d" | "delete") => Some(Meaning::Delete),
+        (None, "t" | "truncate") => None,
+        (None, _) => Some(Meaning::Insert),
     }
 }
 
@@ -70,7 +71,7 @@ fn first_format(
 ) -> Result<(), String> {
     let change = members(change).ok_or("`change` holds what is no object")?;
     let what = what(&text(&change, "kind").unwrap_or_default(), raw);
-    if what == What::Nothing || !is_wanted(&change, raw)? {
+    if what == Some(Meaning::Ignore) || !is_wanted(&change, raw)? {
         return Ok(());
     }
     let old = object(&change, "oldkeys").unwrap_or_default();

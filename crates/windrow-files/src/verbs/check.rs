@@ -106,37 +106,32 @@ fn sorted_by(
     if !inputs.is_there_again(file) {
         return Ok(None);
     }
-    let mut moved = spec.clone();
-    for column in &mut moved.by {
+    let mut moved = spec.by.clone();
+    for column in &mut moved {
         let field = field_of(inputs, &column.name);
-        if field.is_some_and(|field| field.is_nullable()) {
-            column.nulls_first = !column.nulls_first;
-        }
+        column.nulls_first ^= field.is_some_and(|field| field.is_nullable());
     }
     let is_float = |column: &Column| {
         let field = field_of(inputs, &column.name);
         field.is_some_and(|field| plain_type(field.data_type()).is_floating())
     };
     let other = match spec.float_order {
+        // With unique keys, floats are always compared as in SQL.
+        order if spec.unique || !spec.by.iter().any(is_float) => order,
         FloatOrder::Total => FloatOrder::Sql,
         FloatOrder::Sql => FloatOrder::Total,
     };
-    // With unique keys, floats are always compared as in SQL.
-    let has_floats = !spec.unique && spec.by.iter().any(is_float);
-    let mut others = Vec::new();
-    if moved.by != spec.by {
-        others.push(moved.clone());
-    }
-    if has_floats {
-        others.push(spec.clone().float_order(other));
-    }
-    if has_floats && moved.by != spec.by {
-        others.push(moved.float_order(other));
-    }
-    for spec in others {
-        let order = expected(inputs, &spec)?;
-        if check_file(inputs, file, &order, spec.unique, cancel)?.is_none() {
-            return Ok(Some((Columns(spec.by), spec.float_order)));
+    let mut tried = vec![(&spec.by, spec.float_order)];
+    for order in [(&moved, spec.float_order), (&spec.by, other), (&moved, other)] {
+        if tried.contains(&order) {
+            continue;
+        }
+        tried.push(order);
+        let (by, floats) = order;
+        let spec = CheckSpec { by: by.clone(), ..spec.clone().float_order(floats) };
+        let expected = expected(inputs, &spec)?;
+        if check_file(inputs, file, &expected, spec.unique, cancel)?.is_none() {
+            return Ok(Some((Columns(spec.by), floats)));
         }
     }
     Ok(None)

@@ -13,14 +13,14 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_ord::cmp::lt_eq;
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use windrow::{Decoder, Finish, IntoColumns, Order, SortColumn as Column};
+use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::known::{Filling, Known};
 use super::project::{self, check_names, find, projection, required};
 use super::sift::Sifting;
 use super::{Arrangement, FirstRow, Transform, Verify};
 use crate::changelog::{self, ChangeLog, Ranks, Said};
-use crate::columns::{OrderBy, TextAs};
+use crate::columns::{OrderBy, TextAs, names};
 use crate::derived::Derived;
 use crate::equality::{floats, plain_type, with_one_form};
 use crate::error::{Error, Result, failed};
@@ -98,7 +98,7 @@ impl CompactSpec {
                 tables: self.tables.clone(),
                 words: self.op_map.clone().unwrap_or_default(),
                 op_column: self.op_column.clone(),
-                key: self.key.iter().map(|column| column.name.clone()).collect(),
+                key: names(&self.key),
             };
         }
         options
@@ -234,7 +234,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
 /// Adds a sift that fills the last row of each key with earlier values, by the marks in the column
 /// `unknown`.
 fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mode) -> Result<()> {
-    let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
+    let schema = arrangement.schema()?;
     let width = arrangement.projection.len();
     let of_engine = Arc::clone(arrangement.layout.schema());
     let place = |name: &str| of_engine.index_of(name).map_err(failed);
@@ -339,8 +339,7 @@ fn change_log(
         unchanged: spec.unchanged,
         tables_are_named: !spec.tables.is_empty(),
     };
-    let names: Vec<String> = spec.key.iter().map(|column| column.name.clone()).collect();
-    let log = ChangeLog::bind(schema, &said)?.keyed_by(&names);
+    let log = ChangeLog::bind(schema, &said)?.keyed_by(&names(&spec.key));
     Ok(Some((log, preset)))
 }
 

@@ -4,13 +4,8 @@
 //! [`carried_as_text`](crate::ReadOptions::carried_as_text)). The inputs know the columns of their
 //! own filter.
 
-use windrow::SortColumn as Column;
-
 use super::{CompactSpec, DedupeSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec};
-
-fn names<'a>(columns: impl IntoIterator<Item = &'a Column>) -> Vec<String> {
-    columns.into_iter().map(|column| column.name.clone()).collect()
-}
+use crate::columns::names;
 
 impl SortSpec {
     /// Returns the interpreted columns: the order.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
+use windrow::{IntoColumns, Order, SortColumn as Column};
 
 use super::project;
 use super::sift::{Alone, Sifting};
@@ -86,7 +86,7 @@ impl DedupeSpec {
 
 /// Adds a sift that removes keys with several rows.
 fn sift(arrangement: &mut Arrangement) -> Result<()> {
-    let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
+    let schema = arrangement.schema()?;
     let shown: Vec<usize> = (0..arrangement.projection.len()).collect();
     let places = project::places(&mut arrangement.projection, arrangement.layout.key());
     let start = move || Box::new(Alone::new(places.clone(), shown.clone())) as _;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
+use windrow::{IntoColumns, Order, SortColumn as Column};
 
 use super::changes::{Changes, NEW, OLD, Pairing};
 use super::project::{check_names, projection};
@@ -93,18 +93,13 @@ impl DiffSpec {
         let layout = Order::by(self.key.clone()).diff(WEIGHT).bind(&compared.schema)?;
         let key: Vec<usize> = layout.key().collect();
         let mut arrangement = Arrangement::of(layout);
-        let decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
-        let pairing = Pairing::of(decoder.schema(), key.clone(), compared.shown, self)?;
-        let pairing = Arc::new(pairing);
-        let start = {
-            let pairing = Arc::clone(&pairing);
-            move || Box::new(Changes::new(&pairing)) as _
-        };
+        let schema = arrangement.schema()?;
+        let pairing = Arc::new(Pairing::of(&schema, key.clone(), compared.shown, self)?);
         arrangement.sifting = Some(Sifting {
             schema: Arc::clone(pairing.schema()),
             keeps_order: self.shown == Shown::Changes,
             copies: 6,
-            start: Box::new(start),
+            start: Box::new(move || Box::new(Changes::new(&pairing)) as _),
         });
         let floats = floats(&compared.schema, key);
         let Compared { schema, columns, derived, .. } = compared;

@@ -11,7 +11,7 @@ use crate::input::Inputs;
 use crate::setting::setters;
 
 /// Specification of a merge of sorted inputs. An unsorted input is an error that names the row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MergeSpec {
     /// Columns by which every input is sorted, most significant first.
@@ -33,14 +33,7 @@ pub struct MergeSpec {
 impl MergeSpec {
     /// Merges by these columns.
     pub fn by(by: impl IntoColumns) -> Self {
-        Self {
-            by: by.into_columns(),
-            unique: false,
-            float_order: FloatOrder::Total,
-            diff: None,
-            time: None,
-            select: None,
-        }
+        Self { by: by.into_columns(), ..Self::default() }
     }
 
     setters! {

@@ -16,7 +16,7 @@ use windrow::{IntoColumns, Layout, Order, Partitioner, SortColumn as Column, asc
 use super::compact::parse;
 use super::project::{check_names, projection};
 use super::{Arrangement, Transform};
-use crate::columns::fields;
+use crate::columns::{fields, names};
 use crate::derived::Derived;
 use crate::equality::{one_nan, plain_type};
 use crate::error::{Error, Result, failed};
@@ -82,7 +82,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
     let derived = Derived::of(inputs.schema(), ordered);
     let schema = Arc::clone(derived.schema());
     let layout = Order::by(spec.by.clone()).bind(&schema)?;
-    let by = describe(&spec.by);
+    let by = names(&spec.by).join(", ");
     let (ids, partitions, how) = match &spec.partitions {
         Partitions::RangesAt(splitters) => {
             let ranges = ranges(&layout, splitters)?;
@@ -123,7 +123,7 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
     let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
     let derived = Derived::of(inputs.schema(), ordered);
     let schema = derived.schema();
-    let columns: Vec<String> = spec.by.iter().map(|column| column.name.clone()).collect();
+    let columns = names(&spec.by);
     if let Some(name) = spec.select.iter().flatten().find(|name| columns.contains(name)) {
         return Err(Error::usage(format!(
             "`select`: {name:?} is in the names of the directories, and left out of the files"
@@ -159,7 +159,7 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
             RecordBatch::try_new(batch.schema(), values).map_err(failed)
         }) as Transform
     });
-    let how = format!("a directory for each value of {}", describe(&spec.by));
+    let how = format!("a directory for each value of {}", columns.join(", "));
     let names = Names::Hive { columns };
     let arrangement = Arrangement { transform, projection, ..Arrangement::of(layout) };
     Ok((arrangement, Partitioning { keys, names, ids: None, sorting, how }))
@@ -207,9 +207,4 @@ fn ranges(layout: &Layout, splitters: &[String]) -> Result<Partitioner> {
         }
         other => other.into(),
     })
-}
-
-fn describe(columns: &[Column]) -> String {
-    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-    names.join(", ")
 }

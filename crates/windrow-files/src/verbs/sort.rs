@@ -87,8 +87,7 @@ impl HeadSpec {
 
 /// Limits the output to the first rows.
 fn first(arrangement: &Arrangement, rows: u64) -> Result<Sifting> {
-    let schema = windrow::Decoder::new(&arrangement.layout, &arrangement.projection)?;
-    let schema = schema.schema().clone();
+    let schema = arrangement.schema()?;
     let start = Box::new(move || Box::new(First::new(rows)) as _);
     Ok(Sifting { schema, keeps_order: true, copies: 0, start })
 }
