@@ -41,15 +41,15 @@ use crate::preset::Preset;
 
 /// The positions of an envelope's parts.
 pub(super) struct Envelope {
-    op: Steps,
+    pub(super) op: Steps,
     after: Option<Steps>,
     before: Option<Steps>,
-    row: Vec<RowColumn>,
+    pub(super) row: Vec<RowColumn>,
     rest: Vec<Steps>,
 }
 
 /// A column of the row, and its place in either image.
-struct RowColumn {
+pub(super) struct RowColumn {
     name: String,
     data_type: DataType,
     after: Option<Steps>,
@@ -124,16 +124,6 @@ impl Envelope {
         for column in &mut self.row {
             column.key = keys.contains(&column.name);
         }
-    }
-
-    /// Returns the number of fields that belong to the row.
-    pub(super) fn row_width(&self) -> usize {
-        self.row.len()
-    }
-
-    /// Returns the place of the operation.
-    pub(super) fn op(&self) -> &[usize] {
-        &self.op
     }
 
     /// Returns the row's columns, then the rest of the envelope. Turns a record without an

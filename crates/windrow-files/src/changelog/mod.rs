@@ -63,7 +63,7 @@ mod unchanged;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
+use arrow_array::{Array, BooleanArray, Int8Array, RecordBatch, UInt32Array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
@@ -104,8 +104,11 @@ pub(crate) fn is_own(name: &str) -> bool {
 /// A preset bound to the schema of an input.
 pub(crate) struct ChangeLog {
     input: SchemaRef,
-    schema: SchemaRef,
-    bookkeeping: Vec<String>,
+    /// The schema of the record batches returned by [`apply`](Self::apply). Plain presets keep the
+    /// input's columns in place; an envelope has the row's columns first.
+    pub(crate) schema: SchemaRef,
+    /// The columns of `schema` outside the row, in order.
+    pub(crate) bookkeeping: Vec<String>,
     operations: Operations,
     rows: RowsIn,
     /// Handles partial updates.
@@ -156,7 +159,7 @@ impl ChangeLog {
         };
         let operations = Operations::bind(said.preset, &op_field, said.op_map)?;
         let width = match &rows {
-            RowsIn::Envelope(envelope) => envelope.row_width(),
+            RowsIn::Envelope(envelope) => envelope.row.len(),
             RowsIn::Plain { .. } => row.fields().len() - usize::from(turned),
         };
         let is_of_format = |i: usize, name: &str| match &rows {
@@ -213,7 +216,7 @@ impl ChangeLog {
     /// updates ordered by position, adds the distinction of snapshot rows after the position.
     pub(crate) fn ordered_by(mut self, order_by: &mut Vec<Column>) -> Self {
         let is_commit = |column: &Column| column.name == COMMIT && !column.descending;
-        let behind = match self.operations.preset() {
+        let behind = match self.operations.preset {
             Preset::DeltaCdf => order_by.iter().position(is_commit).map(|commit| commit + 1),
             Preset::Iceberg => {
                 let [ordinal, _] = ICEBERG;
@@ -244,17 +247,6 @@ impl ChangeLog {
         self
     }
 
-    /// Returns the schema of the record batches returned by [`apply`](Self::apply). Plain presets
-    /// keep the input's columns in place; an envelope has the row's columns first.
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// Returns the columns of [`schema`](Self::schema) outside the row, in order.
-    pub(crate) fn bookkeeping(&self) -> &[String] {
-        &self.bookkeeping
-    }
-
     /// Returns the name of the Boolean column, never null, that is true where a row deletes its
     /// key.
     pub(crate) fn tombstone(&self) -> &str {
@@ -262,7 +254,7 @@ impl ChangeLog {
     }
 
     /// Returns the name of the Binary column that marks missing columns: a bit for each column of
-    /// [`schema`](Self::schema), beginning with the lowest. `None` if all rows have all columns.
+    /// `schema`, beginning with the lowest. `None` if all rows have all columns.
     pub(crate) fn unknown(&self) -> Option<&str> {
         self.partial.marks().then_some(UNKNOWN)
     }
@@ -292,7 +284,7 @@ impl ChangeLog {
         self.classed.then_some(CLASS)
     }
 
-    /// Converts a record batch of the input to [`schema`](Self::schema): drops ignored rows, and
+    /// Converts a record batch of the input to `schema`: drops ignored rows, and
     /// inserts a delete of each key changed by an update. If rows were dropped or inserted, the
     /// second value holds for each row its index in `batch`. `first_row` is the number of the
     /// batch's first row in its input, for messages.
@@ -315,7 +307,7 @@ impl ChangeLog {
                     Some(op) => self.operations.read(batch.column(*op), first_row)?,
                     None => vec![Change::Snapshot; batch.num_rows()],
                 };
-                reject_unsaid(&changes, self.operations.column(), first_row)?;
+                reject_unsaid(&changes, &self.operations.column, first_row)?;
                 if self.sided {
                     let old = changes.iter_mut().filter(|change| **change == Change::Ignore);
                     old.for_each(|change| *change = Change::Delete);
@@ -323,7 +315,7 @@ impl ChangeLog {
                 (changes, batch.columns().to_vec())
             }
             RowsIn::Envelope(envelope) => {
-                let op = column(batch, envelope.op())?;
+                let op = column(batch, &envelope.op)?;
                 let mut changes = self.operations.read(&op, first_row)?;
                 let columns = envelope.unwrap(batch, &mut changes, first_row)?;
                 moved = envelope.moved(batch, &changes)?;
@@ -335,7 +327,8 @@ impl ChangeLog {
         }
         self.partial.refuse(&columns, &changes, first_row)?;
         let unknown = self.partial.unknown(&columns, &changes)?;
-        columns.push(flags(&changes, Change::Delete));
+        let deleted = BooleanBuffer::collect_bool(changes.len(), |i| changes[i] == Change::Delete);
+        columns.push(Arc::new(BooleanArray::new(deleted, None)));
         columns.extend(unknown);
         if self.classed {
             let place = self.position.map(|position| columns[position].clone());
@@ -456,9 +449,4 @@ fn reject_unsaid(changes: &[Change], column: &str, first_row: u64) -> Result<()>
             Err(Error::data(message).at_row(row).in_column(column))
         }
     }
-}
-
-fn flags(changes: &[Change], what: Change) -> ArrayRef {
-    let flags = BooleanBuffer::collect_bool(changes.len(), |i| changes[i] == what);
-    Arc::new(BooleanArray::new(flags, None))
 }

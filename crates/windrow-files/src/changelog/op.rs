@@ -112,9 +112,9 @@ enum Form {
 
 /// The operation column of an input: its name, its encoding and its vocabulary.
 pub(super) struct Operations {
-    column: String,
+    pub(super) column: String,
     form: Form,
-    preset: Preset,
+    pub(super) preset: Preset,
     words: Vec<Word>,
     /// Meanings given by the caller, which take precedence.
     mapped: OpMap,
@@ -173,14 +173,6 @@ impl Operations {
         let mut mapped = self.mapped.0.iter().map(|(_, meaning)| Change::from(*meaning));
         let is_snapshot = |change| change == Change::Snapshot;
         is_snapshot(self.null) || known.any(is_snapshot) || mapped.any(is_snapshot)
-    }
-
-    pub(super) fn preset(&self) -> Preset {
-        self.preset
-    }
-
-    pub(super) fn column(&self) -> &str {
-        &self.column
     }
 
     /// Returns the effect of each row. Fails on an unknown operation or a truncate; the error names

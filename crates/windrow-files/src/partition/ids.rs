@@ -24,7 +24,8 @@ pub(crate) struct Ids {
     /// Columns of the layout that are computed from the input.
     derived: Derived,
     layout: Layout,
-    schema: SchemaRef,
+    /// The schema of the layout, followed by the number.
+    pub(crate) schema: SchemaRef,
     partitioner: OnceLock<Partitioner>,
     /// Idle copies of the partitioner, each with its own memory.
     idle: Mutex<Vec<Partitioner>>,
@@ -75,11 +76,6 @@ impl Ids {
     /// Returns the record batch with all columns of the layout.
     pub(crate) fn prepared(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         self.derived.append(batch)
-    }
-
-    /// Returns the schema of the layout, followed by the number.
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 
     /// Returns an empty sample, if one is needed.

@@ -72,7 +72,7 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
 /// Returns true if the event's table is wanted. An event names its table in `source`, a flattened
 /// event in `__table`.
 fn is_wanted(event: &Members<'_>, raw: &Raw) -> Result<bool, String> {
-    if !raw.tables.is_named() {
+    if raw.asked.tables.is_empty() {
         return Ok(true);
     }
     let source = object(event, "source").unwrap_or_default();

@@ -39,10 +39,6 @@ impl Tables {
         Self { wanted, seen: Mutex::new(Seen { found, others: BTreeSet::new() }) }
     }
 
-    pub(super) fn is_named(&self) -> bool {
-        !self.wanted.is_empty()
-    }
-
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -43,7 +43,7 @@ pub(super) struct Pairing {
     has_floats: bool,
     shown: Shown,
     /// Schema of the output.
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     /// Names of the input columns.
     names: Vec<String>,
 }
@@ -84,11 +84,6 @@ impl Pairing {
         let (weight, shown) = (names.len() - 1, spec.shown);
         let has_floats = !floats(given, 0..weight).is_empty();
         Ok(Self { key, width, weight, has_floats, shown, schema, names })
-    }
-
-    /// Returns the schema of the output.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 
     fn weights<'a>(&self, rows: &'a RecordBatch) -> &'a [i64] {
@@ -208,8 +203,9 @@ impl Changes {
             }
         }
         *self.counts.entry(SAME).or_default() += found.same as i64;
-        for (word, _, _) in &found.changes {
-            *self.counts.entry(word).or_default() += 1;
+        for word in [INSERT, UPDATE, DELETE] {
+            let keys = found.changes.iter().filter(|(other, ..)| *other == word);
+            *self.counts.entry(word).or_default() += keys.count() as i64;
         }
         if pairing.shown == Shown::Summary || found.changes.is_empty() {
             return Ok(RecordBatch::new_empty(Arc::clone(&pairing.schema)));

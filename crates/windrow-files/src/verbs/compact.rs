@@ -166,7 +166,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     }
     let operation = operation(spec, inputs);
     let log = change_log(spec, inputs, &operation)?;
-    let given = log.as_ref().map_or(inputs.schema(), |(log, _)| log.schema());
+    let given = log.as_ref().map_or(inputs.schema(), |(log, _)| &log.schema);
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
     let paths = Paths::of(given);
     check_names(given, ordered.filter(|name| !paths.is_path(name)))?;
@@ -175,13 +175,13 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     }
     let preset = log.as_ref().map(|(_, preset)| *preset);
     let log = log.map(|(log, _)| log.ordered_by(&mut order_by));
-    let plain = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
+    let plain = log.as_ref().map_or(inputs.schema(), |log| &log.schema);
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
     let derived = Derived::of(plain, ordered);
     let mut as_of = spec.as_of.clone();
     let ranks =
         Ranks::bind(derived.schema(), preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
-    let schema = ranks.schema();
+    let schema = &ranks.schema;
     // To fill rows from earlier ones, the sift needs all rows of a key.
     let unknown = log.as_ref().and_then(ChangeLog::unknown);
     let mut order = if unknown.is_some() { Order::by(key) } else { Order::by(key).last() };
@@ -194,7 +194,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         }
     }
     let as_of = match (&as_of, order_by.first()) {
-        (Some(text), Some(column)) => Some(AsOf::new(schema, &column.name, text)?),
+        (Some(text), Some(column)) => Some(as_of_filter(schema, &column.name, text)?),
         _ => None,
     };
     order_by.retain(orders);
@@ -207,7 +207,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         && spec.mode == Mode::Snapshot
         && !spec.keep_bookkeeping
     {
-        hidden.extend_from_slice(log.bookkeeping());
+        hidden.extend_from_slice(&log.bookkeeping);
     }
     let projection = projection(schema, spec.select.as_deref(), &hidden)?;
     // Keys are equal as in SQL.
@@ -236,22 +236,19 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
 fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mode) -> Result<()> {
     let schema = arrangement.schema()?;
     let width = arrangement.projection.len();
-    let of_engine = Arc::clone(arrangement.layout.schema());
-    let place = |name: &str| of_engine.index_of(name).map_err(failed);
-    let of_log = [unknown, log.tombstone()].into_iter().chain(log.late()).chain(log.written());
-    let of_log = of_log.map(place).collect::<Result<Vec<_>>>()?;
-    let given = of_log.iter().copied().chain(arrangement.layout.key());
-    let mut given = project::places(&mut arrangement.projection, given);
-    let key = given.split_off(of_log.len());
-    let (unknown, deleted) = (given[0], given[1]);
-    let mut others = given[2..].iter().copied();
-    let late = log.late().and_then(|_| others.next());
-    let written = log.written().and_then(|_| others.next());
+    let Arrangement { layout, projection, .. } = arrangement;
+    let mut place = |name: &str| -> Result<usize> {
+        let column = layout.schema().index_of(name).map_err(failed)?;
+        Ok(project::places(projection, [column])[0])
+    };
+    let (unknown, deleted) = (place(unknown)?, place(log.tombstone())?);
+    let late = log.late().map(&mut place).transpose()?;
+    let written = log.written().map(&mut place).transpose()?;
     let filling = Arc::new(Filling {
-        key,
+        key: project::places(projection, layout.key()),
         width,
         // A column after the columns of the log is derived from them, and has no marks.
-        marks: arrangement.projection.clone(),
+        marks: projection.clone(),
         unknown,
         deleted,
         late,
@@ -287,7 +284,7 @@ fn transform(
         };
         let batch = ranks.apply(derived.append(&batch)?, row)?;
         let batch = with_one_form(&batch, &floats).map_err(failed)?;
-        as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(&batch))
+        as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of(&batch))
     }))
 }
 
@@ -348,7 +345,7 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
     let schema = inputs.schema();
     let required = required(schema, &[&spec.diff, &spec.time])?;
     let as_of = match (&spec.as_of, &spec.time) {
-        (Some(text), Some(time)) => Some(AsOf::new(schema, time, text)?),
+        (Some(text), Some(time)) => Some(as_of_filter(schema, time, text)?),
         (Some(_), None) => return Err(Error::usage("`as_of` needs `time`")),
         (None, _) => None,
     };
@@ -374,7 +371,7 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
     let transform: Option<Transform> = match (as_of, kept) {
         (None, None) => None,
         (as_of, kept) => Some(Arc::new(move |batch: &RecordBatch, _| {
-            let batch = as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(batch))?;
+            let batch = as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of(batch))?;
             match &kept {
                 Some(kept) => batch.project(kept).map_err(failed),
                 None => Ok(batch),
@@ -393,27 +390,21 @@ fn finish(spec: &CompactSpec) -> Finish {
 }
 
 /// A filter for rows at or before a time.
-struct AsOf {
-    column: usize,
-    limit: Scalar<ArrayRef>,
-}
+type AsOf = Box<dyn Fn(&RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
-impl AsOf {
-    fn new(schema: &SchemaRef, name: &str, text: &str) -> Result<Self> {
-        let column = schema.index_of(name).map_err(|error| Error::usage(error.to_string()))?;
-        let data_type = schema.field(column).data_type();
-        let limit = parse(text, data_type).ok_or_else(|| {
-            Error::usage(format!(
-                "`as_of`: {text:?} is no value of column {name:?}, which is {data_type}"
-            ))
-        })?;
-        Ok(Self { column, limit: Scalar::new(limit) })
-    }
-
-    fn filter(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let times: &dyn Datum = batch.column(self.column);
-        lt_eq(times, &self.limit).and_then(|kept| filter_record_batch(batch, &kept)).map_err(failed)
-    }
+fn as_of_filter(schema: &SchemaRef, name: &str, text: &str) -> Result<AsOf> {
+    let column = schema.index_of(name).map_err(|error| Error::usage(error.to_string()))?;
+    let data_type = schema.field(column).data_type();
+    let limit = Scalar::new(parse(text, data_type).ok_or_else(|| {
+        Error::usage(format!(
+            "`as_of`: {text:?} is no value of column {name:?}, which is {data_type}"
+        ))
+    })?);
+    Ok(Box::new(move |batch| {
+        let times: &dyn Datum = batch.column(column);
+        let kept = lt_eq(times, &limit).and_then(|kept| filter_record_batch(batch, &kept));
+        kept.map_err(failed)
+    }))
 }
 
 /// Parses a value of `data_type`; returns `None` for invalid text, or a value that would be

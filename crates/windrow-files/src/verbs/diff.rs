@@ -96,7 +96,7 @@ impl DiffSpec {
         let schema = arrangement.schema()?;
         let pairing = Arc::new(Pairing::of(&schema, key.clone(), compared.shown, self)?);
         arrangement.sifting = Some(Sifting {
-            schema: Arc::clone(pairing.schema()),
+            schema: Arc::clone(&pairing.schema),
             keeps_order: self.shown == Shown::Changes,
             copies: 6,
             start: Box::new(move || Box::new(Changes::new(&pairing)) as _),

@@ -127,7 +127,7 @@ impl Known {
     /// Returns the rows of `states`, with all input columns.
     fn rows(&self, states: &[State], batches: &[&RecordBatch]) -> Result<RecordBatch> {
         let rows: Vec<RowIndex> = states.iter().map(|state| state.row).collect();
-        let mut whole = interleave_record_batch(batches, &rows).map_err(failed)?;
+        let whole = interleave_record_batch(batches, &rows).map_err(failed)?;
         if states.iter().all(|state| state.values.is_none()) {
             return Ok(whole);
         }
@@ -144,8 +144,7 @@ impl Known {
                 *values = interleave(&arrays, &places).map_err(failed)?;
             }
         }
-        whole = RecordBatch::try_new(whole.schema(), columns).map_err(failed)?;
-        Ok(whole)
+        RecordBatch::try_new(whole.schema(), columns).map_err(failed)
     }
 
     /// Returns the output for keys that have ended.

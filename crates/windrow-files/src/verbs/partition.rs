@@ -103,7 +103,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
     let ids = Arc::new(ids);
     let sorting = spec.sort.clone();
     check_names(&schema, sorting.iter().map(|column| column.name.as_str()))?;
-    let schema = ids.schema();
+    let schema = &ids.schema;
     let key = schema.fields().len() - 1;
     let number = asc(schema.field(key).name().as_str());
     let numbering = Arc::clone(&ids);

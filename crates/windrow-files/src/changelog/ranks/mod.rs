@@ -10,15 +10,14 @@ mod looks;
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, Decimal256Builder, UInt64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal256Type, DecimalType};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, BinaryArray, Decimal256Array, RecordBatch, StringArray, UInt64Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, SchemaRef};
 use windrow::SortColumn as Column;
 
-use self::forms::{DIGITS, FRACTION, SECTIONS, hex, lsn, number, time, uuid_time};
+use self::forms::{DIGITS, FRACTION, hex, lsn, number, time, uuid_time};
 use self::looks::Plain;
 use super::said::misfit;
 use crate::columns::TextAs;
@@ -31,7 +30,9 @@ use crate::setting::Setting;
 
 /// The text columns of an order that need another order than text.
 pub(crate) struct Ranks {
-    schema: SchemaRef,
+    /// The schema of the record batches returned by [`apply`](Self::apply): columns of numbers
+    /// follow all other columns.
+    pub(crate) schema: SchemaRef,
     read: Vec<Read>,
     plain: Vec<Plain>,
 }
@@ -115,12 +116,6 @@ impl Ranks {
         Ok(Self { schema: extended(schema, fields), read, plain })
     }
 
-    /// Returns the schema of the record batches returned by [`apply`](Self::apply): columns of
-    /// numbers follow all other columns.
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
     /// Returns true if the order has text columns without a declared meaning.
     pub(crate) fn are_unsure(&self) -> bool {
         !self.plain.is_empty()
@@ -163,39 +158,33 @@ impl Read {
             let what = format!("holds {text:?}, which is no {}", self.text.example());
             Error::of_value(row(i), &self.name, what)
         };
-        // CSV writes null as empty text.
-        let values =
-            text.as_string::<i32>().iter().map(|text| text.filter(|text| !text.trim().is_empty()));
-        let values = values.enumerate();
-        let rows = text.len();
-        macro_rules! read {
-            ($builder:expr, $read:expr) => {{
-                let mut column = $builder;
-                for (i, text) in values {
-                    let read = text.map(|text| $read(text).ok_or_else(|| fault(i, text)));
-                    column.append_option(read.transpose()?);
-                }
-                column.finish()
-            }};
-        }
+        let text = text.as_string::<i32>();
         Ok(match self.text {
-            TextAs::Lsn => Arc::new(read!(UInt64Builder::with_capacity(rows), lsn)),
-            TextAs::Hex => {
-                Arc::new(read!(BinaryBuilder::with_capacity(rows, rows * 16 * SECTIONS), hex))
-            }
-            TextAs::UuidTime => {
-                Arc::new(read!(BinaryBuilder::with_capacity(rows, rows * 16), uuid_time))
-            }
-            kind => {
-                let decimals = Decimal256Builder::with_capacity(rows);
-                let numbers = match kind {
-                    TextAs::Time => read!(decimals, |text| time(text).map(|time| time.seconds())),
-                    _ => read!(decimals, number),
+            TextAs::Lsn => Arc::new(read::<UInt64Array, _>(text, lsn, fault)?),
+            TextAs::Hex => Arc::new(read::<BinaryArray, _>(text, hex, fault)?),
+            TextAs::UuidTime => Arc::new(read::<BinaryArray, _>(text, uuid_time, fault)?),
+            TextAs::Time | TextAs::Number | TextAs::Text => {
+                let numbers: Decimal256Array = match self.text {
+                    TextAs::Time => read(text, |text| Some(time(text)?.seconds()), fault)?,
+                    _ => read(text, number, fault)?,
                 };
                 Arc::new(numbers.with_precision_and_scale(DIGITS, FRACTION).map_err(misfit)?)
             }
         })
     }
+}
+
+/// Reads the values of a column of text; CSV writes null as empty text.
+fn read<A: FromIterator<Option<T>>, T>(
+    column: &StringArray,
+    parse: impl Fn(&str) -> Option<T>,
+    fault: impl Fn(usize, &str) -> Error,
+) -> Result<A> {
+    let value = |(i, text): (usize, Option<&str>)| {
+        let text = text.filter(|text| !text.trim().is_empty());
+        text.map(|text| parse(text).ok_or_else(|| fault(i, text))).transpose()
+    };
+    column.iter().enumerate().map(value).collect()
 }
 
 /// Returns the meaning of a text column as documented by the format.
