@@ -69,16 +69,10 @@ impl Envelope {
             || preset.op_columns().iter().copied().find(|name| schema.index_of(name).is_ok());
         let op_column = op_column.or_else(known).unwrap_or(preset.op_columns()[0]);
         let (prefix, event) = event(schema, op_column);
-        let path = |name: &str| {
-            let (i, _) = event.find(name)?;
-            Some(prefix.iter().copied().chain([i]).collect::<Steps>())
-        };
-        let op_field = event.find(op_column).map(|(_, field)| field);
-        let (Some(op), Some(op_field)) = (path(op_column), op_field) else {
-            return Err(missing_op(&[op_column], preset, event.iter()));
-        };
-        let after = image(event, "after")?;
-        let before = image(event, "before")?;
+        let op = event.find(op_column);
+        let (op, op_field) = op.ok_or_else(|| missing_op(&[op_column], preset, event.iter()))?;
+        let op = [prefix.as_slice(), &[op]].concat();
+        let (after, before) = (image(event, &prefix, "after")?, image(event, &prefix, "before")?);
         if after.is_none() && before.is_none() {
             return Err(Error::usage(
                 "a Debezium event has its row in `after` and `before`, and this input has neither \
@@ -86,8 +80,7 @@ impl Envelope {
                  `op_column`",
             ));
         }
-        let paths = [after.and_then(|_| path("after")), before.and_then(|_| path("before"))];
-        let row = row_columns([after, before], &paths)?;
+        let row = row_columns([&after, &before])?;
         let mut fields: Vec<Arc<Field>> = row
             .iter()
             .map(|column| Arc::new(Field::new(&column.name, column.data_type.clone(), true)))
@@ -115,7 +108,7 @@ impl Envelope {
                 flatten([prefix.as_slice(), &[i]].concat(), field, &mut add);
             }
         }
-        let [after, before] = paths;
+        let [after, before] = [after, before].map(|image| image.map(|(steps, _)| steps));
         Ok((Self { op, after, before, row, rest }, fields, op_field))
     }
 
@@ -250,43 +243,46 @@ fn event<'a>(schema: &'a Schema, op_column: &str) -> (Steps, &'a Fields) {
     (Steps::new(), schema.fields())
 }
 
-/// Returns the fields of `after` or `before`; `None` if the column is missing or entirely null.
-fn image<'a>(event: &'a Fields, name: &str) -> Result<Option<&'a Fields>> {
-    match event.find(name).map(|(_, field)| field.data_type()) {
-        None | Some(DataType::Null) => Ok(None),
-        Some(DataType::Struct(fields)) => Ok(Some(fields)),
-        Some(other) => Err(Error::usage(format!(
+/// The place and the fields of `after` or `before`; `None` if it is missing or entirely null.
+type Image<'a> = Option<(Steps, &'a Fields)>;
+
+/// Finds an image of an event that is at `prefix`.
+fn image<'a>(event: &'a Fields, prefix: &[usize], name: &str) -> Result<Image<'a>> {
+    let Some((place, field)) = event.find(name) else { return Ok(None) };
+    match field.data_type() {
+        DataType::Null => Ok(None),
+        DataType::Struct(fields) => Ok(Some(([prefix, &[place]].concat(), fields))),
+        other => Err(Error::usage(format!(
             "column {name:?} of an event must be a struct and is {other}"
         ))),
     }
 }
 
-fn row_columns(
-    images @ [after, before]: [Option<&Fields>; 2],
-    paths: &[Option<Steps>; 2],
-) -> Result<Vec<RowColumn>> {
-    let places = images.map(|image| Places::of(image.map_or(&[], |fields| &**fields)));
+fn row_columns(images: [&Image<'_>; 2]) -> Result<Vec<RowColumn>> {
+    let fields = images.map(|image| image.as_ref().map_or(&[][..], |(_, fields)| &**fields));
+    let places = fields.map(Places::of);
     let mut row: Vec<RowColumn> = Vec::new();
     let mut seen = HashSet::new();
-    for field in after.into_iter().chain(before).flatten() {
-        if !seen.insert(field.name()) {
+    for field in fields.concat().iter() {
+        if !seen.insert(field.name().clone()) {
             continue;
         }
-        let of = |image: Option<&Fields>, at: Option<usize>| {
-            image.zip(at).map(|(fields, i)| fields[i].data_type().clone())
+        let column = |image: usize| {
+            let (steps, fields) = images[image].as_ref()?;
+            let place = places[image].first(field.name())?;
+            Some(([steps.as_slice(), &[place]].concat(), fields[place].data_type()))
         };
-        let [new, old] = places.each_ref().map(|places| places.first(field.name()));
-        let data_type = match (of(after, new), of(before, old)) {
-            (Some(new), Some(old)) => common(&new, &old).ok_or_else(|| {
+        let (new, old) = (column(0), column(1));
+        let data_type = match (&new, &old) {
+            (Some((_, new)), Some((_, old))) => common(new, old).ok_or_else(|| {
                 Error::data(format!(
                     "column {:?} is {new} in `after` and {old} in `before`; give one `schema`",
                     field.name()
                 ))
             })?,
-            (new, old) => new.or(old).unwrap_or(DataType::Null),
+            _ => field.data_type().clone(),
         };
-        let steps = |path: &Option<Steps>, at| Some([path.as_deref()?, &[at?]].concat());
-        let (after, before) = (steps(&paths[0], new), steps(&paths[1], old));
+        let [after, before] = [new, old].map(|column| column.map(|(steps, _)| steps));
         row.push(RowColumn { name: field.name().clone(), data_type, after, before, key: false });
     }
     Ok(row)

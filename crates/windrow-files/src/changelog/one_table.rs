@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Schema};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::raw::Tables;
 
 /// The columns that name the table of an event, and its schema or database.
@@ -39,10 +39,7 @@ impl OneTable {
     /// # Errors
     /// `Usage`, with the names of both tables.
     pub(super) fn check(&self, columns: &[ArrayRef], first_row: u64) -> Result<()> {
-        let text = |place: usize| {
-            let text = cast(&columns[place], &DataType::Utf8);
-            text.map_err(|error| Error::data(error.to_string()))
-        };
+        let text = |place: usize| cast(&columns[place], &DataType::Utf8).map_err(failed);
         let tables = text(self.table)?;
         let within = self.within.map(text).transpose()?;
         let (tables, within) = (tables.as_string::<i32>(), within.as_deref());
