@@ -19,7 +19,7 @@ use crate::system;
 /// let limits = Limits::default().memory(Limit::Bytes(256 << 20)).threads(2);
 /// assert_eq!(limits.threads.map(|threads| threads.get()), Some(2));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Limits {
     /// Peak resident memory of the whole process; by default 60 % of the available memory. A job
@@ -42,21 +42,6 @@ pub struct Limits {
     /// Whether temporary files bypass the page cache: slower, but leaves the cache to other
     /// programs.
     pub spill_direct: bool,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            memory: Limit::Percent(60.0),
-            alone: false,
-            temp_dirs: Vec::new(),
-            max_temp_bytes: None,
-            threads: None,
-            spill_codec: Codec::None,
-            spill_to: SpillTo::Disk,
-            spill_direct: false,
-        }
-    }
 }
 
 impl Limits {

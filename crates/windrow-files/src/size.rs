@@ -45,6 +45,13 @@ impl FromStr for Size {
     }
 }
 
+/// 60 % of the memory available to the process.
+impl Default for Limit {
+    fn default() -> Self {
+        Self::Percent(60.0)
+    }
+}
+
 impl FromStr for Limit {
     type Err = String;
 

@@ -141,6 +141,19 @@ impl CompactSpec {
             Some(select.into_iter().map(Into::into).collect());
     }
 
+    /// Returns the columns with values that the verb interprets: key, order and operation, beside
+    /// the columns of the log's format (see
+    /// [`carried_as_text`](crate::ReadOptions::carried_as_text)). `None` means all columns, if diffs
+    /// of equal rows are summed.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        if self.diff.is_some() {
+            return None;
+        }
+        let mut columns = names(self.key.iter().chain(&self.order_by));
+        columns.extend(self.op_column.iter().chain(&self.time).cloned());
+        Some(columns)
+    }
+
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
         match &self.diff {
             Some(diff) => diff_log(self, inputs, diff),

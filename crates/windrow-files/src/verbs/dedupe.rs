@@ -11,6 +11,7 @@ use windrow::{IntoColumns, Order, SortColumn as Column};
 use super::project;
 use super::sift::{Alone, Sifting};
 use super::{Arrangement, Transform};
+use crate::columns::names;
 use crate::equality::{FloatOrder, floats, with_one_form};
 use crate::error::{Result, failed};
 use crate::input::Inputs;
@@ -60,6 +61,12 @@ impl DedupeSpec {
         /// Sets the columns to write.
         select: impl IntoIterator<Item: Into<String>> =>
             Some(select.into_iter().map(Into::into).collect());
+    }
+
+    /// Returns the columns with values that the verb interprets: the key. `None` means all columns,
+    /// if whole rows are compared.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        self.key.as_ref().map(names)
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {

@@ -5,6 +5,7 @@ use windrow::{IntoColumns, Order, SortColumn as Column};
 use super::dedupe::bring_key_to_one_form;
 use super::project::required;
 use super::{Arrangement, Way};
+use crate::columns::names;
 use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
@@ -54,6 +55,12 @@ impl MergeSpec {
         /// Sets the columns to write.
         select: impl IntoIterator<Item: Into<String>> =>
             Some(select.into_iter().map(Into::into).collect());
+    }
+
+    /// Returns the columns with values that the verb interprets: the order. `None` means all
+    /// columns, if diffs of equal rows are summed.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        self.diff.is_none().then(|| names(&self.by))
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {

@@ -68,6 +68,12 @@ impl PartitionSpec {
             Some(select.into_iter().map(Into::into).collect());
     }
 
+    /// Returns the columns with values that the verb interprets: the columns of the partition and of
+    /// the files' order.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        Some(names(self.by.iter().chain(&self.sort)))
+    }
+
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
         match self.partitions {
             Partitions::Hive => by_value(self, inputs),

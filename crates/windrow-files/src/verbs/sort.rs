@@ -5,6 +5,7 @@ use windrow::{IntoColumns, SortColumn as Column};
 
 use super::Arrangement;
 use super::sift::{First, Sifting};
+use crate::columns::names;
 use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
@@ -42,6 +43,11 @@ impl SortSpec {
         float_order: FloatOrder;
     }
 
+    /// Returns the columns with values that the verb interprets: the order. It copies the others.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        Some(names(&self.by))
+    }
+
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
         let select = self.select.as_deref();
         let mut arrangement =
@@ -74,6 +80,11 @@ impl HeadSpec {
         /// Sets the columns to write.
         select: impl IntoIterator<Item: Into<String>> =>
             Some(select.into_iter().map(Into::into).collect());
+    }
+
+    /// Returns the columns with values that the verb interprets: none.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
