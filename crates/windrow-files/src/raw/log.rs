@@ -9,24 +9,8 @@ use super::declared::Declared;
 use super::event::What;
 use super::tables::Tables;
 use crate::error::Result;
-use crate::preset::{Meaning, OpMap};
+use crate::preset::{Meaning, OpMap, Preset};
 use crate::setting::Setting;
-
-/// The producer of the records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Producer {
-    /// In format 1, format 2, or flattened.
-    Wal2json,
-    Maxwell,
-    Canal,
-    /// With rows as text, decimals as bytes, a choice of tables, or the operations of another
-    /// producer.
-    Debezium,
-    GoldenGate,
-    Cockroach,
-    /// Not a log: records in MongoDB's extended JSON.
-    Extended,
-}
 
 /// Settings of the caller in addition to the preset.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +42,8 @@ pub(super) const DEBEZIUM: [&str; 6] = ["c", "r", "u", "d", "true", "false"];
 
 /// Converts records to events.
 pub(crate) struct Raw {
-    pub(super) producer: Producer,
+    /// The format of the records. `None`: MongoDB's extended JSON, which is no log.
+    pub(super) format: Option<Preset>,
     pub(super) asked: Asked,
     pub(super) tables: Tables,
     pub(super) declared: Declared,
@@ -66,15 +51,15 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    pub(super) fn new(producer: Producer, asked: &Asked) -> Self {
+    pub(super) fn new(format: Option<Preset>, asked: &Asked) -> Self {
         let (tables, asked) = (Tables::new(asked.tables.clone()), asked.clone());
         let (declared, decimals) = Default::default();
-        Self { producer, asked, tables, declared, decimals }
+        Self { format, asked, tables, declared, decimals }
     }
 
     /// Returns a converter for records in MongoDB's extended JSON, which are no log.
     pub(crate) fn extended() -> Self {
-        Self::new(Producer::Extended, &Asked::default())
+        Self::new(None, &Asked::default())
     }
 
     /// Returns the column types declared by the records read so far.
