@@ -19,7 +19,7 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
     if what == Some(Meaning::Ignore) || !raw.tables.wants(within.as_deref(), table.as_deref())? {
         return Ok(());
     }
-    let about = without(record, &["data", "old", "mysqlType", "sqlType", "sql", "pkNames"]);
+    let about = without(record, "data old mysqlType sqlType sql pkNames");
     if what.is_none() {
         event(out, &about, None, None, Carries::All);
         return Ok(());

@@ -56,7 +56,7 @@ fn change(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), Stri
         (_, before, _) => before,
     };
     let op: &[u8] = if after.is_some() { b"\"u\"" } else { b"\"d\"" };
-    let mut about = without(record, &["after", "before", "key", "op"]);
+    let mut about = without(record, "after before key op");
     about.insert(0, (b"op", op));
     event(out, &about, after.as_deref(), before.as_deref(), Carries::All);
     Ok(())

@@ -117,8 +117,8 @@ pub(super) fn put_carried(
     out.push(b'"');
 }
 
-/// Returns the members not listed in `names`.
-pub(super) fn without<'a>(members: &Members<'a>, names: &[&str]) -> Vec<(&'a [u8], &'a [u8])> {
-    let kept = |name: &[u8]| !names.iter().any(|other| other.as_bytes() == name);
+/// Returns the members not listed in `names`, which blanks separate.
+pub(super) fn without<'a>(members: &Members<'a>, names: &str) -> Row<'a> {
+    let kept = |name: &[u8]| !names.split(' ').any(|other| other.as_bytes() == name);
     members.iter().filter(|(name, _)| kept(name)).copied().collect()
 }

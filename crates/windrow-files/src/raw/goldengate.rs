@@ -31,7 +31,7 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
         return Ok(());
     }
     let row = |name| object(record, name).filter(|row| !row.is_empty());
-    let about = without(record, &["after", "before", "primary_keys"]);
+    let about = without(record, "after before primary_keys");
     images(out, &about, row("after"), row("before"), what);
     Ok(())
 }

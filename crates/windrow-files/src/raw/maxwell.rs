@@ -13,7 +13,7 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
     if what == Some(Meaning::Ignore) || !raw.tables.wants(within.as_deref(), table.as_deref())? {
         return Ok(());
     }
-    let about = without(record, &["data", "old"]);
+    let about = without(record, "data old");
     let data = object(record, "data");
     match what {
         Some(Meaning::Insert | Meaning::Snapshot) => {

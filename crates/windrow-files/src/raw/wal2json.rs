@@ -8,7 +8,7 @@ use crate::preset::Meaning;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     if let Some(changes) = list(record, "change") {
-        let about = without(record, &["change"]);
+        let about = without(record, "change");
         return changes.iter().try_for_each(|change| first_format(change, &about, raw, out));
     }
     let Some(action) = find(record, "action").or_else(|| find(record, "kind")) else {
@@ -25,7 +25,7 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
     }
     let before = identity.map(|columns| row(&columns, raw)).transpose()?;
     let after = columns.map(|columns| row(&columns, raw)).transpose()?;
-    let about = without(record, &["columns", "identity", "pk"]);
+    let about = without(record, "columns identity pk");
     images(out, &about, after, before, what);
     Ok(())
 }
@@ -77,18 +77,9 @@ fn first_format(
     let old = object(&change, "oldkeys").unwrap_or_default();
     let before = named(&old, ["keynames", "keytypes", "keyvalues"], raw)?;
     let after = named(&change, ["columnnames", "columntypes", "columnvalues"], raw)?;
-    let of_row = [
-        "columnnames",
-        "columntypes",
-        "columntypeoids",
-        "columnvalues",
-        "columnoptionals",
-        "columndefaults",
-        "columnpositions",
-        "oldkeys",
-        "pk",
-    ];
-    let about = [about, &without(&change, &of_row)].concat();
+    let of_row = "columnnames columntypes columntypeoids columnvalues columnoptionals \
+                  columndefaults columnpositions oldkeys pk";
+    let about = [about, &without(&change, of_row)].concat();
     images(out, &about, after, before, what);
     Ok(())
 }

@@ -236,22 +236,20 @@ impl TextAs {
     }
 
     fn example(self) -> String {
-        match self {
-            Self::Lsn => "log sequence number such as 16/B374D848".to_owned(),
-            Self::Time => {
-                "time such as 2026-01-31T12:00:00.5Z, 2026-01-31 12:00 or 2026-01-31".to_owned()
-            }
+        let example = match self {
+            Self::Lsn => "log sequence number such as 16/B374D848",
+            Self::Time => "time such as 2026-01-31T12:00:00.5Z, 2026-01-31 12:00 or 2026-01-31",
             Self::Hex => {
                 "hexadecimal number such as 1B374D84800/10, of at most 4 sections of 32 digits"
-                    .to_owned()
             }
-            Self::UuidTime => "UUID of version 1".to_owned(),
+            Self::UuidTime => "UUID of version 1",
             Self::Number | Self::Text => {
                 let whole = i16::from(DIGITS) - i16::from(FRACTION);
-                format!(
+                return format!(
                     "number such as 1000000 or 1.5, of at most {whole} digits, and {FRACTION} behind the point"
-                )
+                );
             }
-        }
+        };
+        example.to_owned()
     }
 }
