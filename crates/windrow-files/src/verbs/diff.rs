@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, SchemaRef};
 use windrow::{IntoColumns, Order, SortColumn as Column};
 
 use super::changes::{Changes, NEW, OLD, Pairing};
@@ -26,7 +26,7 @@ use crate::derived::Derived;
 use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result, failed};
 use crate::input::Inputs;
-use crate::names::Places;
+use crate::names::{Places, extended};
 use crate::setting::setters;
 
 /// The name of the weight column.
@@ -126,7 +126,7 @@ struct Compared {
     /// Number of columns to write, the first ones.
     shown: usize,
     /// Schema of the columns and the weight.
-    schema: Arc<Schema>,
+    schema: SchemaRef,
 }
 
 impl Compared {
@@ -147,23 +147,17 @@ impl Compared {
         let written: HashSet<usize> = columns.iter().copied().collect();
         let of_key = keys().filter_map(|name| places.first(name));
         let added: Vec<usize> = of_key.filter(|column| !written.contains(column)).collect();
-        let shown = match spec.select {
+        let mut shown = columns.len();
+        if spec.select.is_some() {
             // A consumer of the changes needs the key.
-            Some(_) => {
-                columns.splice(0..0, added);
-                columns.len()
-            }
+            shown += added.len();
+            columns.splice(0..0, added);
+        } else {
             // An added key is a member of a struct, which is written as a whole.
-            None => {
-                let shown = columns.len();
-                columns.extend(added);
-                shown
-            }
-        };
-        let mut fields: Vec<Arc<Field>> =
-            columns.iter().map(|&column| Arc::clone(&schema.fields()[column])).collect();
-        fields.push(Arc::new(Field::new(WEIGHT, DataType::Int64, false)));
-        let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
-        Ok(Self { derived, columns, shown, schema: Arc::new(schema) })
+            columns.extend(added);
+        }
+        let schema = Arc::new(schema.project(&columns).map_err(failed)?);
+        let schema = extended(&schema, [Field::new(WEIGHT, DataType::Int64, false)]);
+        Ok(Self { derived, columns, shown, schema })
     }
 }
