@@ -66,16 +66,22 @@ pub enum TextAs {
     Text,
 }
 
+impl TextAs {
+    /// The kinds by their names.
+    const NAMES: [(&'static str, Self); 6] = [
+        ("number", Self::Number),
+        ("lsn", Self::Lsn),
+        ("time", Self::Time),
+        ("hex", Self::Hex),
+        ("uuid-time", Self::UuidTime),
+        ("text", Self::Text),
+    ];
+}
+
 impl fmt::Display for TextAs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Number => "number",
-            Self::Lsn => "lsn",
-            Self::Time => "time",
-            Self::Hex => "hex",
-            Self::UuidTime => "uuid-time",
-            Self::Text => "text",
-        })
+        let name = Self::NAMES.iter().find(|(_, kind)| kind == self);
+        f.write_str(name.map_or("", |(name, _)| name))
     }
 }
 
@@ -97,14 +103,9 @@ impl FromStr for OrderBy {
             let mut kept = Vec::new();
             let mut said = None;
             for (place, option) in split(&part, ':')?.into_iter().enumerate() {
-                match option.as_str() {
-                    "number" if place > 0 => said = Some(TextAs::Number),
-                    "lsn" if place > 0 => said = Some(TextAs::Lsn),
-                    "time" if place > 0 => said = Some(TextAs::Time),
-                    "hex" if place > 0 => said = Some(TextAs::Hex),
-                    "uuid-time" if place > 0 => said = Some(TextAs::UuidTime),
-                    "text" if place > 0 => said = Some(TextAs::Text),
-                    _ => kept.push(option),
+                match TextAs::NAMES.iter().find(|(name, _)| place > 0 && *name == option) {
+                    Some((_, kind)) => said = Some(*kind),
+                    None => kept.push(option),
                 }
             }
             let column = column(&kept.join(":")).map_err(|what| {
@@ -124,6 +125,11 @@ impl IntoColumns for OrderBy {
     fn into_columns(self) -> Vec<Column> {
         self.columns
     }
+}
+
+/// Returns the names of columns.
+pub(crate) fn names<'a>(columns: impl IntoIterator<Item = &'a Column>) -> Vec<String> {
+    columns.into_iter().map(|column| column.name.clone()).collect()
 }
 
 fn column(text: &str) -> Result<Column, String> {

@@ -12,16 +12,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use windrow::SortColumn;
 
 use crate::equality::{FloatOrder, one_form, plain_type};
-use crate::error::{Error, Result};
-use crate::names::Places;
+use crate::error::{Result, failed};
+use crate::names::{Places, extended};
 use crate::paths::{self, Paths, Steps};
 
-/// Columns to append.
+/// Columns to append, if any.
 #[derive(Clone, Debug)]
 pub(crate) struct Derived {
     /// The schema including the derived columns.
@@ -41,54 +41,48 @@ struct Copied {
 pub(crate) const OWN: &str = "__windrow_order";
 
 impl Derived {
-    /// Returns the derived columns for the `names` that are paths in `schema`; `None` if no name is
-    /// a path.
-    pub(crate) fn of<'a>(
-        schema: &SchemaRef,
-        names: impl IntoIterator<Item = &'a str>,
-    ) -> Option<Self> {
-        let mut fields = schema.fields().to_vec();
-        let mut columns = Vec::new();
+    /// Returns the derived columns for the `names` that are paths in `schema`.
+    pub(crate) fn of<'a>(schema: &SchemaRef, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
         let (places, paths) = (Places::of(schema.fields()), Paths::of(schema));
         let mut seen = HashSet::new();
         for name in names.into_iter().filter(|name| !places.has(name)) {
             if let Some(steps) = paths.find(name).filter(|_| seen.insert(name)) {
-                fields.push(Arc::new(paths::field(schema, &steps, name)));
+                fields.push(paths::field(schema, &steps, name));
                 columns.push(Copied { from: steps, one_form: false });
             }
         }
-        let metadata = schema.metadata().clone();
-        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        (!columns.is_empty()).then_some(Self { schema, columns })
+        Self { schema: extended(schema, fields), columns }
     }
 
-    /// Adds to `derived` a column for each float column or path in `by`, with the values normalized
+    /// Adds a column for each float column or path in `by`, with the values normalized
     /// for `order`, and makes `by` name the new column.
     pub(crate) fn ordering(
-        derived: Option<Self>,
+        mut self,
         schema: &SchemaRef,
         by: &mut [SortColumn],
         order: FloatOrder,
-    ) -> Option<Self> {
+    ) -> Self {
         if order == FloatOrder::Total {
-            return derived;
+            return self;
         }
-        let none = || Self { schema: Arc::clone(schema), columns: Vec::new() };
-        let mut all = derived.unwrap_or_else(none);
-        let mut fields = all.schema.fields().to_vec();
+        let mut fields = Vec::new();
         let paths = Paths::of(schema);
         for column in by {
             let Some(from) = paths.find(&column.name) else { continue };
             let field = paths::field(schema, &from, &column.name);
             if plain_type(field.data_type()).is_floating() {
                 column.name = format!("{OWN}_{}", column.name);
-                fields.push(Arc::new(field.with_name(&column.name)));
-                all.columns.push(Copied { from, one_form: true });
+                fields.push(field.with_name(&column.name));
+                self.columns.push(Copied { from, one_form: true });
             }
         }
-        let metadata = all.schema.metadata().clone();
-        all.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        (!all.columns.is_empty()).then_some(all)
+        self.schema = extended(&self.schema, fields);
+        self
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
     }
 
     /// Makes all derived columns compare as in SQL.
@@ -109,7 +103,9 @@ impl Derived {
 
     /// Appends the derived columns to `batch`.
     pub(crate) fn append(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
+        if self.is_empty() {
+            return Ok(batch.clone());
+        }
         let mut columns = batch.columns().to_vec();
         for Copied { from, one_form: is_brought } in &self.columns {
             let values = paths::values(batch, from).map_err(failed)?;

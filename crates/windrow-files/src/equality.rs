@@ -3,19 +3,15 @@
 //! The engine's order is IEEE totalOrder, with different -0.0 and 0.0, and several different NaN.
 //! Values are normalized first, where they are looked up, or where rows are compared for equality.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow_array::ArrowNativeTypeOp;
 use arrow_array::cast::AsArray;
-use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
-    ListViewArray, MapArray, PrimitiveArray, RecordBatch, StructArray,
-};
+use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch, make_array};
 use arrow_cast::cast;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Schema};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, Schema};
 
 /// Equality and order of floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,74 +71,45 @@ pub(crate) fn with_one_form(
 
 /// Normalizes zeros and NaN in `values`.
 pub(crate) fn one_form(values: &ArrayRef) -> ArrayRef {
-    fn of<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> ArrayRef
+    normalized(values, true)
+}
+
+/// Replaces all NaN in `values` by a single one.
+pub(crate) fn one_nan(values: &ArrayRef) -> ArrayRef {
+    normalized(values, false)
+}
+
+fn normalized(values: &ArrayRef, zeros: bool) -> ArrayRef {
+    fn of<T>(values: &ArrayRef, zeros: bool, nan: T::Native) -> ArrayRef
     where
-        T::Native: PartialOrd,
+        T: ArrowPrimitiveType<Native: PartialOrd>,
     {
         let values: &PrimitiveArray<T> = values.as_primitive();
         let zero = T::Native::ZERO;
         Arc::new(values.unary::<_, T>(|value| match value.partial_cmp(&zero) {
             None => nan,
-            Some(std::cmp::Ordering::Equal) => zero,
+            Some(Ordering::Equal) if zeros => zero,
             Some(_) => value,
         }))
     }
     match values.data_type() {
-        DataType::Float16 => of::<Float16Type>(values, Half::NAN),
-        DataType::Float32 => of::<Float32Type>(values, f32::NAN),
-        DataType::Float64 => of::<Float64Type>(values, f64::NAN),
+        DataType::Float16 => of::<Float16Type>(values, zeros, Half::NAN),
+        DataType::Float32 => of::<Float32Type>(values, zeros, f32::NAN),
+        DataType::Float64 => of::<Float64Type>(values, zeros, f64::NAN),
         kind if !holds_floats(kind) => ArrayRef::clone(values),
-        DataType::Struct(fields) => {
-            let parts = values.as_struct();
-            let columns = parts.columns().iter().map(one_form).collect();
-            // The length is derived from the members: a struct with floats has at least one.
-            Arc::new(StructArray::new(fields.clone(), columns, parts.nulls().cloned()))
-        }
-        DataType::List(of) => {
-            let list = values.as_list::<i32>();
-            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
-            Arc::new(ListArray::new(Arc::clone(of), offsets, one_form(list.values()), nulls))
-        }
-        DataType::LargeList(of) => {
-            let list = values.as_list::<i64>();
-            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
-            Arc::new(LargeListArray::new(Arc::clone(of), offsets, one_form(list.values()), nulls))
-        }
-        DataType::ListView(of) => {
-            let list = values.as_list_view::<i32>();
-            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
-            let (items, nulls) = (one_form(list.values()), list.nulls().cloned());
-            Arc::new(ListViewArray::new(Arc::clone(of), offsets, sizes, items, nulls))
-        }
-        DataType::LargeListView(of) => {
-            let list = values.as_list_view::<i64>();
-            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
-            let (items, nulls) = (one_form(list.values()), list.nulls().cloned());
-            Arc::new(LargeListViewArray::new(Arc::clone(of), offsets, sizes, items, nulls))
-        }
-        DataType::FixedSizeList(of, length) => {
-            let list = values.as_fixed_size_list();
-            let (items, nulls) = (one_form(list.values()), list.nulls().cloned());
-            Arc::new(FixedSizeListArray::new(Arc::clone(of), *length, items, nulls))
-        }
-        DataType::Map(of, sorted) => {
-            let map = values.as_map();
-            let entries: ArrayRef = Arc::new(map.entries().clone());
-            let entries = one_form(&entries).as_struct().clone();
-            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
-            Arc::new(MapArray::new(Arc::clone(of), offsets, entries, nulls, *sorted))
-        }
-        DataType::Dictionary(..) => {
-            let dictionary = values.as_any_dictionary();
-            dictionary.with_values(one_form(dictionary.values()))
-        }
         DataType::RunEndEncoded(_, field) => {
             let kind = values.data_type();
-            let plain = cast(values, field.data_type()).map(|plain| one_form(&plain));
+            let plain = cast(values, field.data_type()).map(|plain| normalized(&plain, zeros));
             // Both casts exist for the types with floats.
             plain.and_then(|plain| cast(&plain, kind)).unwrap_or_else(|_| ArrayRef::clone(values))
         }
-        _ => ArrayRef::clone(values),
+        _ => {
+            let data = values.to_data();
+            let part = |part: &ArrayData| normalized(&make_array(part.clone()), zeros).into_data();
+            let parts = data.child_data().iter().map(part).collect();
+            let data = data.into_builder().child_data(parts).build();
+            make_array(data.expect("parts of the types and lengths that there were"))
+        }
     }
 }
 
@@ -150,7 +117,7 @@ type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::Float64Array;
+    use arrow_array::{FixedSizeListArray, Float64Array, ListArray, MapArray, StructArray};
     use arrow_buffer::OffsetBuffer;
     use arrow_schema::{Field, Fields};
 
@@ -203,5 +170,15 @@ mod tests {
             let (found, expected) = (one_form(&make(odd)), make([0.0, f64::NAN]));
             assert_eq!(found.to_data(), expected.to_data(), "{:?}", found.data_type());
         }
+    }
+
+    #[test]
+    fn all_nan_are_one() {
+        let quiet = f64::from_bits(0xfff8_0000_0000_0001);
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![quiet, f64::NAN, -0.0]));
+        let values = one_nan(&values);
+        let values = values.as_primitive::<Float64Type>();
+        assert_eq!(values.value(0).to_bits(), values.value(1).to_bits());
+        assert!(values.value(2).is_sign_negative());
     }
 }

@@ -150,6 +150,11 @@ impl Error {
         self
     }
 
+    /// Returns the error of a value in a row of an input; `what` follows the name of the column.
+    pub(crate) fn of_value(row: u64, column: &str, what: impl fmt::Display) -> Self {
+        Self::data(format!("row {row}: column {column:?} {what}")).at_row(row).in_column(column)
+    }
+
     pub(crate) fn at_row(mut self, row: u64) -> Self {
         self.0.place.row = Some(row);
         self
@@ -318,6 +323,11 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Returns the error of a kernel of Arrow.
+pub(crate) fn failed(error: ArrowError) -> Error {
+    Error::data(error.to_string())
+}
 
 impl From<windrow::Error> for Error {
     fn from(error: windrow::Error) -> Self {

@@ -51,20 +51,6 @@ impl Format {
         ("avro", Self::Avro),
     ];
 
-    /// Returns the extension for files of this format.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Self::Parquet => "parquet",
-            Self::ArrowFile => "arrow",
-            Self::ArrowStream => "arrows",
-            Self::Csv => "csv",
-            Self::Ndjson => "ndjson",
-            Self::Avro => "avro",
-        }
-    }
-}
-
-impl Format {
     /// Every format.
     pub const ALL: [Self; 6] =
         [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson, Self::Avro];
@@ -73,28 +59,33 @@ impl Format {
     pub const WRITTEN: [Self; 5] =
         [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson];
 
+    /// Returns the name, the extension and a short description.
+    fn told(self) -> [&'static str; 3] {
+        match self {
+            Self::Parquet => ["parquet", "parquet", "Apache Parquet"],
+            Self::ArrowFile => {
+                ["arrow", "arrow", "The Arrow IPC file format, also called Feather version 2"]
+            }
+            Self::ArrowStream => ["arrow-stream", "arrows", "The Arrow IPC streaming format"],
+            Self::Csv => ["csv", "csv", "Delimited text with a record a line"],
+            Self::Ndjson => ["ndjson", "ndjson", "A JSON object a line"],
+            Self::Avro => ["avro", "avro", "Avro object files, of inputs"],
+        }
+    }
+
     /// Returns the name, in the syntax of the parser.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Parquet => "parquet",
-            Self::ArrowFile => "arrow",
-            Self::ArrowStream => "arrow-stream",
-            Self::Csv => "csv",
-            Self::Ndjson => "ndjson",
-            Self::Avro => "avro",
-        }
+        self.told()[0]
+    }
+
+    /// Returns the extension for files of this format.
+    pub fn extension(self) -> &'static str {
+        self.told()[1]
     }
 
     /// Returns a short description.
     pub fn about(self) -> &'static str {
-        match self {
-            Self::Parquet => "Apache Parquet",
-            Self::ArrowFile => "The Arrow IPC file format, also called Feather version 2",
-            Self::ArrowStream => "The Arrow IPC streaming format",
-            Self::Csv => "Delimited text with a record a line",
-            Self::Ndjson => "A JSON object a line",
-            Self::Avro => "Avro object files, of inputs",
-        }
+        self.told()[2]
     }
 }
 

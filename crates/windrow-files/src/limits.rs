@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windrow::{Codec, PoolOptions, SpillTo};
 
 use crate::error::{Error, Result};
-use crate::setting::Setting;
+use crate::setting::{Setting, setters};
 use crate::size::{Limit, Size};
 use crate::system;
 
@@ -19,7 +19,7 @@ use crate::system;
 /// let limits = Limits::default().memory(Limit::Bytes(256 << 20)).threads(2);
 /// assert_eq!(limits.threads.map(|threads| threads.get()), Some(2));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Limits {
     /// Peak resident memory of the whole process; by default 60 % of the available memory. A job
@@ -44,32 +44,12 @@ pub struct Limits {
     pub spill_direct: bool,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            memory: Limit::Percent(60.0),
-            alone: false,
-            temp_dirs: Vec::new(),
-            max_temp_bytes: None,
-            threads: None,
-            spill_codec: Codec::None,
-            spill_to: SpillTo::Disk,
-            spill_direct: false,
-        }
-    }
-}
-
 impl Limits {
-    /// Sets the peak resident memory of the process.
-    pub fn memory(mut self, memory: Limit) -> Self {
-        self.memory = memory;
-        self
-    }
-
-    /// Sets whether the process runs nothing but the job.
-    pub fn alone(mut self, alone: bool) -> Self {
-        self.alone = alone;
-        self
+    setters! {
+        /// Sets the peak resident memory of the process.
+        memory: Limit;
+        /// Sets whether the process runs nothing but the job.
+        alone: bool;
     }
 
     /// Adds a directory for temporary files.
@@ -78,34 +58,17 @@ impl Limits {
         self
     }
 
-    /// Sets the bytes of all temporary files together.
-    pub fn max_temp_bytes(mut self, bytes: u64) -> Self {
-        self.max_temp_bytes = Some(bytes);
-        self
-    }
-
-    /// Sets the maximum number of threads; 0 means the number of cores.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = NonZeroUsize::new(threads);
-        self
-    }
-
-    /// Sets the compression of temporary files.
-    pub fn spill_codec(mut self, codec: Codec) -> Self {
-        self.spill_codec = codec;
-        self
-    }
-
-    /// Sets the destination of rows that exceed the memory limit.
-    pub fn spill_to(mut self, spill_to: SpillTo) -> Self {
-        self.spill_to = spill_to;
-        self
-    }
-
-    /// Sets whether temporary files bypass the page cache.
-    pub fn spill_direct(mut self, direct: bool) -> Self {
-        self.spill_direct = direct;
-        self
+    setters! {
+        /// Sets the bytes of all temporary files together.
+        max_temp_bytes: u64 => Some(max_temp_bytes);
+        /// Sets the maximum number of threads; 0 means the number of cores.
+        threads: usize => NonZeroUsize::new(threads);
+        /// Sets the compression of temporary files.
+        spill_codec: Codec;
+        /// Sets the destination of rows that exceed the memory limit.
+        spill_to: SpillTo;
+        /// Sets whether temporary files bypass the page cache.
+        spill_direct: bool;
     }
 
     /// Returns an error if a temporary directory does not exist.

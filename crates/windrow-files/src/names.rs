@@ -2,8 +2,20 @@
 //! take as many passes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use arrow_schema::FieldRef;
+use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
+
+/// Returns the schema with further fields at its end.
+pub(crate) fn extended(schema: &SchemaRef, more: impl IntoIterator<Item = Field>) -> SchemaRef {
+    let more: Vec<FieldRef> = more.into_iter().map(Arc::new).collect();
+    // Equal pointers make comparisons of schemas fast.
+    if more.is_empty() {
+        return Arc::clone(schema);
+    }
+    let fields: Vec<FieldRef> = schema.fields().iter().cloned().chain(more).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
 
 /// Positions of fields by name.
 pub(crate) struct Places<'a>(HashMap<&'a str, Place>);

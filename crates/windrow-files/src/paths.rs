@@ -10,8 +10,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::NullBuffer;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Fields, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
 use arrow_select::nullif::nullif;
 
 use crate::names::Places;
@@ -133,12 +132,15 @@ pub(crate) fn field(schema: &Schema, steps: &[usize], name: &str) -> Field {
 /// Returns the values at `steps`.
 ///
 /// # Errors
-/// Fails for a type without a null mask within a null struct.
+/// Fails for a type without a null mask within a null struct, and for values of another type than
+/// the schema's.
 pub(crate) fn values(batch: &RecordBatch, steps: &[usize]) -> Result<ArrayRef, ArrowError> {
     let (mut values, mut nulls) = (batch.column(steps[0]), None);
     for &step in &steps[1..] {
         nulls = NullBuffer::union(nulls.as_ref(), values.nulls());
-        values = values.as_struct().column(step);
+        let parent = values.as_struct_opt().filter(|parent| step < parent.num_columns());
+        let no_struct = || format!("expected a struct, got {}", values.data_type());
+        values = parent.ok_or_else(|| ArrowError::SchemaError(no_struct()))?.column(step);
     }
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => nullif(values, &BooleanArray::new(!nulls.inner(), None)),

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::setting::Setting;
 
 macro_rules! presets {
-    ($($(#[doc = $about:literal])+ $(#[$attribute:meta])* $variant:ident = $name:literal,)+) => {
+    ($($(#[doc = $about:literal])+ $(#[$attribute:meta])* $variant:ident = $name:literal [$($op:literal),*],)+) => {
         /// A format of change logs, as named by `--op-preset`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
@@ -28,6 +28,13 @@ macro_rules! presets {
                 }
             }
 
+            /// Returns the default columns of the operation, best first; `op_column` overrides them.
+            pub(crate) fn op_columns(self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$variant => &[$($op),*],)+
+                }
+            }
+
             /// Describes the format in a few words.
             pub fn about(self) -> &'static str {
                 match self {
@@ -41,39 +48,39 @@ macro_rules! presets {
 presets! {
     /// Plain rows and an operation column in one of the usual spellings
     #[default]
-    Generic = "generic",
+    Generic = "generic" [],
     /// Whichever of the others the first records look like
-    Auto = "auto",
+    Auto = "auto" [],
     /// Debezium events: the row in `after`, of a delete in `before`; flattened ones by `__op`; MongoDB's
-    Debezium = "debezium",
+    Debezium = "debezium" ["op"],
     /// Delta Lake change data feed: plain rows and `_change_type`
-    DeltaCdf = "delta-cdf",
+    DeltaCdf = "delta-cdf" ["_change_type"],
     /// Apache Iceberg changelog: plain rows, `_change_type` and `_change_ordinal`
-    Iceberg = "iceberg",
+    Iceberg = "iceberg" ["_change_type"],
     /// wal2json of format 1 or 2 as PostgreSQL writes it, or flattened to plain columns and `action`
-    Wal2json = "wal2json",
+    Wal2json = "wal2json" ["action", "kind"],
     /// Apache Paimon changelog: plain rows and a row kind (+I -U +U -D, or 0 to 3)
-    Paimon = "paimon",
+    Paimon = "paimon" ["_ROW_KIND", "rowkind", "_VALUE_KIND"],
     /// Maxwell's JSON: the row in `data`
-    Maxwell = "maxwell",
+    Maxwell = "maxwell" ["type"],
     /// Canal's JSON: rows in `data`
-    Canal = "canal",
+    Canal = "canal" ["type"],
     /// CockroachDB's changefeeds: the row in `after`, null where it was deleted
-    Cockroach = "cockroach",
+    Cockroach = "cockroach" ["op"],
     /// Oracle GoldenGate's JSON: `op_type`, the row in `after` and `before`, or plain
-    GoldenGate = "goldengate",
+    GoldenGate = "goldengate" ["op_type"],
     /// SQL Server's change tables: plain rows and `__$operation`
-    SqlServer = "sqlserver",
+    SqlServer = "sqlserver" ["__$operation"],
     /// AWS DMS: plain rows and `Op`; without one, or where it is null, rows of the full load
-    Dms = "dms",
+    Dms = "dms" ["Op"],
     /// Snowflake streams: `METADATA$ACTION`, `METADATA$ISUPDATE`
-    Snowflake = "snowflake",
+    Snowflake = "snowflake" ["METADATA$ACTION"],
     /// Apache Hudi: `_hoodie_is_deleted` or `_hoodie_operation`
-    Hudi = "hudi",
+    Hudi = "hudi" ["_hoodie_operation", "_hoodie_is_deleted"],
     /// Airbyte: deleted where `_ab_cdc_deleted_at` has a value
-    Airbyte = "airbyte",
+    Airbyte = "airbyte" ["_ab_cdc_deleted_at"],
     /// Qlik Replicate: `header__change_oper` (I U D B, REFRESH)
-    Qlik = "qlik",
+    Qlik = "qlik" ["header__change_oper", "header__operation"],
 }
 
 /// The columns of an Iceberg changelog beside the operation: the position of a change's snapshot in
@@ -81,25 +88,6 @@ presets! {
 pub(crate) const ICEBERG: [&str; 2] = ["_change_ordinal", "_commit_snapshot_id"];
 
 impl Preset {
-    /// Returns the default columns of the operation, best first; `op_column` overrides them.
-    pub(crate) fn op_columns(self) -> &'static [&'static str] {
-        match self {
-            Self::Generic | Self::Auto => &[],
-            Self::Debezium | Self::Cockroach => &["op"],
-            Self::GoldenGate => &["op_type"],
-            Self::SqlServer => &["__$operation"],
-            Self::DeltaCdf | Self::Iceberg => &["_change_type"],
-            Self::Wal2json => &["action", "kind"],
-            Self::Paimon => &["_ROW_KIND", "rowkind", "_VALUE_KIND"],
-            Self::Maxwell | Self::Canal => &["type"],
-            Self::Dms => &["Op"],
-            Self::Snowflake => &["METADATA$ACTION"],
-            Self::Hudi => &["_hoodie_operation", "_hoodie_is_deleted"],
-            Self::Airbyte => &["_ab_cdc_deleted_at"],
-            Self::Qlik => &["header__change_oper", "header__operation"],
-        }
-    }
-
     /// The operation columns of events flattened by Debezium's ExtractNewRecordState.
     pub(crate) const FLATTENED: [&str; 2] = ["__op", "__deleted"];
 

@@ -18,23 +18,8 @@ pub enum Limit {
     Unlimited,
 }
 
-/// Units: powers of ten, and powers of two with an `i`.
-const UNITS: [(&str, u64); 14] = [
-    ("", 1),
-    ("b", 1),
-    ("k", 1000),
-    ("kb", 1000),
-    ("kib", 1 << 10),
-    ("m", 1_000_000),
-    ("mb", 1_000_000),
-    ("mib", 1 << 20),
-    ("g", 1_000_000_000),
-    ("gb", 1_000_000_000),
-    ("gib", 1 << 30),
-    ("t", 1_000_000_000_000),
-    ("tb", 1_000_000_000_000),
-    ("tib", 1 << 40),
-];
+/// Letters of units, with the power of 1000, or with an `i` of 1024.
+const POWERS: [(&str, u32); 4] = [("k", 1), ("m", 2), ("g", 3), ("t", 4)];
 
 impl FromStr for Size {
     type Err = String;
@@ -44,11 +29,26 @@ impl FromStr for Size {
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let unit = unit.trim().to_ascii_lowercase();
-        let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|&(_, factor)| factor);
+        let factor = |&(letter, power): &(&str, u32)| match unit.strip_prefix(letter)? {
+            "" | "b" => Some(1000_u64.pow(power)),
+            "ib" => Some(1024_u64.pow(power)),
+            _ => None,
+        };
+        let factor = match unit.as_str() {
+            "" | "b" => Some(1),
+            _ => POWERS.iter().find_map(factor),
+        };
         let invalid = || format!("{text:?} is not a size; write 4096, 256MiB or 1.5GB");
         let factor = factor.ok_or_else(invalid)?;
         let number: f64 = number.parse().map_err(|_| invalid())?;
         Ok(Self((number * factor as f64) as u64))
+    }
+}
+
+/// 60 % of the memory available to the process.
+impl Default for Limit {
+    fn default() -> Self {
+        Self::Percent(60.0)
     }
 }
 

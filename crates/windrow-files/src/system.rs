@@ -8,7 +8,7 @@ use rustix::process::Resource;
 /// Returns the memory available to this process in bytes: the lowest limit of its cgroups, or the
 /// machine's memory.
 pub(crate) fn available_memory() -> Option<u64> {
-    let machine = meminfo(&fs::read_to_string("/proc/meminfo").ok()?)?;
+    let machine = kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
     let cgroup = fs::read_to_string("/proc/self/cgroup").ok();
     let limit = cgroup.and_then(|groups| cgroup_limit(&groups, Path::new("/sys/fs/cgroup")));
     Some(limit.map_or(machine, |limit| limit.min(machine)))
@@ -53,10 +53,6 @@ pub(crate) fn open_files() -> usize {
 
 fn status(name: &str) -> Option<u64> {
     kilobytes(&fs::read_to_string("/proc/self/status").ok()?, name)
-}
-
-fn meminfo(text: &str) -> Option<u64> {
-    kilobytes(text, "MemTotal:")
 }
 
 fn kilobytes(text: &str, name: &str) -> Option<u64> {

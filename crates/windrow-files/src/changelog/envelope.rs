@@ -23,15 +23,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::can_cast_types;
 use arrow_ord::ord::make_comparator;
-use arrow_schema::ArrowError;
-use arrow_schema::SortOptions;
-use arrow_schema::{DataType, Field, Fields, Schema};
-use arrow_select::nullif::nullif;
+use arrow_schema::{DataType, Field, Fields, Schema, SortOptions};
 use arrow_select::zip::zip;
 
 use super::op::Change;
@@ -40,47 +36,43 @@ use crate::error::{Error, Result};
 use crate::input::widen::wider;
 use crate::input::widened;
 use crate::names::Places;
+use crate::paths::{self, Steps};
 use crate::preset::Preset;
-
-/// Indices from the record batch's columns down through structs.
-type Path = Vec<usize>;
 
 /// The positions of an envelope's parts.
 pub(super) struct Envelope {
-    op: Path,
-    after: Option<Path>,
-    before: Option<Path>,
-    row: Vec<RowColumn>,
-    rest: Vec<Path>,
+    pub(super) op: Steps,
+    after: Option<Steps>,
+    before: Option<Steps>,
+    pub(super) row: Vec<RowColumn>,
+    rest: Vec<Steps>,
 }
 
-/// A column of the row, and its position in either image.
-struct RowColumn {
+/// A column of the row, and its place in either image.
+pub(super) struct RowColumn {
     name: String,
     data_type: DataType,
-    after: Option<usize>,
-    before: Option<usize>,
+    after: Option<Steps>,
+    before: Option<Steps>,
     key: bool,
 }
 
 impl Envelope {
-    /// Finds the envelope's parts. Returns also the fields that [`unwrap`](Self::unwrap) produces.
-    pub(super) fn bind(
-        schema: &Schema,
+    /// Finds the envelope's parts. Returns also the fields that [`unwrap`](Self::unwrap) produces,
+    /// and the field of the operation.
+    pub(super) fn bind<'a>(
+        schema: &'a Schema,
         preset: Preset,
         op_column: Option<&str>,
-    ) -> Result<(Self, Vec<Arc<Field>>)> {
+    ) -> Result<(Self, Vec<Arc<Field>>, &'a Field)> {
         let known =
             || preset.op_columns().iter().copied().find(|name| schema.index_of(name).is_ok());
         let op_column = op_column.or_else(known).unwrap_or(preset.op_columns()[0]);
         let (prefix, event) = event(schema, op_column);
-        let path = |name: &str| {
-            let (i, _) = event.find(name)?;
-            Some(prefix.iter().copied().chain([i]).collect::<Path>())
-        };
-        let op = path(op_column).ok_or_else(|| missing_op(&[op_column], preset, event.iter()))?;
-        let after = image(event, "after")?;
-        let before = image(event, "before")?;
+        let op = event.find(op_column);
+        let (op, op_field) = op.ok_or_else(|| missing_op(&[op_column], preset, event.iter()))?;
+        let op = [prefix.as_slice(), &[op]].concat();
+        let (after, before) = (image(event, &prefix, "after")?, image(event, &prefix, "before")?);
         if after.is_none() && before.is_none() {
             return Err(Error::usage(
                 "a Debezium event has its row in `after` and `before`, and this input has neither \
@@ -88,7 +80,7 @@ impl Envelope {
                  `op_column`",
             ));
         }
-        let row = row_columns(after, before)?;
+        let row = row_columns([&after, &before])?;
         let mut fields: Vec<Arc<Field>> = row
             .iter()
             .map(|column| Arc::new(Field::new(&column.name, column.data_type.clone(), true)))
@@ -96,7 +88,7 @@ impl Envelope {
 
         let mut rest = Vec::new();
         let mut names: HashSet<String> = row.iter().map(|column| column.name.clone()).collect();
-        let mut add = |path: Path, name: String, field: &Field| {
+        let mut add = |path: Steps, name: String, field: &Field| {
             let mut name = name;
             while !names.insert(name.clone()) {
                 name.push_str("_envelope");
@@ -116,14 +108,8 @@ impl Envelope {
                 flatten([prefix.as_slice(), &[i]].concat(), field, &mut add);
             }
         }
-        let envelope = Self {
-            op,
-            after: after.and_then(|_| path("after")),
-            before: before.and_then(|_| path("before")),
-            row,
-            rest,
-        };
-        Ok((envelope, fields))
+        let [after, before] = [after, before].map(|image| image.map(|(steps, _)| steps));
+        Ok((Self { op, after, before, row, rest }, fields, op_field))
     }
 
     pub(super) fn keyed_by(&mut self, keys: &[String]) {
@@ -131,24 +117,6 @@ impl Envelope {
         for column in &mut self.row {
             column.key = keys.contains(&column.name);
         }
-    }
-
-    /// Returns the number of fields that belong to the row.
-    pub(super) fn row_width(&self) -> usize {
-        self.row.len()
-    }
-
-    /// Returns the field at the end of the operation's path.
-    pub(super) fn op_field<'a>(&self, schema: &'a Schema) -> &'a Field {
-        let top = schema.field(self.op[0]);
-        self.op[1..].iter().fold(top, |field, &i| match field.data_type() {
-            DataType::Struct(fields) => &fields[i],
-            _ => field,
-        })
-    }
-
-    pub(super) fn op(&self, batch: &RecordBatch) -> Result<ArrayRef, ArrowError> {
-        column(batch, &self.op)
     }
 
     /// Returns the row's columns, then the rest of the envelope. Turns a record without an
@@ -160,10 +128,8 @@ impl Envelope {
         changes: &mut [Change],
         first_row: u64,
     ) -> Result<Vec<ArrayRef>> {
-        let image = |path: &Option<Path>| {
-            let path = path.as_ref();
-            path.map(|path| column(batch, path).map_err(misfit)).transpose()
-        };
+        let image =
+            |steps: &Option<Steps>| steps.as_ref().map(|steps| column(batch, steps)).transpose();
         let after = image(&self.after)?;
         let before = image(&self.before)?;
         let has = |image: &Option<ArrayRef>, i| image.as_ref().is_some_and(|rows| rows.is_valid(i));
@@ -193,9 +159,9 @@ impl Envelope {
         let deletes = BooleanArray::new(deletes, None);
         let mut columns = Vec::with_capacity(self.row.len() + self.rest.len() + 2);
         for part in &self.row {
-            let new = part.of(after.as_ref(), part.after, batch.num_rows())?;
+            let new = part.of(batch, &part.after)?;
             let values = if any_delete {
-                let old = part.of(before.as_ref(), part.before, batch.num_rows())?;
+                let old = part.of(batch, &part.before)?;
                 if let Some(i) =
                     (0..old.len()).find(|&i| part.key && deletes.value(i) && !old.is_valid(i))
                 {
@@ -208,8 +174,8 @@ impl Envelope {
             };
             columns.push(values);
         }
-        for path in &self.rest {
-            columns.push(column(batch, path).map_err(misfit)?);
+        for steps in &self.rest {
+            columns.push(column(batch, steps)?);
         }
         Ok(columns)
     }
@@ -226,21 +192,18 @@ pub(super) struct Moved {
 impl Envelope {
     /// Finds the updates that changed the key. An update without an old key is not recognized.
     pub(super) fn moved(&self, batch: &RecordBatch, changes: &[Change]) -> Result<Option<Moved>> {
-        let (Some(after), Some(before)) = (&self.after, &self.before) else { return Ok(None) };
-        let after = column(batch, after).map_err(misfit)?;
-        let before = column(batch, before).map_err(misfit)?;
+        let (Some(_), Some(before)) = (&self.after, &self.before) else { return Ok(None) };
+        let before = column(batch, before)?;
         let mut rows: Vec<usize> = (0..changes.len())
             .filter(|&i| changes[i] == Change::Upsert && before.is_valid(i))
             .collect();
         if rows.is_empty() {
             return Ok(None);
         }
-        let of =
-            |part: &RowColumn, image: &ArrayRef, at| part.of(Some(image), at, batch.num_rows());
         let mut differs = vec![false; changes.len()];
         for part in self.row.iter().filter(|part| part.key) {
-            let new = of(part, &after, part.after)?;
-            let old = of(part, &before, part.before)?;
+            let new = part.of(batch, &part.after)?;
+            let old = part.of(batch, &part.before)?;
             rows.retain(|&i| old.is_valid(i));
             let order = make_comparator(&old, &new, SortOptions::default()).map_err(misfit)?;
             rows.iter().for_each(|&i| differs[i] |= order(i, i).is_ne());
@@ -249,7 +212,7 @@ impl Envelope {
         if rows.is_empty() {
             return Ok(None);
         }
-        let columns = self.row.iter().map(|part| of(part, &before, part.before));
+        let columns = self.row.iter().map(|part| part.of(batch, &part.before));
         Ok(Some(Moved { rows, columns: columns.collect::<Result<_>>()? }))
     }
 }
@@ -257,26 +220,19 @@ impl Envelope {
 impl RowColumn {
     /// Returns this column of an image, cast to the common type; nulls if the image lacks the
     /// column.
-    fn of(&self, image: Option<&ArrayRef>, at: Option<usize>, rows: usize) -> Result<ArrayRef> {
-        match (image, at) {
-            (Some(image), Some(i)) => {
-                let values = child(image, i).map_err(misfit)?;
-                if *values.data_type() == self.data_type {
-                    return Ok(values);
-                }
-                if *values.data_type() == DataType::Null {
-                    return Ok(new_null_array(&self.data_type, rows));
-                }
-                widened(&values, &self.data_type)
-                    .map_err(|fault| Error::data(format!("column {:?}: {fault}", self.name)))
-            }
-            _ => Ok(new_null_array(&self.data_type, rows)),
+    fn of(&self, batch: &RecordBatch, place: &Option<Steps>) -> Result<ArrayRef> {
+        let values = place.as_ref().map(|steps| column(batch, steps)).transpose()?;
+        match values.filter(|values| !values.data_type().is_null()) {
+            Some(values) if *values.data_type() == self.data_type => Ok(values),
+            Some(values) => widened(&values, &self.data_type)
+                .map_err(|fault| Error::data(format!("column {:?}: {fault}", self.name))),
+            None => Ok(new_null_array(&self.data_type, batch.num_rows())),
         }
     }
 }
 
 /// Returns the path to the event, and the event's fields.
-fn event<'a>(schema: &'a Schema, op_column: &str) -> (Path, &'a Fields) {
+fn event<'a>(schema: &'a Schema, op_column: &str) -> (Steps, &'a Fields) {
     if schema.fields().find(op_column).is_none()
         && let Some((i, payload)) = schema.fields().find("payload")
         && let DataType::Struct(fields) = payload.data_type()
@@ -284,52 +240,50 @@ fn event<'a>(schema: &'a Schema, op_column: &str) -> (Path, &'a Fields) {
     {
         return (vec![i], fields);
     }
-    (Path::new(), schema.fields())
+    (Steps::new(), schema.fields())
 }
 
-/// Returns the fields of `after` or `before`; `None` if the column is missing or entirely null.
-fn image<'a>(event: &'a Fields, name: &str) -> Result<Option<&'a Fields>> {
-    match event.find(name).map(|(_, field)| field.data_type()) {
-        None | Some(DataType::Null) => Ok(None),
-        Some(DataType::Struct(fields)) => Ok(Some(fields)),
-        Some(other) => Err(Error::usage(format!(
+/// The place and the fields of `after` or `before`; `None` if it is missing or entirely null.
+type Image<'a> = Option<(Steps, &'a Fields)>;
+
+/// Finds an image of an event that is at `prefix`.
+fn image<'a>(event: &'a Fields, prefix: &[usize], name: &str) -> Result<Image<'a>> {
+    let Some((place, field)) = event.find(name) else { return Ok(None) };
+    match field.data_type() {
+        DataType::Null => Ok(None),
+        DataType::Struct(fields) => Ok(Some(([prefix, &[place]].concat(), fields))),
+        other => Err(Error::usage(format!(
             "column {name:?} of an event must be a struct and is {other}"
         ))),
     }
 }
 
-fn row_columns<'a>(
-    after: Option<&'a Fields>,
-    before: Option<&'a Fields>,
-) -> Result<Vec<RowColumn>> {
-    let places = |image: Option<&'a Fields>| Places::of(image.map_or(&[], |fields| &**fields));
-    let (in_after, in_before) = (places(after), places(before));
+fn row_columns(images: [&Image<'_>; 2]) -> Result<Vec<RowColumn>> {
+    let fields = images.map(|image| image.as_ref().map_or(&[][..], |(_, fields)| &**fields));
+    let places = fields.map(Places::of);
     let mut row: Vec<RowColumn> = Vec::new();
     let mut seen = HashSet::new();
-    for field in after.into_iter().chain(before).flatten() {
-        if !seen.insert(field.name()) {
+    for field in fields.concat().iter() {
+        if !seen.insert(field.name().clone()) {
             continue;
         }
-        let of = |image: Option<&Fields>, at: Option<usize>| {
-            image.zip(at).map(|(fields, i)| fields[i].data_type().clone())
+        let column = |image: usize| {
+            let (steps, fields) = images[image].as_ref()?;
+            let place = places[image].first(field.name())?;
+            Some(([steps.as_slice(), &[place]].concat(), fields[place].data_type()))
         };
-        let (new, old) = (in_after.first(field.name()), in_before.first(field.name()));
-        let data_type = match (of(after, new), of(before, old)) {
-            (Some(new), Some(old)) => common(&new, &old).ok_or_else(|| {
+        let (new, old) = (column(0), column(1));
+        let data_type = match (&new, &old) {
+            (Some((_, new)), Some((_, old))) => common(new, old).ok_or_else(|| {
                 Error::data(format!(
                     "column {:?} is {new} in `after` and {old} in `before`; give one `schema`",
                     field.name()
                 ))
             })?,
-            (new, old) => new.or(old).unwrap_or(DataType::Null),
+            _ => field.data_type().clone(),
         };
-        row.push(RowColumn {
-            name: field.name().clone(),
-            data_type,
-            after: new,
-            before: old,
-            key: false,
-        });
+        let [after, before] = [new, old].map(|column| column.map(|(steps, _)| steps));
+        row.push(RowColumn { name: field.name().clone(), data_type, after, before, key: false });
     }
     Ok(row)
 }
@@ -356,7 +310,7 @@ fn common(a: &DataType, b: &DataType) -> Option<DataType> {
 }
 
 /// Adds a column of the envelope; a struct adds its members as `name.member`.
-fn flatten(path: Path, field: &Field, add: &mut impl FnMut(Path, String, &Field)) {
+fn flatten(path: Steps, field: &Field, add: &mut impl FnMut(Steps, String, &Field)) {
     match field.data_type() {
         DataType::Struct(members) => {
             for (i, member) in members.iter().enumerate() {
@@ -368,25 +322,9 @@ fn flatten(path: Path, field: &Field, add: &mut impl FnMut(Path, String, &Field)
     }
 }
 
-/// Returns the column at a path; null wherever a struct on the path is null.
-fn column(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef, ArrowError> {
-    let top = batch.column(path[0]).clone();
-    path[1..].iter().try_fold(top, |array, &i| child(&array, i))
-}
-
-/// Returns a struct's member, null wherever the struct is null: the member's own value is arbitrary
-/// there.
-fn child(array: &ArrayRef, i: usize) -> Result<ArrayRef, ArrowError> {
-    let Some(parent) = array.as_struct_opt().filter(|of| i < of.num_columns()) else {
-        return Err(ArrowError::SchemaError(format!(
-            "expected a struct, got {}",
-            array.data_type()
-        )));
-    };
-    match parent.nulls() {
-        None => Ok(parent.column(i).clone()),
-        Some(nulls) => nullif(parent.column(i), &BooleanArray::new(!nulls.inner(), None)),
-    }
+/// Returns the column at a place; null wherever a struct around it is null.
+pub(super) fn column(batch: &RecordBatch, steps: &[usize]) -> Result<ArrayRef> {
+    paths::values(batch, steps).map_err(misfit)
 }
 
 fn lacks(what: &str, first_row: u64, row: usize) -> Error {

@@ -63,7 +63,7 @@ mod unchanged;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
+use arrow_array::{Array, BooleanArray, Int8Array, RecordBatch, UInt32Array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
@@ -71,7 +71,7 @@ use arrow_select::interleave::interleave_record_batch;
 
 use windrow::SortColumn as Column;
 
-use self::envelope::{Envelope, Moved};
+use self::envelope::{Envelope, Moved, column};
 use self::one_table::OneTable;
 use self::op::{Change, Operations};
 pub(crate) use self::ranks::Ranks;
@@ -80,6 +80,7 @@ use self::said::{misfit, missing_op};
 use self::unchanged::Partial;
 use crate::derived::OWN;
 use crate::error::{Error, Result};
+use crate::names::extended;
 use crate::preset::{ICEBERG, Preset};
 use crate::raw::CARRIED;
 
@@ -103,8 +104,11 @@ pub(crate) fn is_own(name: &str) -> bool {
 /// A preset bound to the schema of an input.
 pub(crate) struct ChangeLog {
     input: SchemaRef,
-    schema: SchemaRef,
-    bookkeeping: Vec<String>,
+    /// The schema of the record batches returned by [`apply`](Self::apply). Plain presets keep the
+    /// input's columns in place; an envelope has the row's columns first.
+    pub(crate) schema: SchemaRef,
+    /// The columns of `schema` outside the row, in order.
+    pub(crate) bookkeeping: Vec<String>,
     operations: Operations,
     rows: RowsIn,
     /// Handles partial updates.
@@ -140,89 +144,61 @@ impl ChangeLog {
                 field.name()
             )));
         }
-        if has_events(schema, said, turned) {
-            return Ok(Self::bind_envelope(schema, said)?.of_one_table(said));
-        }
-        if said.preset == Preset::Wal2json {
-            refuse_raw_wal2json(schema)?;
-        }
-        let op = find_op(schema, said)?;
-        let field = match op {
-            Some(op) => schema.field(op).clone(),
-            None => Field::new(said.preset.op_columns()[0], DataType::Null, true),
-        };
-        let operations = Operations::bind(said.preset, &field, said.op_map)?;
-        let of_format = |i: usize, name: &str| {
-            Some(i) == op && !operations.tell_by_presence()
-                || name == CARRIED
-                || said.preset.adds(name, schema)
-        };
-        let bookkeeping = schema.fields().iter().enumerate();
-        let bookkeeping = bookkeeping
-            .filter(|(i, field)| of_format(*i, field.name()))
-            .map(|(_, field)| field.name().clone())
-            .collect();
-        let fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
-        let width = fields.len() - usize::from(turned);
-        let log = Self {
-            input: schema.clone(),
-            partial: Partial::bind(said, &fields, width),
-            schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
-            bookkeeping,
-            classed: operations.tell_snapshots(),
-            operations,
-            rows: RowsIn::Plain { op },
-            sided: false,
-            position: None,
-            one_table: None,
-        };
-        Ok(log.with_own().of_one_table(said))
-    }
-
-    fn bind_envelope(schema: &SchemaRef, said: &Said<'_>) -> Result<Self> {
-        let (envelope, fields) = Envelope::bind(schema, said.preset, said.op_column)?;
-        let operations = Operations::bind(said.preset, envelope.op_field(schema), said.op_map)?;
-        let width = envelope.row_width();
-        let bookkeeping = fields[width..].iter().map(|field| field.name().clone()).collect();
-        let log = Self {
-            input: schema.clone(),
-            partial: Partial::bind(said, &fields, width),
+        let (rows, row, op_field) = if has_events(schema, said, turned) {
+            let (envelope, fields, op_field) = Envelope::bind(schema, said.preset, said.op_column)?;
             // The metadata describes the envelope, not the row.
-            schema: Arc::new(Schema::new(fields)),
-            bookkeeping,
+            (RowsIn::Envelope(envelope), Arc::new(Schema::new(fields)), op_field.clone())
+        } else {
+            if said.preset == Preset::Wal2json {
+                refuse_raw_wal2json(schema)?;
+            }
+            let op = find_op(schema, said)?;
+            let none = || Field::new(said.preset.op_columns()[0], DataType::Null, true);
+            let op_field = op.map_or_else(none, |op| schema.field(op).clone());
+            (RowsIn::Plain { op }, schema.clone(), op_field)
+        };
+        let operations = Operations::bind(said.preset, &op_field, said.op_map)?;
+        let width = match &rows {
+            RowsIn::Envelope(envelope) => envelope.row.len(),
+            RowsIn::Plain { .. } => row.fields().len() - usize::from(turned),
+        };
+        let is_of_format = |i: usize, name: &str| match &rows {
+            RowsIn::Envelope(_) => i >= width,
+            RowsIn::Plain { op } => {
+                Some(i) == *op && !operations.tell_by_presence()
+                    || name == CARRIED
+                    || said.preset.adds(name, schema)
+            }
+        };
+        let names = row.fields().iter().map(|field| field.name()).enumerate();
+        let bookkeeping = names.filter(|(i, name)| is_of_format(*i, name));
+        let mut log = Self {
+            input: schema.clone(),
+            partial: Partial::bind(said, row.fields(), width),
+            bookkeeping: bookkeeping.map(|(_, name)| name.clone()).collect(),
+            schema: row,
             classed: operations.tell_snapshots(),
             operations,
-            rows: RowsIn::Envelope(envelope),
+            rows,
             sided: false,
             position: None,
             one_table: None,
         };
-        Ok(log.with_own())
-    }
-
-    /// Adds windrow's own columns.
-    fn with_own(mut self) -> Self {
-        self.add(DELETED, DataType::Boolean, false);
-        if self.partial.marks() {
-            self.add(UNKNOWN, DataType::Binary, true);
+        log.add(DELETED, DataType::Boolean, false);
+        if log.partial.marks() {
+            log.add(UNKNOWN, DataType::Binary, true);
         }
-        if self.classed {
-            self.add(CLASS, DataType::Int8, false);
+        if log.classed {
+            log.add(CLASS, DataType::Int8, false);
         }
-        self
-    }
-
-    fn of_one_table(mut self, said: &Said<'_>) -> Self {
         if said.preset == Preset::Debezium && !said.tables_are_named {
-            self.one_table = OneTable::bind(&self.schema);
+            log.one_table = OneTable::bind(&log.schema);
         }
-        self
+        Ok(log)
     }
 
     fn add(&mut self, name: &str, kind: DataType, nullable: bool) {
-        let mut fields: Vec<Arc<Field>> = self.schema.fields().iter().cloned().collect();
-        fields.push(Arc::new(Field::new(name, kind, nullable)));
-        self.schema = Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()));
+        self.schema = extended(&self.schema, [Field::new(name, kind, nullable)]);
         self.bookkeeping.push(name.to_owned());
     }
 
@@ -240,7 +216,7 @@ impl ChangeLog {
     /// updates ordered by position, adds the distinction of snapshot rows after the position.
     pub(crate) fn ordered_by(mut self, order_by: &mut Vec<Column>) -> Self {
         let is_commit = |column: &Column| column.name == COMMIT && !column.descending;
-        let behind = match self.operations.preset() {
+        let behind = match self.operations.preset {
             Preset::DeltaCdf => order_by.iter().position(is_commit).map(|commit| commit + 1),
             Preset::Iceberg => {
                 let [ordinal, _] = ICEBERG;
@@ -271,17 +247,6 @@ impl ChangeLog {
         self
     }
 
-    /// Returns the schema of the record batches returned by [`apply`](Self::apply). Plain presets
-    /// keep the input's columns in place; an envelope has the row's columns first.
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// Returns the columns of [`schema`](Self::schema) outside the row, in order.
-    pub(crate) fn bookkeeping(&self) -> &[String] {
-        &self.bookkeeping
-    }
-
     /// Returns the name of the Boolean column, never null, that is true where a row deletes its
     /// key.
     pub(crate) fn tombstone(&self) -> &str {
@@ -289,7 +254,7 @@ impl ChangeLog {
     }
 
     /// Returns the name of the Binary column that marks missing columns: a bit for each column of
-    /// [`schema`](Self::schema), beginning with the lowest. `None` if all rows have all columns.
+    /// `schema`, beginning with the lowest. `None` if all rows have all columns.
     pub(crate) fn unknown(&self) -> Option<&str> {
         self.partial.marks().then_some(UNKNOWN)
     }
@@ -319,7 +284,7 @@ impl ChangeLog {
         self.classed.then_some(CLASS)
     }
 
-    /// Converts a record batch of the input to [`schema`](Self::schema): drops ignored rows, and
+    /// Converts a record batch of the input to `schema`: drops ignored rows, and
     /// inserts a delete of each key changed by an update. If rows were dropped or inserted, the
     /// second value holds for each row its index in `batch`. `first_row` is the number of the
     /// batch's first row in its input, for messages.
@@ -342,7 +307,7 @@ impl ChangeLog {
                     Some(op) => self.operations.read(batch.column(*op), first_row)?,
                     None => vec![Change::Snapshot; batch.num_rows()],
                 };
-                reject_unsaid(&changes, self.operations.column(), first_row)?;
+                reject_unsaid(&changes, &self.operations.column, first_row)?;
                 if self.sided {
                     let old = changes.iter_mut().filter(|change| **change == Change::Ignore);
                     old.for_each(|change| *change = Change::Delete);
@@ -350,7 +315,7 @@ impl ChangeLog {
                 (changes, batch.columns().to_vec())
             }
             RowsIn::Envelope(envelope) => {
-                let op = envelope.op(batch).map_err(misfit)?;
+                let op = column(batch, &envelope.op)?;
                 let mut changes = self.operations.read(&op, first_row)?;
                 let columns = envelope.unwrap(batch, &mut changes, first_row)?;
                 moved = envelope.moved(batch, &changes)?;
@@ -362,7 +327,8 @@ impl ChangeLog {
         }
         self.partial.refuse(&columns, &changes, first_row)?;
         let unknown = self.partial.unknown(&columns, &changes)?;
-        columns.push(flags(&changes, Change::Delete));
+        let deleted = BooleanBuffer::collect_bool(changes.len(), |i| changes[i] == Change::Delete);
+        columns.push(Arc::new(BooleanArray::new(deleted, None)));
         columns.extend(unknown);
         if self.classed {
             let place = self.position.map(|position| columns[position].clone());
@@ -483,9 +449,4 @@ fn reject_unsaid(changes: &[Change], column: &str, first_row: u64) -> Result<()>
             Err(Error::data(message).at_row(row).in_column(column))
         }
     }
-}
-
-fn flags(changes: &[Change], what: Change) -> ArrayRef {
-    let flags = BooleanBuffer::collect_bool(changes.len(), |i| changes[i] == what);
-    Arc::new(BooleanArray::new(flags, None))
 }

@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Schema};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::raw::Tables;
 
 /// The columns that name the table of an event, and its schema or database.
@@ -28,12 +28,10 @@ impl OneTable {
     pub(super) fn bind(schema: &Schema) -> Option<Self> {
         let text = |name: &&str| {
             let (place, field) = schema.fields().find(name)?;
-            let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8)
-                || *field.data_type() == DataType::Utf8View;
-            is_text.then_some(place)
+            field.data_type().is_string().then_some(place)
         };
         let table = TABLE.iter().find_map(text)?;
-        Some(Self { table, within: WITHIN.iter().find_map(text), tables: Tables::default() })
+        Some(Self { table, within: WITHIN.iter().find_map(text), tables: Tables::new(Vec::new()) })
     }
 
     /// Checks the events in `columns`; `first_row` is the ordinal of the first.
@@ -41,10 +39,7 @@ impl OneTable {
     /// # Errors
     /// `Usage`, with the names of both tables.
     pub(super) fn check(&self, columns: &[ArrayRef], first_row: u64) -> Result<()> {
-        let text = |place: usize| {
-            let text = cast(&columns[place], &DataType::Utf8);
-            text.map_err(|error| Error::data(error.to_string()))
-        };
+        let text = |place: usize| cast(&columns[place], &DataType::Utf8).map_err(failed);
         let tables = text(self.table)?;
         let within = self.within.map(text).transpose()?;
         let (tables, within) = (tables.as_string::<i32>(), within.as_deref());

@@ -27,161 +27,78 @@ pub(super) enum Change {
 /// An operation word of a format. `None` is a truncate, which compaction does not support.
 type Word = (&'static str, Option<Change>);
 
-const GENERIC: &[Word] = &[
-    ("i", Some(Change::Upsert)),
-    ("u", Some(Change::Upsert)),
-    ("d", Some(Change::Delete)),
-    ("c", Some(Change::Upsert)),
-    ("r", Some(Change::Upsert)),
-    ("t", None),
-    ("insert", Some(Change::Upsert)),
-    ("update", Some(Change::Upsert)),
-    ("upsert", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-    ("update_preimage", Some(Change::Ignore)),
-    ("update_postimage", Some(Change::Upsert)),
-    // Flink's words in full.
-    ("update_before", Some(Change::Ignore)),
-    ("update_after", Some(Change::Upsert)),
-    ("+i", Some(Change::Upsert)),
-    ("-u", Some(Change::Ignore)),
-    ("+u", Some(Change::Upsert)),
-    ("-d", Some(Change::Delete)),
-    // Debezium's `__deleted`, which its ExtractNewRecordState writes as text.
-    ("false", Some(Change::Upsert)),
-    ("true", Some(Change::Delete)),
-    ("load", Some(Change::Upsert)),
-    ("refresh", Some(Change::Upsert)),
-    ("replace", Some(Change::Upsert)),
-    ("remove", Some(Change::Delete)),
-    ("truncate", None),
-];
+/// Returns the words of a format: groups, each behind the effect of its words.
+fn vocabulary(preset: Preset) -> &'static str {
+    match preset {
+        // With Flink's words in full, and Debezium's `__deleted`, which its ExtractNewRecordState
+        // writes as text.
+        Preset::Generic | Preset::Auto => {
+            "upsert: i u; delete: d; upsert: c r; truncate: t; upsert: insert update upsert; \
+             delete: delete; ignore: update_preimage; upsert: update_postimage; \
+             ignore: update_before; upsert: update_after +i; ignore: -u; upsert: +u; delete: -d; \
+             upsert: false; delete: true; upsert: load refresh replace; delete: remove; \
+             truncate: truncate"
+        }
+        // With `__deleted`, too.
+        Preset::Debezium | Preset::Cockroach => {
+            "upsert: c u; delete: d; snapshot: r; ignore: m; truncate: t; upsert: false; \
+             delete: true"
+        }
+        Preset::DeltaCdf => {
+            "upsert: insert; ignore: update_preimage; upsert: update_postimage; delete: delete"
+        }
+        // Format 2 has a letter in `action`; format 1 has a word in `kind`.
+        Preset::Wal2json => {
+            "upsert: i u; delete: d; ignore: b c m; truncate: t; upsert: insert update; \
+             delete: delete; ignore: message; truncate: truncate"
+        }
+        // Dropping a table or its database deletes rows without listing them.
+        Preset::Maxwell => {
+            "upsert: insert update; delete: delete; upsert: bootstrap-insert; \
+             truncate: table-drop database-drop"
+        }
+        Preset::Canal => "upsert: insert update; delete: delete; truncate: truncate erase",
+        Preset::Dms => {
+            "upsert: i u; delete: d; upsert: insert update; delete: delete; snapshot: load"
+        }
+        // The deletes and inserts of an Iceberg snapshot form a set; the old side of an update is a
+        // delete.
+        Preset::Iceberg => "upsert: insert; delete: delete update_before; upsert: update_after",
+        Preset::Snowflake => "upsert: insert; delete: delete",
+        Preset::Hudi => "upsert: i u; ignore: -u; delete: d; upsert: false; delete: true",
+        Preset::Qlik => {
+            "upsert: i u; delete: d; ignore: b; upsert: insert update; delete: delete; \
+             ignore: beforeimage; snapshot: refresh; truncate: truncate"
+        }
+        Preset::GoldenGate => {
+            "upsert: i u; delete: d; upsert: insert update; delete: delete; truncate: t truncate"
+        }
+        // 5 is used in net changes, which do not distinguish inserts from updates.
+        Preset::SqlServer => "delete: 1; upsert: 2; ignore: 3; upsert: 4 5",
+        // In the order of the numbers by which Paimon and Flink store the row kinds.
+        Preset::Paimon => "upsert: +i; ignore: -u; upsert: +u; delete: -d",
+        // Every value has the same meaning.
+        Preset::Airbyte => "",
+    }
+}
 
-const DEBEZIUM: &[Word] = &[
-    ("c", Some(Change::Upsert)),
-    ("u", Some(Change::Upsert)),
-    ("d", Some(Change::Delete)),
-    ("r", Some(Change::Snapshot)),
-    ("m", Some(Change::Ignore)),
-    ("t", None),
-    // `__deleted`, which ExtractNewRecordState writes as text.
-    ("false", Some(Change::Upsert)),
-    ("true", Some(Change::Delete)),
-];
-
-const DELTA_CDF: &[Word] = &[
-    ("insert", Some(Change::Upsert)),
-    ("update_preimage", Some(Change::Ignore)),
-    ("update_postimage", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-];
-
-/// Format 2 has a letter in `action`; format 1 has a word in `kind`.
-const WAL2JSON: &[Word] = &[
-    ("i", Some(Change::Upsert)),
-    ("u", Some(Change::Upsert)),
-    ("d", Some(Change::Delete)),
-    ("b", Some(Change::Ignore)),
-    ("c", Some(Change::Ignore)),
-    ("m", Some(Change::Ignore)),
-    ("t", None),
-    ("insert", Some(Change::Upsert)),
-    ("update", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-    ("message", Some(Change::Ignore)),
-    ("truncate", None),
-];
-
-/// Dropping a table or its database deletes rows without listing them.
-const MAXWELL: &[Word] = &[
-    ("insert", Some(Change::Upsert)),
-    ("update", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-    ("bootstrap-insert", Some(Change::Upsert)),
-    ("table-drop", None),
-    ("database-drop", None),
-];
-
-const CANAL: &[Word] = &[
-    ("insert", Some(Change::Upsert)),
-    ("update", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-    ("truncate", None),
-    ("erase", None),
-];
-
-const DMS: &[Word] = &[
-    ("i", Some(Change::Upsert)),
-    ("u", Some(Change::Upsert)),
-    ("d", Some(Change::Delete)),
-    ("insert", Some(Change::Upsert)),
-    ("update", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-    ("load", Some(Change::Snapshot)),
-    // CSV writes null as empty text.
-    ("", Some(Change::Snapshot)),
-];
-
-/// The deletes and inserts of an Iceberg snapshot form a set; the old side of an update is a
-/// delete.
-const ICEBERG: &[Word] = &[
-    ("insert", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-    ("update_before", Some(Change::Delete)),
-    ("update_after", Some(Change::Upsert)),
-];
-
-const SNOWFLAKE: &[Word] = &[("insert", Some(Change::Upsert)), ("delete", Some(Change::Delete))];
-
-const HUDI: &[Word] = &[
-    ("i", Some(Change::Upsert)),
-    ("u", Some(Change::Upsert)),
-    ("-u", Some(Change::Ignore)),
-    ("d", Some(Change::Delete)),
-    ("false", Some(Change::Upsert)),
-    ("true", Some(Change::Delete)),
-];
-
-const QLIK: &[Word] = &[
-    ("i", Some(Change::Upsert)),
-    ("u", Some(Change::Upsert)),
-    ("d", Some(Change::Delete)),
-    ("b", Some(Change::Ignore)),
-    ("insert", Some(Change::Upsert)),
-    ("update", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-    ("beforeimage", Some(Change::Ignore)),
-    ("refresh", Some(Change::Snapshot)),
-    ("truncate", None),
-];
-
-const GOLDENGATE: &[Word] = &[
-    ("i", Some(Change::Upsert)),
-    ("u", Some(Change::Upsert)),
-    ("d", Some(Change::Delete)),
-    ("insert", Some(Change::Upsert)),
-    ("update", Some(Change::Upsert)),
-    ("delete", Some(Change::Delete)),
-    ("t", None),
-    ("truncate", None),
-];
-
-/// 5 is used in net changes, which do not distinguish inserts from updates.
-const SQL_SERVER: &[Word] = &[
-    ("1", Some(Change::Delete)),
-    ("2", Some(Change::Upsert)),
-    ("3", Some(Change::Ignore)),
-    ("4", Some(Change::Upsert)),
-    ("5", Some(Change::Upsert)),
-];
-
-/// In the order of the numbers by which Paimon and Flink store the row kinds.
-const PAIMON: &[Word] = &[
-    ("+i", Some(Change::Upsert)),
-    ("-u", Some(Change::Ignore)),
-    ("+u", Some(Change::Upsert)),
-    ("-d", Some(Change::Delete)),
-];
+/// Splits a vocabulary into its words.
+fn words(preset: Preset) -> Vec<Word> {
+    let groups = vocabulary(preset).split("; ").filter_map(|group| group.split_once(": "));
+    let word = |(effect, words): (&str, &'static str)| {
+        let effect = match effect {
+            "upsert" => Some(Change::Upsert),
+            "snapshot" => Some(Change::Snapshot),
+            "delete" => Some(Change::Delete),
+            "ignore" => Some(Change::Ignore),
+            _ => None,
+        };
+        words.split(' ').map(move |word| (word, effect))
+    };
+    // CSV of AWS DMS writes null as empty text.
+    let empty = ("", Some(Change::Snapshot));
+    groups.flat_map(word).chain((preset == Preset::Dms).then_some(empty)).collect()
+}
 
 /// The encoding of the operation column.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -195,10 +112,10 @@ enum Form {
 
 /// The operation column of an input: its name, its encoding and its vocabulary.
 pub(super) struct Operations {
-    column: String,
+    pub(super) column: String,
     form: Form,
-    preset: Preset,
-    words: &'static [Word],
+    pub(super) preset: Preset,
+    words: Vec<Word>,
     /// Meanings given by the caller, which take precedence.
     mapped: OpMap,
     /// The effect of any value, if the text is not examined.
@@ -211,26 +128,9 @@ pub(super) struct Operations {
 
 impl Operations {
     pub(super) fn bind(preset: Preset, field: &Field, map: Option<&OpMap>) -> Result<Self> {
-        let words = match preset {
-            Preset::Generic | Preset::Auto => GENERIC,
-            Preset::Debezium | Preset::Cockroach => DEBEZIUM,
-            Preset::GoldenGate => GOLDENGATE,
-            Preset::SqlServer => SQL_SERVER,
-            Preset::DeltaCdf => DELTA_CDF,
-            Preset::Iceberg => ICEBERG,
-            Preset::Wal2json => WAL2JSON,
-            Preset::Paimon => PAIMON,
-            Preset::Maxwell => MAXWELL,
-            Preset::Canal => CANAL,
-            Preset::Dms => DMS,
-            Preset::Snowflake => SNOWFLAKE,
-            Preset::Hudi => HUDI,
-            // Every value has the same meaning.
-            Preset::Airbyte => &[],
-            Preset::Qlik => QLIK,
-        };
+        let words = words(preset);
         let mut letters = [None; 256];
-        for word in words {
+        for word in &words {
             if let &[letter] = word.0.as_bytes() {
                 letters[usize::from(letter.to_ascii_lowercase())] = Some(*word);
                 letters[usize::from(letter.to_ascii_uppercase())] = Some(*word);
@@ -245,12 +145,10 @@ impl Operations {
         };
         let readable = match form {
             Some(Form::Text | Form::Presence) => true,
-            Some(Form::Number) => {
-                matches!(preset, Preset::Paimon | Preset::SqlServer) || !mapped.0.is_empty()
-            }
+            Some(_) if !mapped.0.is_empty() => true,
+            Some(Form::Number) => matches!(preset, Preset::Paimon | Preset::SqlServer),
             Some(Form::Flag) => {
                 matches!(preset, Preset::Generic | Preset::Debezium | Preset::Hudi)
-                    || !mapped.0.is_empty()
             }
             None => false,
         };
@@ -275,14 +173,6 @@ impl Operations {
         let mut mapped = self.mapped.0.iter().map(|(_, meaning)| Change::from(*meaning));
         let is_snapshot = |change| change == Change::Snapshot;
         is_snapshot(self.null) || known.any(is_snapshot) || mapped.any(is_snapshot)
-    }
-
-    pub(super) fn preset(&self) -> Preset {
-        self.preset
-    }
-
-    pub(super) fn column(&self) -> &str {
-        &self.column
     }
 
     /// Returns the effect of each row. Fails on an unknown operation or a truncate; the error names
@@ -324,12 +214,12 @@ impl Operations {
         column: &ArrayRef,
         read: impl Fn(usize) -> Result<Change>,
     ) -> Result<Vec<Change>> {
-        match column.nulls().filter(|nulls| nulls.null_count() > 0) {
-            None => (0..column.len()).map(read).collect(),
-            Some(nulls) => (0..column.len())
-                .map(|i| if nulls.is_valid(i) { read(i) } else { Ok(self.null) })
-                .collect(),
-        }
+        let nulls = column.nulls();
+        let change = |i| match nulls {
+            Some(nulls) if nulls.is_null(i) => Ok(self.null),
+            _ => read(i),
+        };
+        (0..column.len()).map(change).collect()
     }
 
     /// Returns true if only the presence of a value counts; the column then belongs to the row.
@@ -351,13 +241,14 @@ impl Operations {
         };
         match word {
             Some((_, Some(change))) => Ok(change),
-            Some((_, None)) => Err(Error::data(format!(
-                "row {row}: column {:?} holds {text:?}, a truncate: it deletes rows that the log \
-                 does not list; compact only what follows it",
-                self.column
-            ))
-            .at_row(row)
-            .in_column(self.column.as_str())),
+            Some((_, None)) => Err(Error::of_value(
+                row,
+                &self.column,
+                format!(
+                    "holds {text:?}, a truncate: it deletes rows that the log does not list; \
+                     compact only what follows it"
+                ),
+            )),
             None => Err(self.unknown(&format!("{text:?}"), row)),
         }
     }
@@ -374,16 +265,14 @@ impl Operations {
         let known = self.words.iter().map(|word| word.0);
         let known = known.chain(self.mapped.0.iter().map(|(word, _)| &**word));
         let known: Vec<&str> = known.filter(|word| !word.is_empty()).collect();
-        Error::data(format!(
-            "row {row}: column {:?} holds {value}, which is no operation of `op_preset` {} \
-             ({}, in any case); say what it means with {}",
-            self.column,
+        let what = format!(
+            "holds {value}, which is no operation of `op_preset` {} ({}, in any case); say what it \
+             means with {}",
             self.preset.name(),
             known.join(" "),
             Setting::OpMap
-        ))
-        .at_row(row)
-        .in_column(self.column.as_str())
+        );
+        Error::of_value(row, &self.column, what)
     }
 }
 

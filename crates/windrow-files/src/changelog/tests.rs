@@ -46,7 +46,7 @@ fn bind(batch: &RecordBatch, preset: Preset) -> ChangeLog {
 
 fn apply(log: &ChangeLog, batch: &RecordBatch) -> (RecordBatch, Option<Vec<u32>>) {
     let (rows, ordinals) = log.apply(batch, 0).unwrap();
-    assert_eq!(rows.schema_ref(), log.schema());
+    assert_eq!(rows.schema_ref(), &log.schema);
     (rows, ordinals.map(|kept: UInt32Array| kept.values().to_vec()))
 }
 
@@ -74,7 +74,7 @@ fn class(log: &ChangeLog, batch: &RecordBatch) -> Vec<i8> {
 }
 
 fn names(log: &ChangeLog) -> Vec<&str> {
-    let fields = log.schema().fields();
+    let fields = log.schema.fields();
     fields.iter().map(|field| field.name().as_str()).collect()
 }
 
@@ -109,10 +109,10 @@ fn debezium_unwraps_the_row_and_opens_the_source() {
     let batch = ndjson(DEBEZIUM);
     let log = bind(&batch, Preset::Debezium).keyed_by(&["id".to_owned()]);
     let mut row = names(&log);
-    assert_eq!(row.split_off(4), log.bookkeeping());
+    assert_eq!(row.split_off(4), log.bookkeeping);
     assert_eq!(row, ["email", "first_name", "id", "score"]);
     for name in ["source.lsn", "source.schema", "op", "ts_ms", "transaction"] {
-        assert!(log.bookkeeping().iter().any(|other| other == name), "{name}");
+        assert!(log.bookkeeping.iter().any(|other| other == name), "{name}");
     }
     let (rows, kept) = apply(&log, &batch);
     assert_eq!(kept, Some(vec![0, 1, 2, 4]), "a message and a tombstone go");
@@ -132,7 +132,7 @@ fn debezium_images_of_two_inferred_types_meet() {
     let batch = ndjson(DEBEZIUM);
     let log = bind(&batch, Preset::Debezium);
     // `before` has whole scores only, `after` also a fraction.
-    let score = log.schema().field_with_name("score").unwrap();
+    let score = log.schema.field_with_name("score").unwrap();
     assert_eq!(score.data_type(), &DataType::Float64);
     let clash = ndjson(r#"{"before":{"id":1,"x":[1]},"after":{"id":1,"x":2},"op":"u"}"#);
     let error = bind_to(clash.schema_ref(), Preset::Debezium, None).err().unwrap();
@@ -249,7 +249,7 @@ fn delta_cdf_leaves_out_the_old_side_of_updates() {
     let batch = ndjson(DELTA_CDF);
     let log = bind(&batch, Preset::DeltaCdf);
     assert_eq!(
-        log.bookkeeping(),
+        log.bookkeeping,
         ["_change_type", "_commit_timestamp", "_commit_version", "__windrow_deleted"]
     );
     assert_eq!(log.class(), None);
@@ -274,7 +274,7 @@ const WAL2JSON: &str = r#"
 fn wal2json_leaves_out_begin_commit_and_messages() {
     let batch = ndjson(WAL2JSON);
     let log = bind(&batch, Preset::Wal2json);
-    assert_eq!(log.bookkeeping(), ["action", "__windrow_deleted"]);
+    assert_eq!(log.bookkeeping, ["action", "__windrow_deleted"]);
     let (rows, kept) = apply(&log, &batch);
     assert_eq!(kept, Some(vec![1, 2, 4]));
     assert_eq!(texts(&rows, "action"), some(["I", "U", "D"]));
@@ -310,7 +310,7 @@ fn paimon_reads_row_kinds_as_text() {
     for name in ["rowkind", "_ROW_KIND"] {
         let batch = ndjson(&PAIMON.replace("rowkind", name));
         let log = bind(&batch, Preset::Paimon);
-        assert!(log.bookkeeping().contains(&"_SEQUENCE_NUMBER".to_owned()));
+        assert!(log.bookkeeping.contains(&"_SEQUENCE_NUMBER".to_owned()));
         let (rows, kept) = apply(&log, &batch);
         assert_eq!(kept, Some(vec![0, 2, 3]));
         assert_eq!(texts(&rows, "name"), some(["a", "b", "b"]));
@@ -330,7 +330,7 @@ fn paimon_reads_row_kinds_of_data_files_as_numbers() {
     .unwrap();
     let log = bind(&batch, Preset::Paimon);
     assert_eq!(
-        log.bookkeeping(),
+        log.bookkeeping,
         ["_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND", "__windrow_deleted"]
     );
     let (rows, kept) = apply(&log, &batch);
@@ -381,7 +381,7 @@ fn generic_keeps_the_input_as_it_is_and_adds_one_column() {
     let batch = with_op(Arc::new(StringArray::from(vec!["I", "D"])));
     let log = bind_to(batch.schema_ref(), Preset::Generic, Some("op")).unwrap();
     assert_eq!(names(&log), ["id", "op", "__windrow_deleted"]);
-    assert_eq!(log.bookkeeping(), ["op", "__windrow_deleted"]);
+    assert_eq!(log.bookkeeping, ["op", "__windrow_deleted"]);
     let (rows, kept) = apply(&log, &batch);
     assert_eq!(kept, None);
     assert_eq!(rows.columns()[..2], batch.columns()[..]);
@@ -407,7 +407,7 @@ fn what_cannot_be_bound_is_a_matter_of_usage() {
     let texts = with_op(Arc::new(StringArray::from(vec!["I"])));
     let usage = |batch: &RecordBatch, preset, op| match bind_to(batch.schema_ref(), preset, op) {
         Err(error) if error.kind() == ErrorKind::Usage => error.to_string(),
-        other => panic!("{:?}", other.map(|log| log.schema().clone())),
+        other => panic!("{:?}", other.map(|log| log.schema.clone())),
     };
     assert!(usage(&numbers, Preset::Generic, Some("op")).contains("numbers have no one meaning"));
     assert!(usage(&texts, Preset::Generic, None).contains("`op_column`"));

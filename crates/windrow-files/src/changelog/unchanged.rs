@@ -67,12 +67,10 @@ impl Partial {
         };
         for (row, said) in self.partial_rows(columns, changes)? {
             let nulls: HashSet<&str> = said.split('\0').skip(1).collect();
-            for (column, name) in &self.columns {
-                let is_null = columns[*column].is_null(row);
-                if is_null && !nulls.contains(&name.as_str()) {
-                    mark(row, *column);
-                }
-            }
+            let is_missing = |(column, name): &&(usize, String)| {
+                columns[*column].is_null(row) && !nulls.contains(name.as_str())
+            };
+            self.columns.iter().filter(is_missing).for_each(|(column, _)| mark(row, *column));
         }
         for (row, column, _) in self.placeholder_rows(columns, changes) {
             mark(row, column);

@@ -10,20 +10,22 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::{RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, SchemaRef};
 use windrow::{Layout, Partitioner};
 
 use super::Sample;
 use crate::derived::Derived;
 use crate::equality::{floats, with_one_form};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
+use crate::names::extended;
 
 /// Appends its partition's number to every row. All threads share this value.
 pub(crate) struct Ids {
     /// Columns of the layout that are computed from the input.
-    derived: Option<Derived>,
+    derived: Derived,
     layout: Layout,
-    schema: SchemaRef,
+    /// The schema of the layout, followed by the number.
+    pub(crate) schema: SchemaRef,
     partitioner: OnceLock<Partitioner>,
     /// Idle copies of the partitioner, each with its own memory.
     idle: Mutex<Vec<Partitioner>>,
@@ -33,31 +35,30 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Numbers rows by a partitioner of the layout's rows.
-    pub(crate) fn new(layout: &Layout, partitioner: Partitioner) -> Self {
-        let ids = Self::of(layout, None);
+    /// Numbers rows by a partitioner of the layout's rows. `derived` are the columns of the layout
+    /// that are computed from the input.
+    pub(crate) fn new(layout: &Layout, derived: Derived, partitioner: Partitioner) -> Self {
+        let ids = Self::of(layout, derived, None);
         let _first = ids.partitioner.set(partitioner);
         ids
     }
 
     /// Numbers rows by ranges of the layout's key. A sample determines the ranges later.
-    pub(crate) fn of_ranges(layout: &Layout, partitions: usize) -> Self {
-        Self::of(layout, Some(partitions))
+    pub(crate) fn of_ranges(layout: &Layout, derived: Derived, partitions: usize) -> Self {
+        Self::of(layout, derived, Some(partitions))
     }
 
-    fn of(layout: &Layout, sampled: Option<usize>) -> Self {
+    fn of(layout: &Layout, derived: Derived, sampled: Option<usize>) -> Self {
         let schema = layout.schema();
         let mut name = "_partition".to_owned();
         while schema.index_of(&name).is_ok() {
             name.insert(0, '_');
         }
-        let number = Arc::new(Field::new(name, DataType::UInt32, false));
-        let fields: Vec<_> = schema.fields().iter().cloned().chain([number]).collect();
-        let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+        let number = Field::new(name, DataType::UInt32, false);
         Self {
-            derived: None,
+            derived,
             layout: layout.clone(),
-            schema: Arc::new(schema),
+            schema: extended(schema, [number]),
             partitioner: OnceLock::new(),
             idle: Mutex::default(),
             sampled,
@@ -72,20 +73,9 @@ impl Ids {
         self
     }
 
-    /// Sets the columns of the layout that are computed from the input.
-    pub(crate) fn with(mut self, derived: Option<Derived>) -> Self {
-        self.derived = derived;
-        self
-    }
-
     /// Returns the record batch with all columns of the layout.
     pub(crate) fn prepared(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        self.derived.as_ref().map_or_else(|| Ok(batch.clone()), |derived| derived.append(batch))
-    }
-
-    /// Returns the schema of the layout, followed by the number.
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
+        self.derived.append(batch)
     }
 
     /// Returns an empty sample, if one is needed.
@@ -108,13 +98,11 @@ impl Ids {
             .or_else(|| self.partitioner.get().cloned())
             .ok_or_else(|| Error::data("internal error: ranges were not sampled"))?;
         let mut numbers = Vec::new();
-        let equal = with_one_form(&batch, &self.floats);
-        let equal = equal.map_err(|error| Error::data(error.to_string()))?;
+        let equal = with_one_form(&batch, &self.floats).map_err(failed)?;
         partitioner.assign(&equal, &mut numbers)?;
         idle().push(partitioner);
         let mut columns = batch.columns().to_vec();
         columns.push(Arc::new(UInt32Array::from(numbers)));
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .map_err(|error| Error::data(error.to_string()))
+        RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(failed)
     }
 }

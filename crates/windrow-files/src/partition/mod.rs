@@ -20,7 +20,7 @@ mod names;
 mod sample;
 
 pub(crate) use ids::Ids;
-pub(crate) use names::{Name, Names, hive_values, numbered};
+pub(crate) use names::{Name, Names, numbered};
 pub(crate) use sample::Sample;
 
 use std::fmt;

@@ -11,20 +11,15 @@
 //! in UTC if the offset has seconds.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arrow_array::ArrowNativeTypeOp;
 use arrow_array::cast::AsArray;
-use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type, UInt32Type};
-use arrow_array::{
-    Array, ArrayRef, Float16Array, PrimitiveArray, RecordBatch, UInt32Array, make_array,
-};
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_cast::cast;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::ArrowError;
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 
+use crate::equality::plain_type;
 use crate::error::{Error, Result};
 use crate::input::HIVE_NULL as NULL;
 use crate::offset::first_with_seconds;
@@ -126,15 +121,6 @@ fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow_schema::A
     Ok(Some(text))
 }
 
-/// Returns the type of the values, without dictionary or run-end encoding.
-fn plain_type(data_type: &DataType) -> &DataType {
-    match data_type {
-        DataType::Dictionary(_, values) => plain_type(values),
-        DataType::RunEndEncoded(_, values) => plain_type(values.data_type()),
-        data_type => data_type,
-    }
-}
-
 fn value_name(value: &str) -> String {
     match value.strip_prefix('_') {
         Some(rest) if value == NULL => format!("%5F{rest}"),
@@ -154,46 +140,13 @@ fn encode(text: &str) -> String {
     encoded
 }
 
-/// Replaces all NaN values by a single one, since all are written as `NaN`. Each value then has a
-/// text of its own.
-pub(crate) fn hive_values(column: &ArrayRef) -> ArrayRef {
-    fn one_nan<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, nan: T::Native) -> ArrayRef
-    where
-        T::Native: PartialEq,
-    {
-        // Only a NaN is not equal to itself.
-        #[expect(clippy::eq_op, reason = "only a NaN differs from itself")]
-        let one = |value: T::Native| if value != value { nan } else { value };
-        Arc::new(array.unary::<_, T>(one))
-    }
-    match column.data_type() {
-        DataType::Float16 => {
-            let array: &Float16Array = column.as_primitive::<Float16Type>();
-            one_nan(array, ArrowNativeTypeOp::MAX_TOTAL_ORDER)
-        }
-        DataType::Float32 => one_nan(column.as_primitive::<Float32Type>(), f32::NAN),
-        DataType::Float64 => one_nan(column.as_primitive::<Float64Type>(), f64::NAN),
-        DataType::Dictionary(_, values) if values.is_floating() => {
-            let dictionary = column.as_any_dictionary();
-            dictionary.with_values(hive_values(dictionary.values()))
-        }
-        DataType::RunEndEncoded(_, values) if values.data_type().is_floating() => {
-            let runs = column.to_data();
-            let values = hive_values(&make_array(runs.child_data()[1].clone())).into_data();
-            let ends = runs.child_data()[0].clone();
-            let runs = runs.into_builder().child_data(vec![ends, values]);
-            make_array(runs.build().expect("values of the type and number that there were"))
-        }
-        _ => Arc::clone(column),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
     use std::path::Path;
+    use std::sync::Arc;
 
-    use arrow_array::{BooleanArray, Date32Array, Float64Array, StringArray, TimestampSecondArray};
+    use arrow_array::{BooleanArray, Date32Array, StringArray, TimestampSecondArray};
 
     use super::*;
 
@@ -258,15 +211,5 @@ mod tests {
         assert_eq!(name(1, 0), "part-00000.parquet");
         assert_eq!(name(100_000, 99_999), "part-99999.parquet");
         assert_eq!(name(100_001, 7), "part-000007.parquet");
-    }
-
-    #[test]
-    fn all_nan_are_one() {
-        let quiet = f64::from_bits(0xfff8_0000_0000_0001);
-        let values: ArrayRef = Arc::new(Float64Array::from(vec![quiet, f64::NAN, -0.0]));
-        let values = hive_values(&values);
-        let values = values.as_primitive::<Float64Type>();
-        assert_eq!(values.value(0).to_bits(), values.value(1).to_bits());
-        assert!(values.value(2).is_sign_negative());
     }
 }

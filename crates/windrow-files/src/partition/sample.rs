@@ -16,8 +16,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ord::partition::partition;
 use arrow_row::{RowConverter, SortField};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, FieldRef, Schema};
+use arrow_schema::{ArrowError, DataType, FieldRef, Schema};
 use arrow_select::take::take;
 use windrow::{Layout, Order, Partitioner, SortColumn as Column};
 
@@ -70,16 +69,13 @@ impl Sample {
 
     /// Adds rows. `place` is the position of the first row in the input.
     pub(crate) fn push(&mut self, batch: &RecordBatch, place: u64) -> Result<()> {
-        let hashes = (0..batch.num_rows() as u64).map(|row| mix(place + row));
-        let chosen: Vec<(usize, u64)> =
-            hashes.enumerate().filter(|&(_, hash)| hash < self.bound).collect();
-        if chosen.is_empty() {
-            return Ok(());
-        }
-        let columns: Vec<_> = self.columns.iter().map(|&c| Arc::clone(batch.column(c))).collect();
         // Row by row: converting a whole batch of long keys would double their memory.
-        for (row, hash) in chosen {
-            let row: Vec<_> = columns.iter().map(|column| column.slice(row, 1)).collect();
+        for row in 0..batch.num_rows() {
+            let hash = mix(place + row as u64);
+            if hash >= self.bound {
+                continue;
+            }
+            let row: Vec<_> = self.columns.iter().map(|&c| batch.column(c).slice(row, 1)).collect();
             let row = self.converter.convert_columns(&row).map_err(failed)?;
             self.add(hash, row.row(0).data().into());
         }

@@ -109,12 +109,10 @@ impl Rewrite for Elements {
     fn take(&mut self, mut text: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         while let Some((&byte, rest)) = text.split_first() {
             if self.at == At::Within {
-                let scan = &mut self.scan;
-                let end = text.iter().position(|byte| scan.ends_with(*byte));
-                let (part, rest) = text.split_at(end.map_or(text.len(), |last| last + 1));
+                let (part, rest, ends) = self.scan.split(text);
                 self.line += memchr::memchr_iter(b'\n', part).count() as u64;
                 out.extend_from_slice(part);
-                if end.is_some() {
+                if ends {
                     self.at = At::Behind;
                 }
                 text = rest;

@@ -6,30 +6,26 @@
 
 use std::collections::HashMap;
 
-use super::event::{Carries, Members, What, event, unknown, without};
-use super::json::{by_name, elements, find, members, object, string};
+use super::event::{Carries, Members, What, event, without};
+use super::json::{by_name, list, members, object, string, text};
 use super::log::Raw;
 use super::maxwell::before;
+use crate::preset::Meaning;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
-    let text = |name| find(record, name).and_then(string);
-    let word = text("type").ok_or("holds no change: it has no `type`")?;
-    let what = match raw.said(&word) {
-        Some(meaning) => meaning.into(),
-        None => known(&word.to_ascii_lowercase()).ok_or_else(|| unknown(&word, "type", "Canal"))?,
-    };
-    if what == What::Nothing
-        || !raw.tables.wants(text("database").as_deref(), text("table").as_deref())?
-    {
+    let word = text(record, "type").ok_or("holds no change: it has no `type`")?;
+    let what = raw.what(&word, "type", "Canal", &KNOWN)?;
+    let (within, table) = (text(record, "database"), text(record, "table"));
+    if what == Some(Meaning::Ignore) || !raw.tables.wants(within.as_deref(), table.as_deref())? {
         return Ok(());
     }
-    let about = without(record, &["data", "old", "mysqlType", "sqlType", "sql", "pkNames"]);
-    if what == What::Gone {
+    let about = without(record, "data old mysqlType sqlType sql pkNames");
+    if what.is_none() {
         event(out, &about, None, None, Carries::All);
         return Ok(());
     }
     let types = by_name(&object(record, "mysqlType").unwrap_or_default());
-    let rows = |name| find(record, name).and_then(elements).unwrap_or_default();
+    let rows = |name| list(record, name).unwrap_or_default();
     let (new, old) = (rows("data"), rows("old"));
     if new.is_empty() {
         return Err("the change lacks its rows in `data`".to_owned());
@@ -39,31 +35,26 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
         let typed = |row: &[(_, _)]| row.iter().map(|column| by_type(*column, &types)).collect();
         let new: Vec<_> = typed(&row);
         match (what, old.get(place).and_then(|old| members(old))) {
-            (What::Delete, _) => event(out, &about, None, Some(&new), Carries::All),
-            (What::Update, Some(old)) => {
+            (Some(Meaning::Delete), _) => event(out, &about, None, Some(&new), Carries::All),
+            (Some(Meaning::Update), Some(old)) => {
                 let old: Vec<_> = typed(&old);
                 event(out, &about, Some(&new), Some(&before(&new, &old)), Carries::Some);
             }
-            (What::Update, None) => event(out, &about, Some(&new), None, Carries::Some),
+            (Some(Meaning::Update), None) => event(out, &about, Some(&new), None, Carries::Some),
             _ => event(out, &about, Some(&new), None, Carries::All),
         }
     }
     Ok(())
 }
 
-fn known(word: &str) -> Option<What> {
-    Some(match word {
-        "insert" => What::Insert,
-        "update" => What::Update,
-        "delete" => What::Delete,
-        "truncate" | "erase" => What::Gone,
-        // TiCDC writes the same format and adds watermarks: all changes up to this time were
-        // written.
-        "tidb_watermark" => What::Nothing,
-        "create" | "alter" | "rename" | "cindex" | "dindex" | "query" => What::Nothing,
-        _ => return None,
-    })
-}
+const KNOWN: [(&str, What); 5] = [
+    ("insert", Some(Meaning::Insert)),
+    ("update", Some(Meaning::Update)),
+    ("delete", Some(Meaning::Delete)),
+    ("truncate erase", None),
+    // TiCDC writes the same format and adds watermarks: all changes up to this time were written.
+    ("tidb_watermark create alter rename cindex dindex query", Some(Meaning::Ignore)),
+];
 
 /// Types of columns, by name.
 type Types<'a> = HashMap<&'a [u8], &'a [u8]>;

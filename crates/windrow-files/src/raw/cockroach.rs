@@ -11,12 +11,12 @@
 //! `check` compares names and values wherever the record has the row.
 
 use super::event::{Carries, Members, Row, event, without};
-use super::json::{elements, find, members, object, string};
+use super::json::{find, list, members, object, text};
 use super::log::Raw;
 use crate::setting::Setting;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
-    match find(record, "payload").and_then(elements) {
+    match list(record, "payload") {
         Some(all) => all.iter().try_for_each(|one| {
             let one = members(one).ok_or("`payload` holds what is no object")?;
             change(&one, raw, out)
@@ -32,11 +32,11 @@ fn change(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), Stri
             None => Err("holds no change: it has neither `after` nor `resolved`".to_owned()),
         };
     };
-    if !raw.tables.wants(None, find(record, "topic").and_then(string).as_deref())? {
+    if !raw.tables.wants(None, text(record, "topic").as_deref())? {
         return Ok(());
     }
     let (after, before) = (members(after), object(record, "before"));
-    let key = find(record, "key").and_then(elements);
+    let key = list(record, "key");
     let key: Option<Row<'_>> = key
         .filter(|key| key.len() == raw.asked.key.len())
         .map(|key| raw.asked.key.iter().map(String::as_bytes).zip(key).collect());
@@ -56,7 +56,7 @@ fn change(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), Stri
         (_, before, _) => before,
     };
     let op: &[u8] = if after.is_some() { b"\"u\"" } else { b"\"d\"" };
-    let mut about = without(record, &["after", "before", "key", "op"]);
+    let mut about = without(record, "after before key op");
     about.insert(0, (b"op", op));
     event(out, &about, after.as_deref(), before.as_deref(), Carries::All);
     Ok(())

@@ -5,7 +5,7 @@
 use super::decimals::{Decimals, has_decimals_in};
 use super::event::{Carries, Members, put_carried};
 use super::extended::plain;
-use super::json::{ObjectWriter, find, members, object, string};
+use super::json::{ObjectWriter, find, members, object, string, text};
 use super::log::Raw;
 use crate::preset::Meaning;
 
@@ -18,7 +18,7 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
     let payload = object(record, "payload");
     let inner = payload.as_deref().unwrap_or(record);
     let op_column = raw.asked.op_column.as_deref().unwrap_or("op");
-    let word = find(inner, op_column).and_then(string).unwrap_or_default();
+    let word = text(inner, op_column).unwrap_or_default();
     let said = raw.said(&word).filter(|_| !word.is_empty());
     if said == Some(Meaning::Ignore) {
         return Ok(());
@@ -38,27 +38,33 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
         _ => Carries::All,
     });
     let after = object(inner, "after");
-    let put_carried = |event: &mut ObjectWriter<'_>| {
-        if let Some(carries) = carries {
-            put_carried(event, carries, after.as_deref());
-        }
-    };
-    let mut event = ObjectWriter::begin(out);
-    for (name, value) in record {
-        match &payload {
-            Some(payload) if *name == b"payload" => {
-                let mut event = rows(payload, &decimals, event.member(name));
-                put_carried(&mut event);
-                event.end();
+    // Writes an event, with rows in place of the documents in strings.
+    let put_event = |event: &Members<'_>, out: &mut Vec<u8>| {
+        let mut object = ObjectWriter::begin(out);
+        for (name, value) in event {
+            match *name {
+                b"after" | b"before" => image(value, &decimals, object.member(name)),
+                _ => object.put(name, value),
             }
-            None if is_image(name) => image(value, &decimals, event.member(name)),
-            _ => event.put(name, value),
+        }
+        if let Some(carries) = carries {
+            put_carried(&mut object, carries, after.as_deref());
+        }
+        object.end();
+    };
+    match &payload {
+        None => put_event(record, out),
+        Some(payload) => {
+            let mut object = ObjectWriter::begin(out);
+            for (name, value) in record {
+                match *name {
+                    b"payload" => put_event(payload, object.member(name)),
+                    _ => object.put(name, value),
+                }
+            }
+            object.end();
         }
     }
-    if payload.is_none() {
-        put_carried(&mut event);
-    }
-    event.end();
     out.push(b' ');
     Ok(())
 }
@@ -66,41 +72,23 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
 /// Returns true if the event's table is wanted. An event names its table in `source`, a flattened
 /// event in `__table`.
 fn is_wanted(event: &Members<'_>, raw: &Raw) -> Result<bool, String> {
-    if !raw.tables.is_named() {
+    if raw.asked.tables.is_empty() {
         return Ok(true);
     }
     let source = object(event, "source").unwrap_or_default();
-    let text = |of: &Members<'_>, names: &[&str]| {
-        names
-            .iter()
-            .find_map(|name| find(of, name).and_then(string).filter(|text| !text.is_empty()))
+    let first = |of: &Members<'_>, names: &[&str]| {
+        names.iter().find_map(|name| text(of, name).filter(|text| !text.is_empty()))
     };
-    let table = text(&source, &["table", "collection"])
-        .or_else(|| text(event, &["__table", "__collection", "__source_table"]));
-    let within = text(&source, &["schema", "db"])
-        .or_else(|| text(event, &["__schema", "__db", "__source_schema", "__source_db"]));
+    let table = first(&source, &["table", "collection"])
+        .or_else(|| first(event, &["__table", "__collection", "__source_table"]));
+    let within = first(&source, &["schema", "db"])
+        .or_else(|| first(event, &["__schema", "__db", "__source_schema", "__source_db"]));
     // Messages, transactions and heartbeats concern no table.
-    let op = find(event, "op").and_then(string);
+    let op = text(event, "op");
     if table.is_none() && op.as_deref().is_none_or(|op| op == "m") {
         return Ok(false);
     }
     raw.tables.wants(within.as_deref(), table.as_deref())
-}
-
-fn is_image(name: &[u8]) -> bool {
-    name == b"after" || name == b"before"
-}
-
-/// Begins an event, with rows in place of the documents in strings.
-fn rows<'a>(event: &Members<'_>, decimals: &Decimals, out: &'a mut Vec<u8>) -> ObjectWriter<'a> {
-    let mut object = ObjectWriter::begin(out);
-    for (name, value) in event {
-        match is_image(name) {
-            true => image(value, decimals, object.member(name)),
-            false => object.put(name, value),
-        }
-    }
-    object
 }
 
 fn image(value: &[u8], decimals: &Decimals, out: &mut Vec<u8>) {

@@ -12,12 +12,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_array::types::{Decimal256Type, DecimalType};
 use arrow_buffer::i256;
 use memchr::memmem;
 
 use super::declared::Declared;
 use super::event::Members;
-use super::json::{elements, find, members, object, string};
+use super::json::{find, list, members, object, string, text, unquoted};
 
 /// Type names of Kafka Connect and Debezium.
 const DECIMAL: &str = "org.apache.kafka.connect.data.Decimal";
@@ -68,26 +69,25 @@ fn columns(schema: &[u8]) -> Option<HashMap<Vec<u8>, Column>> {
         return None;
     }
     let mut columns: HashMap<Vec<u8>, Column> = HashMap::new();
-    for image in elements(find(&members(schema)?, "fields")?)? {
+    for image in list(&members(schema)?, "fields")? {
         let image = members(image)?;
-        let place = find(&image, "field").and_then(string);
-        let fields = find(&image, "fields").and_then(elements);
+        let (place, fields) = (text(&image, "field"), list(&image, "fields"));
         let (Some("after" | "before"), Some(fields)) = (place.as_deref(), fields) else { continue };
         for field in fields {
             let field = members(field)?;
-            let name = find(&field, "field")?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+            let name = unquoted(find(&field, "field")?)?;
             if columns.contains_key(name) {
                 continue;
             }
             let parameters = object(&field, "parameters").unwrap_or_default();
-            let scale = find(&parameters, "scale").and_then(string).and_then(|s| s.parse().ok());
-            let precision = find(&parameters, "connect.decimal.precision").and_then(string);
-            match find(&field, "name").and_then(string).as_deref() {
+            let scale = text(&parameters, "scale").and_then(|scale| scale.parse().ok());
+            let precision = text(&parameters, "connect.decimal.precision");
+            let precision = precision.and_then(|precision| precision.parse().ok());
+            match text(&field, "name").as_deref() {
                 Some(DECIMAL) if scale.is_some() => {}
                 Some(VARIABLE) => {}
                 _ => continue,
             }
-            let precision = precision.and_then(|precision| precision.parse().ok());
             columns.insert(name.to_vec(), Column { scale, precision });
         }
     }
@@ -98,7 +98,7 @@ fn columns(schema: &[u8]) -> Option<HashMap<Vec<u8>, Column>> {
 const DIGITS: u32 = 38;
 
 /// Digits of Arrow's widest decimal type.
-const MOST_DIGITS: usize = 76;
+const MOST_DIGITS: u8 = 76;
 
 impl Decimals {
     pub(super) fn are_none(&self) -> bool {
@@ -135,7 +135,7 @@ impl Decimals {
             None => {
                 let parts = members(value)?;
                 let scale = std::str::from_utf8(find(&parts, "scale")?).ok()?.parse().ok()?;
-                number(&string(find(&parts, "value")?)?, scale)
+                number(&text(&parts, "value")?, scale)
             }
         }
     }
@@ -147,21 +147,10 @@ fn number(base64: &str, scale: i32) -> Option<String> {
     let mut wide = [if *bytes.first()? < 0x80 { 0 } else { 0xFF }; 32];
     let start = wide.len().checked_sub(bytes.len())?;
     wide[start..].copy_from_slice(&bytes);
-    let number = i256::from_be_bytes(wide).to_string();
-    let (sign, digits) = match number.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", number.as_str()),
-    };
-    let places = scale.unsigned_abs() as usize;
-    match scale {
-        0 => return Some(number),
-        _ if places > MOST_DIGITS => return None,
-        ..0 => return Some(format!("{number}{}", "0".repeat(places))),
-        _ => {}
-    }
-    let digits = format!("{digits:0>width$}", width = places + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - places);
-    Some(format!("{sign}{whole}.{fraction}"))
+    let number = i256::from_be_bytes(wide);
+    let scale = i8::try_from(scale).ok().filter(|scale| scale.unsigned_abs() <= MOST_DIGITS)?;
+    // A number of 32 bytes may have a digit more than a decimal.
+    Some(Decimal256Type::format_decimal(number, MOST_DIGITS + 1, scale))
 }
 
 /// Decodes base64.

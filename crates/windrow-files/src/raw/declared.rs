@@ -22,8 +22,9 @@ const FLOAT_DIGITS: u32 = 15;
 const INTEGER_DIGITS: u32 = 19;
 
 /// The declared digits by column.
+#[derive(Default)]
 pub(super) struct Declared {
-    open: AtomicBool,
+    is_settled: AtomicBool,
     columns: Mutex<BTreeMap<String, Digits>>,
 }
 
@@ -39,17 +40,13 @@ struct Digits {
 }
 
 impl Declared {
-    pub(super) fn new() -> Self {
-        Self { open: AtomicBool::new(true), columns: Mutex::default() }
-    }
-
     /// Returns true while types are collected.
     pub(super) fn is_open(&self) -> bool {
-        self.open.load(Ordering::Relaxed)
+        !self.is_settled.load(Ordering::Relaxed)
     }
 
     pub(super) fn settle(&self) {
-        self.open.store(false, Ordering::Relaxed);
+        self.is_settled.store(true, Ordering::Relaxed);
     }
 
     fn columns(&self) -> MutexGuard<'_, BTreeMap<String, Digits>> {
@@ -165,7 +162,7 @@ mod tests {
             (&[("numeric", "0.0000000000000000000000000000000000000000001")], Some(wide(76, 43))),
             (&[("numeric(20,2)[]", "\"{}\""), ("double precision", "1.5")], None),
         ] {
-            let declared = Declared::new();
+            let declared = Declared::default();
             for (kind, value) in columns {
                 declared.as_sql(b"a", Some(format!("{kind:?}").as_bytes()), value.as_bytes());
             }

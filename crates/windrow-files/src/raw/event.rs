@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::json::ObjectWriter;
 use crate::preset::Meaning;
-use crate::setting::Setting;
 
 /// The column that describes an update: the number of columns in the update's row, then, each after
 /// a NUL, the names of the null columns. Columns without a value are not carried. Empty for changes
@@ -17,44 +16,10 @@ pub(super) type Members<'a> = [(&'a [u8], &'a [u8])];
 /// An assembled row: the names of its columns and their values.
 pub(super) type Row<'a> = Vec<(&'a [u8], &'a [u8])>;
 
-/// The effect of a record on its row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// The row exists afterwards; the record has all columns.
-    Insert,
-    /// The row exists afterwards; the record may lack unchanged columns.
-    Update,
-    Delete,
-    /// An unlisted set of rows is gone.
-    Gone,
-    /// The record concerns no row.
-    Nothing,
-}
-
-impl What {
-    fn carries(self) -> Carries {
-        if self == Self::Update { Carries::Some } else { Carries::All }
-    }
-}
-
-impl From<Meaning> for What {
-    fn from(meaning: Meaning) -> Self {
-        match meaning {
-            Meaning::Insert | Meaning::Snapshot => Self::Insert,
-            Meaning::Update => Self::Update,
-            Meaning::Delete => Self::Delete,
-            Meaning::Ignore => Self::Nothing,
-        }
-    }
-}
-
-/// Formats the error for a word outside the producer's vocabulary.
-pub(super) fn unknown(word: &str, column: &str, producer: &str) -> String {
-    format!(
-        "`{column}` is {word:?}, which {producer} does not write; say what it means with {}",
-        Setting::OpMap
-    )
-}
+/// The effect of a record on its row. After an insert, or a row of a snapshot, the row exists, and
+/// the record has all columns; the record of an update may lack unchanged columns. `None`: an
+/// unlisted set of rows is gone.
+pub(super) type What = Option<Meaning>;
 
 /// The columns present in a change.
 #[derive(Clone, Copy)]
@@ -65,19 +30,23 @@ pub(super) enum Carries {
     Some,
 }
 
+impl Carries {
+    fn of(what: What) -> Self {
+        if what == Some(Meaning::Update) { Self::Some } else { Self::All }
+    }
+}
+
 /// Writes an event: the members in `about`, then the row after and before the change as JSON
 /// objects.
 pub(super) fn event(
     out: &mut Vec<u8>,
     about: &Members<'_>,
-    after: Option<&[(&[u8], &[u8])]>,
-    before: Option<&[(&[u8], &[u8])]>,
+    after: Option<&Members<'_>>,
+    before: Option<&Members<'_>>,
     carries: Carries,
 ) {
     let mut event = ObjectWriter::begin(out);
-    for (name, value) in about {
-        event.put(name, value);
-    }
+    event.put_all(about);
     // Every event has both, so that each one reveals the columns of the other.
     for (name, row) in [("after", after), ("before", before)] {
         let out = event.member(name.as_bytes());
@@ -85,7 +54,7 @@ pub(super) fn event(
             None => out.extend_from_slice(b"null"),
             Some(row) => {
                 let mut object = ObjectWriter::begin(out);
-                row.iter().for_each(|(name, value)| object.put(name, value));
+                object.put_all(row);
                 object.end();
             }
         }
@@ -105,10 +74,10 @@ pub(super) fn images(
 ) {
     let (after, before) = match (after, before) {
         // The caller may map a word to "delete" whose changes carry the deleted row in `after`.
-        (Some(row), None) if what == What::Delete => (None, Some(row)),
+        (Some(row), None) if what == Some(Meaning::Delete) => (None, Some(row)),
         (after, before) => (after.map(|after| filled(after, before.as_deref())), before),
     };
-    event(out, about, after.as_deref(), before.as_deref(), what.carries());
+    event(out, about, after.as_deref(), before.as_deref(), Carries::of(what));
 }
 
 /// Adds to the row after a change the columns found only in `before`: producers leave an unchanged
@@ -124,8 +93,8 @@ pub(super) fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Ro
 /// Writes a row whose columns are members of the record.
 pub(super) fn flattened(record: &Members<'_>, what: What, out: &mut Vec<u8>) {
     let mut object = ObjectWriter::begin(out);
-    record.iter().for_each(|(name, value)| object.put(name, value));
-    put_carried(&mut object, what.carries(), Some(record));
+    object.put_all(record);
+    put_carried(&mut object, Carries::of(what), Some(record));
     object.end();
     out.push(b' ');
 }
@@ -148,8 +117,8 @@ pub(super) fn put_carried(
     out.push(b'"');
 }
 
-/// Returns the members not listed in `names`.
-pub(super) fn without<'a>(members: &Members<'a>, names: &[&str]) -> Vec<(&'a [u8], &'a [u8])> {
-    let kept = |name: &[u8]| !names.iter().any(|other| other.as_bytes() == name);
+/// Returns the members not listed in `names`, which blanks separate.
+pub(super) fn without<'a>(members: &Members<'a>, names: &str) -> Row<'a> {
+    let kept = |name: &[u8]| !names.split(' ').any(|other| other.as_bytes() == name);
     members.iter().filter(|(name, _)| kept(name)).copied().collect()
 }

@@ -3,30 +3,26 @@
 //! An update has the key and the changed columns, unless GoldenGate is configured to write all
 //! columns.
 
-use super::event::Carries;
-use super::event::{Members, What, event as put, flattened, images, unknown, without};
-use super::json::{find, object, string};
+use super::event::{Carries, Members, What, event as put, flattened, images, without};
+use super::json::{find, object, text};
 use super::log::Raw;
+use crate::preset::Meaning;
 
 pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let op_column = raw.asked.op_column.as_deref().unwrap_or("op_type");
-    let word = find(record, op_column).and_then(string);
+    let word = text(record, op_column);
     let word = word.ok_or_else(|| format!("holds no change: it has no `{op_column}`"))?;
-    let what = match raw.said(&word) {
-        Some(meaning) => meaning.into(),
-        None => known(&word.to_ascii_lowercase())
-            .ok_or_else(|| unknown(&word, op_column, "GoldenGate"))?,
-    };
+    let what = raw.what(&word, op_column, "GoldenGate", &KNOWN)?;
     // The table's name may be preceded by a database and a schema.
-    let table = find(record, "table").and_then(string).unwrap_or_default();
+    let table = text(record, "table").unwrap_or_default();
     let (within, table) = match table.rsplit_once('.') {
         Some((within, table)) => (Some(within), table),
         None => (None, table.as_str()),
     };
-    if what == What::Nothing || !raw.tables.wants(within, Some(table))? {
+    if what == Some(Meaning::Ignore) || !raw.tables.wants(within, Some(table))? {
         return Ok(());
     }
-    if what == What::Gone {
+    if what.is_none() {
         put(out, record, None, None, Carries::All);
         return Ok(());
     }
@@ -35,17 +31,14 @@ pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resul
         return Ok(());
     }
     let row = |name| object(record, name).filter(|row| !row.is_empty());
-    let about = without(record, &["after", "before", "primary_keys"]);
+    let about = without(record, "after before primary_keys");
     images(out, &about, row("after"), row("before"), what);
     Ok(())
 }
 
-fn known(word: &str) -> Option<What> {
-    Some(match word {
-        "i" | "insert" => What::Insert,
-        "u" | "update" => What::Update,
-        "d" | "delete" => What::Delete,
-        "t" | "truncate" => What::Gone,
-        _ => return None,
-    })
-}
+const KNOWN: [(&str, What); 4] = [
+    ("i insert", Some(Meaning::Insert)),
+    ("u update", Some(Meaning::Update)),
+    ("d delete", Some(Meaning::Delete)),
+    ("t truncate", None),
+];

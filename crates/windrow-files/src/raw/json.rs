@@ -37,6 +37,16 @@ pub(super) fn string(text: &[u8]) -> Option<String> {
     serde_json::from_slice(text).ok()
 }
 
+/// Returns the text of the string in member `name`.
+pub(super) fn text(members: &[(&[u8], &[u8])], name: &str) -> Option<String> {
+    find(members, name).and_then(string)
+}
+
+/// Returns the elements of the array in member `name`.
+pub(super) fn list<'a>(members: &[(&'a [u8], &'a [u8])], name: &str) -> Option<Vec<&'a [u8]>> {
+    find(members, name).and_then(elements)
+}
+
 /// Returns the value of the member `name`.
 pub(super) fn find<'a>(members: &[(&'a [u8], &'a [u8])], name: &str) -> Option<&'a [u8]> {
     members.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value)
@@ -85,7 +95,8 @@ fn next(rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-fn unquoted(name: &[u8]) -> Option<&[u8]> {
+/// Removes the quotes of a name.
+pub(super) fn unquoted(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
 
@@ -93,8 +104,8 @@ fn unquoted(name: &[u8]) -> Option<&[u8]> {
 fn end_of_value(text: &[u8]) -> Option<usize> {
     match text.first()? {
         b'"' | b'{' | b'[' => {
-            let mut scan = Scan::default();
-            text.iter().position(|byte| scan.ends_with(*byte)).map(|last| last + 1)
+            let (value, _, ends) = Scan::default().split(text);
+            ends.then_some(value.len())
         }
         _ => {
             let ends = |byte: &u8| b",]}: \t\r\n\"".contains(byte);
@@ -113,8 +124,16 @@ pub(super) struct Scan {
 }
 
 impl Scan {
+    /// Splits `text` after the value. The last part of the result is false if the value goes on
+    /// beyond `text`.
+    pub(super) fn split<'a>(&mut self, text: &'a [u8]) -> (&'a [u8], &'a [u8], bool) {
+        let end = text.iter().position(|byte| self.ends_with(*byte));
+        let (part, rest) = text.split_at(end.map_or(text.len(), |last| last + 1));
+        (part, rest, end.is_some())
+    }
+
     /// Returns true if the value ends with `byte`.
-    pub(super) fn ends_with(&mut self, byte: u8) -> bool {
+    fn ends_with(&mut self, byte: u8) -> bool {
         if self.in_string {
             match byte {
                 _ if self.escaped => self.escaped = false,
@@ -166,10 +185,12 @@ impl<'a> ObjectWriter<'a> {
         self.member(name).extend_from_slice(value);
     }
 
-    /// Ends the object and returns the number of its members.
-    pub(super) fn end(self) -> usize {
+    pub(super) fn put_all(&mut self, members: &[(&[u8], &[u8])]) {
+        members.iter().for_each(|(name, value)| self.put(name, value));
+    }
+
+    pub(super) fn end(self) {
         self.out.push(b'}');
-        self.members
     }
 }
 

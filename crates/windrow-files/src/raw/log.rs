@@ -6,25 +6,11 @@ use arrow_schema::DataType;
 
 use super::decimals::LastDecimals;
 use super::declared::Declared;
+use super::event::What;
 use super::tables::Tables;
 use crate::error::Result;
-use crate::preset::{Meaning, OpMap};
-
-/// The producer of the records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Producer {
-    /// In format 1, format 2, or flattened.
-    Wal2json,
-    Maxwell,
-    Canal,
-    /// With rows as text, decimals as bytes, a choice of tables, or the operations of another
-    /// producer.
-    Debezium,
-    GoldenGate,
-    Cockroach,
-    /// Not a log: records in MongoDB's extended JSON.
-    Extended,
-}
+use crate::preset::{Meaning, OpMap, Preset};
+use crate::setting::Setting;
 
 /// Settings of the caller in addition to the preset.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +42,8 @@ pub(super) const DEBEZIUM: [&str; 6] = ["c", "r", "u", "d", "true", "false"];
 
 /// Converts records to events.
 pub(crate) struct Raw {
-    pub(super) producer: Producer,
+    /// The format of the records. `None`: MongoDB's extended JSON, which is no log.
+    pub(super) format: Option<Preset>,
     pub(super) asked: Asked,
     pub(super) tables: Tables,
     pub(super) declared: Declared,
@@ -64,20 +51,15 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    pub(super) fn new(producer: Producer, asked: &Asked) -> Self {
+    pub(super) fn new(format: Option<Preset>, asked: &Asked) -> Self {
         let (tables, asked) = (Tables::new(asked.tables.clone()), asked.clone());
-        Self {
-            producer,
-            asked,
-            tables,
-            declared: Declared::new(),
-            decimals: LastDecimals::default(),
-        }
+        let (declared, decimals) = Default::default();
+        Self { format, asked, tables, declared, decimals }
     }
 
     /// Returns a converter for records in MongoDB's extended JSON, which are no log.
     pub(crate) fn extended() -> Self {
-        Self::new(Producer::Extended, &Asked::default())
+        Self::new(None, &Asked::default())
     }
 
     /// Returns the column types declared by the records read so far.
@@ -98,5 +80,22 @@ impl Raw {
     /// Returns the caller's meaning of an operation word.
     pub(super) fn said(&self, word: &str) -> Option<Meaning> {
         self.asked.words.meaning(word)
+    }
+
+    /// Returns the effect of an operation word in `column`. `known` has groups of the words that
+    /// `producer` writes.
+    pub(super) fn what(
+        &self,
+        word: &str,
+        column: &str,
+        producer: &str,
+        known: &[(&str, What)],
+    ) -> Result<What, String> {
+        let is_in = |words: &str| words.split(' ').any(|known| known.eq_ignore_ascii_case(word));
+        let known = || known.iter().find(|(words, _)| is_in(words)).map(|(_, what)| *what);
+        self.said(word).map(Some).or_else(known).ok_or_else(|| {
+            let map = Setting::OpMap;
+            format!("`{column}` is {word:?}, which {producer} does not write; say what it means with {map}")
+        })
     }
 }

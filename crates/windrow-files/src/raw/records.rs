@@ -10,9 +10,10 @@ use std::sync::Arc;
 use memchr::memchr_iter;
 
 use super::json::{self, Scan};
-use super::log::{Producer, Raw};
+use super::log::Raw;
 use super::transaction::{Split, Transaction};
 use super::{canal, cockroach, debezium, extended, goldengate, maxwell, wal2json};
+use crate::preset::Preset;
 use crate::rewrite::{Rewrite, Rewritten};
 
 /// Maximum bytes of a record. A longer record is taken for a mistake, such as a missing bracket.
@@ -53,7 +54,7 @@ pub(super) struct Records {
 
 impl Records {
     pub(super) fn new(raw: Arc<Raw>) -> Self {
-        let is_held = raw.producer != Producer::Wal2json;
+        let is_held = raw.format != Some(Preset::Wal2json);
         let (record, scan) = (Vec::new(), Scan::default());
         Self { raw, record, scan, is_held, transaction: None, line: 1 }
     }
@@ -67,7 +68,7 @@ impl Records {
         self.line += lines as u64;
         self.record = record;
         self.record.clear();
-        self.is_held = self.raw.producer != Producer::Wal2json;
+        self.is_held = self.raw.format != Some(Preset::Wal2json);
         Ok(())
     }
 
@@ -125,12 +126,10 @@ impl Rewrite for Records {
                 bytes = rest;
                 self.scan = Scan::default();
             }
-            let scan = &mut self.scan;
-            let end = bytes.iter().position(|byte| scan.ends_with(*byte));
-            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |last| last + 1));
+            let (part, rest, ends) = self.scan.split(bytes);
             self.record.extend_from_slice(part);
             bytes = rest;
-            if end.is_some() {
+            if ends {
                 self.finish(out)?;
             } else if !self.is_held && self.record.len() > LONG {
                 self.let_pass(out)?;
@@ -165,14 +164,18 @@ impl Raw {
             out.extend_from_slice(text);
             return Ok(());
         };
-        match self.producer {
-            Producer::Wal2json => wal2json::events(&members, self, out),
-            Producer::Maxwell => maxwell::event(&members, self, out),
-            Producer::Canal => canal::events(&members, self, out),
-            Producer::Debezium => debezium::event(&members, self, out),
-            Producer::GoldenGate => goldengate::event(&members, self, out),
-            Producer::Cockroach => cockroach::events(&members, self, out),
-            Producer::Extended => {
+        match self.format {
+            // In format 1, format 2, or flattened.
+            Some(Preset::Wal2json) => wal2json::events(&members, self, out),
+            Some(Preset::Maxwell) => maxwell::event(&members, self, out),
+            Some(Preset::Canal) => canal::events(&members, self, out),
+            // With rows as text, decimals as bytes, a choice of tables, or the operations of
+            // another producer.
+            Some(Preset::Debezium) => debezium::event(&members, self, out),
+            Some(Preset::GoldenGate) => goldengate::event(&members, self, out),
+            Some(Preset::Cockroach) => cockroach::events(&members, self, out),
+            Some(other) => Err(format!("internal error: no decoder of {}", other.name())),
+            None => {
                 extended::plain(text, out);
                 Ok(())
             }
@@ -185,7 +188,6 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::preset::Preset;
     use crate::raw::{Asked, tell};
     use crate::rewrite::{Drops, Rewritten};
 

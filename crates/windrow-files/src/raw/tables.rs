@@ -12,6 +12,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use regex::Regex;
+
 use crate::error::{Error, Result as Done};
 use crate::setting::Setting;
 
@@ -23,6 +25,8 @@ pub(crate) struct Tables {
     /// `NAME` or `SCHEMA.NAME`, with the wildcards `*` and `?`. If empty, the log may have only one
     /// table.
     wanted: Vec<String>,
+    /// The expressions of `wanted`.
+    patterns: Vec<Option<Regex>>,
     seen: Mutex<Seen>,
 }
 
@@ -33,21 +37,11 @@ struct Seen {
     others: BTreeSet<String>,
 }
 
-/// Accepts the only table of a log, whatever its name.
-impl Default for Tables {
-    fn default() -> Self {
-        Self::new(Vec::new())
-    }
-}
-
 impl Tables {
-    pub(super) fn new(wanted: Vec<String>) -> Self {
+    pub(crate) fn new(wanted: Vec<String>) -> Self {
         let found = vec![None; wanted.len().max(1)];
-        Self { wanted, seen: Mutex::new(Seen { found, others: BTreeSet::new() }) }
-    }
-
-    pub(super) fn is_named(&self) -> bool {
-        !self.wanted.is_empty()
+        let patterns = wanted.iter().map(|wanted| expression(wanted)).collect();
+        Self { wanted, patterns, seen: Mutex::new(Seen { found, others: BTreeSet::new() }) }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -74,18 +68,19 @@ impl Tables {
             Some(within) => format!("{within}.{table}"),
             None => table.to_owned(),
         };
-        let like = |wanted: &String| is_like(table, wanted) || is_like(&whole, wanted);
+        let accepts = |pattern: &Regex| pattern.is_match(table) || pattern.is_match(&whole);
         let mut seen = self.seen();
-        let place = match self.wanted.iter().position(like) {
-            None if self.wanted.is_empty() => 0,
-            None => {
-                if seen.others.len() <= NAMED {
-                    seen.others.insert(whole);
+        let place =
+            match self.patterns.iter().position(|pattern| pattern.as_ref().is_some_and(accepts)) {
+                None if self.wanted.is_empty() => 0,
+                None => {
+                    if seen.others.len() <= NAMED {
+                        seen.others.insert(whole);
+                    }
+                    return Ok(false);
                 }
-                return Ok(false);
-            }
-            Some(place) => place,
-        };
+                Some(place) => place,
+            };
         let is_pattern = self.wanted.get(place).is_some_and(|wanted| wanted.contains(['*', '?']));
         let first = seen.found[place].get_or_insert_with(|| whole.clone());
         if is_pattern || *first == whole {
@@ -117,22 +112,11 @@ impl Tables {
     }
 }
 
-/// Returns true if `name` matches `pattern`, in which `?` is any character and `*` any number of
+/// Returns the expression of a pattern, in which `?` is any character and `*` any number of
 /// characters.
-fn is_like(name: &str, pattern: &str) -> bool {
-    let mut rest = pattern.chars();
-    match rest.next() {
-        None => name.is_empty(),
-        Some('*') => {
-            let behind = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            behind.into_iter().any(|at| is_like(&name[at..], rest.as_str()))
-        }
-        Some(expected) => {
-            let mut name = name.chars();
-            let fits = name.next().is_some_and(|found| expected == '?' || found == expected);
-            fits && is_like(name.as_str(), rest.as_str())
-        }
-    }
+fn expression(pattern: &str) -> Option<Regex> {
+    let pattern = regex::escape(pattern).replace("\\*", ".*").replace("\\?", ".");
+    Regex::new(&format!("(?s)^{pattern}$")).ok()
 }
 
 #[cfg(test)]
@@ -151,8 +135,12 @@ mod tests {
             ("abcbd", "a*b?", true),
             ("", "*", true),
             ("A", "a", false),
+            ("a.b", "a.b", true),
+            ("axb", "a.b", false),
+            ("a\nb", "a*b", true),
         ] {
-            assert_eq!(is_like(name, pattern), expected, "{name} {pattern}");
+            let found = expression(pattern).is_some_and(|pattern| pattern.is_match(name));
+            assert_eq!(found, expected, "{name} {pattern}");
         }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::debezium;
 use super::event::Members;
-use super::json::{Scan, elements, find, members, object};
-use super::log::{Asked, Producer, Raw};
+use super::json::{Scan, find, list, members, object};
+use super::log::{Asked, Raw};
 use super::transaction::first_change;
 use crate::preset::Preset;
 
@@ -14,6 +14,8 @@ const LOOKED_AT: usize = 100;
 
 /// Evidence for Debezium events that need no rewriting.
 const EVENTS: &str = "`op`, `after` and `before`";
+/// Evidence for Debezium events that the caller alone names so.
+const ANY_EVENTS: &str = "its events";
 
 /// A detected format.
 #[derive(Clone)]
@@ -35,40 +37,17 @@ pub(crate) fn tell(preset: Preset, asked: &Asked, head: &[u8]) -> Option<Told> {
         true => producer(preset, &members(&first_change(head)?)?),
         false => None,
     });
-    let told = |preset, by: &str, producer: Option<Producer>| Told {
-        preset,
-        by: by.to_owned(),
-        raw: producer.map(|producer| Arc::new(Raw::new(producer, asked))),
+    let (preset, by) = match found {
+        Some(found) => found,
+        // Without evidence the preset decides, and records of other producers are refused later.
+        None if preset == Preset::Debezium => (preset, ANY_EVENTS),
+        None if preset.is_raw() && preset != Preset::Auto => (preset, "its records"),
+        None => return None,
     };
     let is_as_it_is = asked.tables.is_empty() && !asked.is_foreign();
-    let (producer, by) = match (preset, found) {
-        (Preset::Auto, None) => return None,
-        // Without evidence the preset decides, and records of other producers are refused later.
-        (Preset::Wal2json, None) => (Producer::Wal2json, "its records"),
-        (Preset::Maxwell, None) => (Producer::Maxwell, "its records"),
-        (Preset::Canal, None) => (Producer::Canal, "its records"),
-        (Preset::GoldenGate, None) => (Producer::GoldenGate, "its records"),
-        (Preset::Cockroach, None) => (Producer::Cockroach, "its records"),
-        (Preset::Debezium, None) if is_as_it_is => {
-            return Some(told(preset, "its events", None));
-        }
-        (Preset::Debezium, None) => (Producer::Debezium, "its events"),
-        (_, None) => return None,
-        (_, Some((Producer::Debezium, EVENTS))) if is_as_it_is => {
-            return Some(told(Preset::Debezium, EVENTS, None));
-        }
-        (_, Some(found)) => found,
-    };
-    let preset = match producer {
-        Producer::Wal2json => Preset::Wal2json,
-        Producer::Maxwell => Preset::Maxwell,
-        Producer::Canal => Preset::Canal,
-        Producer::Debezium => Preset::Debezium,
-        Producer::GoldenGate => Preset::GoldenGate,
-        Producer::Cockroach => Preset::Cockroach,
-        Producer::Extended => return None,
-    };
-    Some(told(preset, by, Some(producer)))
+    let needs_no_rewriting = is_as_it_is && [EVENTS, ANY_EVENTS].contains(&by);
+    let raw = (!needs_no_rewriting).then(|| Arc::new(Raw::new(Some(preset), asked)));
+    Some(Told { preset, by: by.to_owned(), raw })
 }
 
 /// Splits off the records that `head` holds completely.
@@ -77,30 +56,29 @@ fn records(mut head: &[u8]) -> Vec<&[u8]> {
     while records.len() < LOOKED_AT
         && let Some(start) = head.iter().position(|byte| *byte == b'{')
     {
-        let text = &head[start..];
-        let mut scan = Scan::default();
-        let Some(last) = text.iter().position(|byte| scan.ends_with(*byte)) else { break };
-        records.push(&text[..=last]);
-        head = &text[last + 1..];
+        let (record, rest, ends) = Scan::default().split(&head[start..]);
+        if !ends {
+            break;
+        }
+        records.push(record);
+        head = rest;
     }
     records
 }
 
 /// Returns the producer of `record` and the evidence.
-fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static str)> {
+fn producer(preset: Preset, record: &Members<'_>) -> Option<(Preset, &'static str)> {
     let may_be = |other| preset == Preset::Auto || preset == other;
     let has = |name| find(record, name).is_some();
-    let list = |name| find(record, name).and_then(elements).is_some();
+    let list_in = |name| list(record, name).is_some();
     if may_be(Preset::Wal2json) {
-        if has("action") && (list("columns") || list("identity")) {
-            return Some((Producer::Wal2json, "format 2, `columns` and `identity`"));
+        if has("action") && (list_in("columns") || list_in("identity")) {
+            return Some((Preset::Wal2json, "format 2, `columns` and `identity`"));
         }
-        if find(record, "change").and_then(elements).is_some_and(|changes| {
-            changes
-                .iter()
-                .all(|change| members(change).is_some_and(|change| find(&change, "kind").is_some()))
-        }) {
-            return Some((Producer::Wal2json, "format 1, `change`"));
+        let is_change =
+            |change: &&[u8]| members(change).is_some_and(|change| find(&change, "kind").is_some());
+        if list(record, "change").is_some_and(|changes| changes.iter().all(is_change)) {
+            return Some((Preset::Wal2json, "format 1, `change`"));
         }
     }
     if may_be(Preset::Debezium) {
@@ -116,22 +94,23 @@ fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static 
             };
             // Only an event with a row shows whether rows are text.
             let no_row = |name| image(name).is_none_or(|image| image == b"null");
-            return (!(no_row("after") && no_row("before"))).then_some((Producer::Debezium, by));
+            return (!(no_row("after") && no_row("before"))).then_some((Preset::Debezium, by));
         }
     }
     if may_be(Preset::GoldenGate) && has("op_type") {
         if object(record, "after").is_some() || object(record, "before").is_some() {
-            return Some((Producer::GoldenGate, "`op_type`, `after` and `before`"));
+            return Some((Preset::GoldenGate, "`op_type`, `after` and `before`"));
         }
         if has("op_ts") && has("pos") {
-            return Some((Producer::GoldenGate, "`op_type`, `op_ts` and `pos`"));
+            return Some((Preset::GoldenGate, "`op_type`, `op_ts` and `pos`"));
         }
     }
     if may_be(Preset::Cockroach) && has("after") && !has("op") && (has("updated") || has("key")) {
-        return Some((Producer::Cockroach, "`after` and `updated`"));
+        return Some((Preset::Cockroach, "`after` and `updated`"));
     }
-    if may_be(Preset::Canal) && has("type") && list("data") && (has("isDdl") || has("mysqlType")) {
-        return Some((Producer::Canal, "`type`, `data` and `isDdl`"));
+    if may_be(Preset::Canal) && has("type") && list_in("data") && (has("isDdl") || has("mysqlType"))
+    {
+        return Some((Preset::Canal, "`type`, `data` and `isDdl`"));
     }
     if may_be(Preset::Maxwell)
         && has("type")
@@ -139,7 +118,7 @@ fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static 
         && has("table")
         && object(record, "data").is_some()
     {
-        return Some((Producer::Maxwell, "`type`, `table` and `data`"));
+        return Some((Preset::Maxwell, "`type`, `table` and `data`"));
     }
     None
 }

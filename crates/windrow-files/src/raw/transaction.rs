@@ -63,13 +63,10 @@ impl Transaction {
         let mut taken = 0;
         while let Some(&byte) = bytes.get(taken) {
             if self.at == At::Within {
-                let scan = &mut self.scan;
-                let rest = &bytes[taken..];
-                let end = rest.iter().position(|byte| scan.ends_with(*byte));
-                let part = &rest[..end.map_or(rest.len(), |last| last + 1)];
+                let (part, _, ends) = self.scan.split(&bytes[taken..]);
                 self.change.extend_from_slice(part);
                 taken += part.len();
-                if end.is_some() {
+                if ends {
                     self.at = At::Behind;
                     return Ok((taken, self.whole()));
                 }

@@ -2,30 +2,30 @@
 //! transaction (format 1), or changes flattened by a pipeline to one member per column.
 
 use super::event::{Members, Row, What, flattened, images, without};
-use super::json::{elements, find, members, object, string};
+use super::json::{find, list, members, object, string, text, unquoted};
 use super::log::Raw;
+use crate::preset::Meaning;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
-    if let Some(changes) = find(record, "change").and_then(elements) {
-        let about = without(record, &["change"]);
+    if let Some(changes) = list(record, "change") {
+        let about = without(record, "change");
         return changes.iter().try_for_each(|change| first_format(change, &about, raw, out));
     }
     let Some(action) = find(record, "action").or_else(|| find(record, "kind")) else {
         return Err("holds no change: it has none of `action`, `kind` and `change`".to_owned());
     };
     let what = what(&string(action).unwrap_or_default(), raw);
-    if what == What::Nothing || !is_wanted(record, raw)? {
+    if what == Some(Meaning::Ignore) || !is_wanted(record, raw)? {
         return Ok(());
     }
-    let nested = |name| find(record, name).and_then(elements);
-    let (columns, identity) = (nested("columns"), nested("identity"));
-    if columns.is_none() && identity.is_none() && what != What::Gone {
+    let (columns, identity) = (list(record, "columns"), list(record, "identity"));
+    if columns.is_none() && identity.is_none() && what.is_some() {
         flattened(record, what, out);
         return Ok(());
     }
     let before = identity.map(|columns| row(&columns, raw)).transpose()?;
     let after = columns.map(|columns| row(&columns, raw)).transpose()?;
-    let about = without(record, &["columns", "identity", "pk"]);
+    let about = without(record, "columns identity pk");
     images(out, &about, after, before, what);
     Ok(())
 }
@@ -33,26 +33,25 @@ pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Resu
 /// Returns the effect of an action. An unknown word is reported when its row is read.
 fn what(action: &str, raw: &Raw) -> What {
     match (raw.said(action), action.to_ascii_lowercase().as_str()) {
-        (Some(meaning), _) => meaning.into(),
+        (Some(meaning), _) => Some(meaning),
         // Begin, commit and messages; a flattened log may have no other member.
-        (None, "b" | "c" | "m" | "message") => What::Nothing,
-        (None, "u" | "update") => What::Update,
-        (None, "d" | "delete") => What::Delete,
-        (None, "t" | "truncate") => What::Gone,
-        (None, _) => What::Insert,
+        (None, "b" | "c" | "m" | "message") => Some(Meaning::Ignore),
+        (None, "u" | "update") => Some(Meaning::Update),
+        (None, "d" | "delete") => Some(Meaning::Delete),
+        (None, "t" | "truncate") => None,
+        (None, _) => Some(Meaning::Insert),
     }
 }
 
 fn is_wanted(record: &Members<'_>, raw: &Raw) -> Result<bool, String> {
-    let text = |name| find(record, name).and_then(string);
-    raw.tables.wants(text("schema").as_deref(), text("table").as_deref())
+    raw.tables.wants(text(record, "schema").as_deref(), text(record, "table").as_deref())
 }
 
 /// Returns the columns of `[{"name":"id","type":"integer","value":1}, ..]`.
 fn row<'a>(columns: &[&'a [u8]], raw: &Raw) -> Result<Row<'a>, String> {
     let column = |text: &&'a [u8]| {
         let column = members(text)?;
-        let name = find(&column, "name")?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        let name = unquoted(find(&column, "name")?)?;
         let value = find(&column, "value").unwrap_or(b"null");
         if raw.declared.is_open() {
             raw.declared.as_sql(name, find(&column, "type"), value);
@@ -71,28 +70,16 @@ fn first_format(
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
     let change = members(change).ok_or("`change` holds what is no object")?;
-    let what = what(&find(&change, "kind").and_then(string).unwrap_or_default(), raw);
-    if what == What::Nothing || !is_wanted(&change, raw)? {
+    let what = what(&text(&change, "kind").unwrap_or_default(), raw);
+    if what == Some(Meaning::Ignore) || !is_wanted(&change, raw)? {
         return Ok(());
     }
-    let old = object(&change, "oldkeys");
-    let before = match &old {
-        Some(old) => named(old, ["keynames", "keytypes", "keyvalues"], raw)?,
-        None => None,
-    };
+    let old = object(&change, "oldkeys").unwrap_or_default();
+    let before = named(&old, ["keynames", "keytypes", "keyvalues"], raw)?;
     let after = named(&change, ["columnnames", "columntypes", "columnvalues"], raw)?;
-    let of_row = [
-        "columnnames",
-        "columntypes",
-        "columntypeoids",
-        "columnvalues",
-        "columnoptionals",
-        "columndefaults",
-        "columnpositions",
-        "oldkeys",
-        "pk",
-    ];
-    let about = [about, &without(&change, &of_row)].concat();
+    let of_row = "columnnames columntypes columntypeoids columnvalues columnoptionals \
+                  columndefaults columnpositions oldkeys pk";
+    let about = [about, &without(&change, of_row)].concat();
     images(out, &about, after, before, what);
     Ok(())
 }
@@ -103,18 +90,15 @@ fn named<'a>(
     [names, types, values]: [&str; 3],
     raw: &Raw,
 ) -> Result<Option<Row<'a>>, String> {
-    let list = |name| find(of, name).and_then(elements);
-    let (Some(keys), Some(found)) = (list(names), list(values)) else { return Ok(None) };
+    let (Some(keys), Some(found)) = (list(of, names), list(of, values)) else { return Ok(None) };
     if keys.len() != found.len() {
         return Err(format!("`{names}` has {} elements, `{values}` {}", keys.len(), found.len()));
     }
-    let pair = |(name, value): (&&'a [u8], &'a [u8])| {
-        Some((name.strip_prefix(b"\"")?.strip_suffix(b"\"")?, value))
-    };
+    let pair = |(name, value): (&&'a [u8], &'a [u8])| Some((unquoted(name)?, value));
     let row: Option<Vec<_>> = keys.iter().zip(found).map(pair).collect();
     let row = row.ok_or_else(|| format!("`{names}` holds what is no name"))?;
     if raw.declared.is_open()
-        && let Some(types) = list(types)
+        && let Some(types) = list(of, types)
     {
         for ((name, value), kind) in row.iter().zip(types) {
             raw.declared.as_sql(name, Some(kind), value);

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use arrow_array::Array;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use windrow::{Decoder, Finish, Layout, Rule, SortColumn as Column};
+use windrow::{Decoder, Finish, Layout, Order, Rule, SortColumn as Column};
 
+use super::project::projection;
 use super::sift::Sifting;
 use crate::derived::Derived;
+use crate::equality::FloatOrder;
 use crate::error::{Error, Result};
 use crate::facts::Pairs;
-use crate::input::DeclaredColumn;
+use crate::input::{DeclaredColumn, Inputs};
 
 /// Converts a record batch before it is arranged: resolves the change-log format and drops
 /// irrelevant rows. The second argument is the position of the batch's first row in the inputs.
@@ -53,7 +55,7 @@ pub(crate) struct Arrangement {
     /// Key-value metadata of the output, once the job has set it.
     pub(crate) metadata: Option<Pairs>,
     /// Columns to append to the rows read or transformed.
-    pub(crate) derived: Option<Derived>,
+    pub(crate) derived: Derived,
     /// The transform of the sorted rows, applied before writing.
     pub(crate) sifting: Option<Sifting>,
     /// Number of rows wanted, the first ones in the order; other rows may be dropped early.
@@ -68,17 +70,37 @@ impl Arrangement {
         Self {
             way: Way::Unordered,
             projection: (0..layout.schema().fields().len()).collect(),
+            derived: Derived::of(layout.schema(), []),
             layout,
             transform: None,
             verify: None,
             finish: Finish::Log,
             required: Vec::new(),
             metadata: None,
-            derived: None,
             sifting: None,
             best: None,
             head: None,
         }
+    }
+
+    /// Returns an arrangement by the order `by`, with extensions by `more`, and `select` as the
+    /// columns to write.
+    pub(super) fn by(
+        inputs: &Inputs,
+        by: &[Column],
+        select: Option<&[String]>,
+        floats: FloatOrder,
+        more: impl FnOnce(Order) -> Order,
+    ) -> Result<Self> {
+        let ordered = by.iter().map(|column| column.name.as_str());
+        let selected = select.unwrap_or_default().iter().map(String::as_str);
+        let derived = Derived::of(inputs.schema(), ordered.chain(selected));
+        let mut by = by.to_vec();
+        let derived = derived.ordering(inputs.schema(), &mut by, floats);
+        let hidden: Vec<String> = derived.names().cloned().collect();
+        let projection = projection(derived.schema(), select, &hidden)?;
+        let layout = more(Order::by(by)).bind(derived.schema())?;
+        Ok(Self { projection, derived, ..Self::of(layout) })
     }
 
     /// Returns the schema of the output.
@@ -104,7 +126,7 @@ impl Arrangement {
         self.layout.rule() == Rule::Keep
             && self.projection.iter().copied().eq(all)
             && self.transform.is_none()
-            && self.derived.is_none()
+            && self.derived.is_empty()
             && self.sifting.is_none()
             && self.head.is_none()
             && self.required.is_empty()
@@ -139,18 +161,17 @@ impl Arrangement {
 pub(crate) struct Preparation {
     required: Vec<usize>,
     transform: Option<Transform>,
-    derived: Option<Derived>,
+    derived: Derived,
 }
 
 impl Preparation {
     /// Prepares the rows of `batch`.
     pub(crate) fn apply(&self, batch: &RecordBatch, first: FirstRow) -> Result<RecordBatch> {
         refuse_nulls(batch, &self.required, first.row)?;
-        let batch = match &self.transform {
-            Some(transform) => transform(batch, first)?,
-            None => batch.clone(),
-        };
-        self.derived.as_ref().map_or(Ok(batch.clone()), |derived| derived.append(&batch))
+        match &self.transform {
+            Some(transform) => self.derived.append(&transform(batch, first)?),
+            None => self.derived.append(batch),
+        }
     }
 }
 
@@ -162,10 +183,8 @@ fn refuse_nulls(batch: &RecordBatch, columns: &[usize], first_row: u64) -> Resul
         if let Some(row) = (0..nulls.len()).find(|&row| nulls.is_null(row)) {
             let (row, schema) = (first_row + row as u64, batch.schema_ref());
             let column = schema.field(column).name();
-            let message = format!(
-                "row {row}: column {column:?} is null; drop such rows, or give them a value"
-            );
-            return Err(Error::data(message).at_row(row).in_column(column));
+            let what = "is null; drop such rows, or give them a value";
+            return Err(Error::of_value(row, column, what));
         }
     }
     Ok(())

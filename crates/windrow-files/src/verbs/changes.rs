@@ -8,6 +8,7 @@
 //! The rows of the last key wait for the next record batch, which may continue the key. At most two
 //! rows wait.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -15,15 +16,14 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_cast::display::array_value_to_string;
 use arrow_ord::ord::make_comparator;
-use arrow_schema::SortOptions;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, SortOptions};
 use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 
 use super::diff::{DiffSpec, Shown};
-use super::sift::{Sift, copied, failed, same_key, starts};
+use super::sift::{Sift, copied, same_key, starts};
 use crate::equality::{floats, one_form};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 
 /// The weight of a row of the old side.
 pub(super) const OLD: i64 = 1;
@@ -43,7 +43,7 @@ pub(super) struct Pairing {
     has_floats: bool,
     shown: Shown,
     /// Schema of the output.
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     /// Names of the input columns.
     names: Vec<String>,
 }
@@ -86,11 +86,6 @@ impl Pairing {
         Ok(Self { key, width, weight, has_floats, shown, schema, names })
     }
 
-    /// Returns the schema of the output.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
     fn weights<'a>(&self, rows: &'a RecordBatch) -> &'a [i64] {
         rows.column(self.weight).as_primitive::<Int64Type>().values()
     }
@@ -129,6 +124,7 @@ struct Found {
 const INSERT: &str = "insert";
 const UPDATE: &str = "update";
 const DELETE: &str = "delete";
+const SAME: &str = "none";
 
 impl Found {
     /// Adds a key with rows of these weights, beginning at the given place. Returns false if a side
@@ -170,29 +166,21 @@ impl Found {
     }
 }
 
-/// Figures of a summary.
-#[derive(Default)]
-struct Figures {
-    inserted: i64,
-    updated: i64,
-    deleted: i64,
-    same: i64,
-    /// Updated rows by differing column.
-    by_column: Vec<i64>,
-}
-
 /// Finds the changes between two sides.
 pub(super) struct Changes {
     pairing: Arc<Pairing>,
     /// The rows so far of the last key.
     waiting: Option<RecordBatch>,
-    figures: Figures,
+    /// Keys by the word of their change.
+    counts: HashMap<&'static str, i64>,
+    /// Updated rows by differing column.
+    by_column: Vec<i64>,
 }
 
 impl Changes {
     pub(super) fn new(pairing: &Arc<Pairing>) -> Self {
-        let figures = Figures { by_column: vec![0; pairing.width], ..Figures::default() };
-        Self { pairing: Arc::clone(pairing), waiting: None, figures }
+        let (pairing, by_column) = (Arc::clone(pairing), vec![0; pairing.width]);
+        Self { pairing, waiting: None, counts: HashMap::new(), by_column }
     }
 
     /// Returns the output for `found`, whose rows are in `batches`.
@@ -210,23 +198,16 @@ impl Changes {
                 changed.iter_mut().zip(column).for_each(|(any, differs)| *any |= differs);
             }
             found.keep(&changed);
-            for (differing, rows) in self.figures.by_column.iter_mut().zip(&columns) {
+            for (differing, rows) in self.by_column.iter_mut().zip(&columns) {
                 *differing += rows.iter().filter(|differs| **differs).count() as i64;
             }
         }
-        let figures = &mut self.figures;
-        figures.same += found.same as i64;
-        if pairing.shown == Shown::Summary {
-            for (word, _, _) in &found.changes {
-                match *word {
-                    INSERT => figures.inserted += 1,
-                    UPDATE => figures.updated += 1,
-                    _ => figures.deleted += 1,
-                }
-            }
-            return Ok(RecordBatch::new_empty(Arc::clone(&pairing.schema)));
+        *self.counts.entry(SAME).or_default() += found.same as i64;
+        for word in [INSERT, UPDATE, DELETE] {
+            let keys = found.changes.iter().filter(|(other, ..)| *other == word);
+            *self.counts.entry(word).or_default() += keys.count() as i64;
         }
-        if found.changes.is_empty() {
+        if pairing.shown == Shown::Summary || found.changes.is_empty() {
             return Ok(RecordBatch::new_empty(Arc::clone(&pairing.schema)));
         }
         let rows: Vec<RowIndex> = found.changes.iter().map(|(_, row, _)| *row).collect();
@@ -238,14 +219,9 @@ impl Changes {
     }
 
     fn summary(&self) -> Result<RecordBatch> {
-        let figures = &self.figures;
-        let mut rows = vec![
-            (INSERT, None, figures.inserted),
-            (UPDATE, None, figures.updated),
-            (DELETE, None, figures.deleted),
-            ("none", None, figures.same),
-        ];
-        let by_column = figures.by_column.iter().enumerate().filter(|(_, rows)| **rows > 0);
+        let count = |word| (word, None, self.counts.get(word).copied().unwrap_or_default());
+        let mut rows = Vec::from([INSERT, UPDATE, DELETE, SAME].map(count));
+        let by_column = self.by_column.iter().enumerate().filter(|(_, rows)| **rows > 0);
         let names = &self.pairing.names;
         rows.extend(by_column.map(|(column, &rows)| (UPDATE, Some(names[column].as_str()), rows)));
         let changes = StringArray::from_iter_values(rows.iter().map(|row| row.0));

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use arrow_schema::Field;
-use windrow::{IntoColumns, Layout, OrderCheck, SortColumn as Column};
+use windrow::{IntoColumns, OrderCheck, SortColumn as Column};
 
-use super::sort::Bound;
+use super::Arrangement;
 use crate::columns::Columns;
-use crate::derived::Derived;
 use crate::equality::{FloatOrder, plain_type};
 use crate::error::Result;
 use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source, chosen};
 use crate::paths;
+use crate::setting::setters;
 use crate::watch::{Cancel, Watch};
 
 /// Specification of [`check`].
@@ -32,16 +32,11 @@ impl CheckSpec {
         Self { by: by.into_columns(), unique: false, float_order: FloatOrder::Total }
     }
 
-    /// Sets whether keys must be unique.
-    pub fn unique(mut self, unique: bool) -> Self {
-        self.unique = unique;
-        self
-    }
-
-    /// Sets the equality and order of floats.
-    pub fn float_order(mut self, order: FloatOrder) -> Self {
-        self.float_order = order;
-        self
+    setters! {
+        /// Sets whether keys must be unique.
+        unique: bool;
+        /// Sets the equality and order of floats.
+        float_order: FloatOrder;
     }
 }
 
@@ -85,10 +80,10 @@ pub enum Checked {
 /// offending row. If columns have nulls or floats, an unsorted input is read up to three times
 /// more, unless it is a stream.
 pub fn check(inputs: &Inputs, spec: &CheckSpec, cancel: &Cancel) -> Result<Checked> {
-    let layout = CheckedOrder::of(inputs, spec)?;
+    let order = expected(inputs, spec)?;
     for (ordinal, file) in inputs.files().iter().enumerate() {
         let file = Arc::clone(&file.name);
-        match check_file(inputs, ordinal, &layout, spec.unique, cancel)? {
+        match check_file(inputs, ordinal, &order, spec.unique, cancel)? {
             None => {}
             Some((row, true)) => return Ok(Checked::Repeated { file, row }),
             Some((row, false)) => {
@@ -111,37 +106,32 @@ fn sorted_by(
     if !inputs.is_there_again(file) {
         return Ok(None);
     }
-    let mut moved = spec.clone();
-    for column in &mut moved.by {
+    let mut moved = spec.by.clone();
+    for column in &mut moved {
         let field = field_of(inputs, &column.name);
-        if field.is_some_and(|field| field.is_nullable()) {
-            column.nulls_first = !column.nulls_first;
-        }
+        column.nulls_first ^= field.is_some_and(|field| field.is_nullable());
     }
     let is_float = |column: &Column| {
         let field = field_of(inputs, &column.name);
         field.is_some_and(|field| plain_type(field.data_type()).is_floating())
     };
     let other = match spec.float_order {
+        // With unique keys, floats are always compared as in SQL.
+        order if spec.unique || !spec.by.iter().any(is_float) => order,
         FloatOrder::Total => FloatOrder::Sql,
         FloatOrder::Sql => FloatOrder::Total,
     };
-    // With unique keys, floats are always compared as in SQL.
-    let has_floats = !spec.unique && spec.by.iter().any(is_float);
-    let mut others = Vec::new();
-    if moved.by != spec.by {
-        others.push(moved.clone());
-    }
-    if has_floats {
-        others.push(spec.clone().float_order(other));
-    }
-    if has_floats && moved.by != spec.by {
-        others.push(moved.float_order(other));
-    }
-    for spec in others {
-        let layout = CheckedOrder::of(inputs, &spec)?;
-        if check_file(inputs, file, &layout, spec.unique, cancel)?.is_none() {
-            return Ok(Some((Columns(spec.by), spec.float_order)));
+    let mut tried = vec![(&spec.by, spec.float_order)];
+    for order in [(&moved, spec.float_order), (&spec.by, other), (&moved, other)] {
+        if tried.contains(&order) {
+            continue;
+        }
+        tried.push(order);
+        let (by, floats) = order;
+        let spec = CheckSpec { by: by.clone(), ..spec.clone().float_order(floats) };
+        let expected = expected(inputs, &spec)?;
+        if check_file(inputs, file, &expected, spec.unique, cancel)?.is_none() {
+            return Ok(Some((Columns(spec.by), floats)));
         }
     }
     Ok(None)
@@ -168,15 +158,15 @@ pub(crate) fn first_out_of_order(
             nulls_first: column.nulls_first,
         })
         .collect();
-    let layout = CheckedOrder::of(&inputs, &CheckSpec::by(columns))?;
-    Ok(check_file(&inputs, 0, &layout, false, &options.cancel)?.map(|(row, _)| row))
+    let order = expected(&inputs, &CheckSpec::by(columns))?;
+    Ok(check_file(&inputs, 0, &order, false, &options.cancel)?.map(|(row, _)| row))
 }
 
 /// Returns the first offending row of a file, from 0, and whether it repeats a key.
 fn check_file(
     inputs: &Inputs,
     file: usize,
-    order: &CheckedOrder,
+    order: &Arrangement,
     unique: bool,
     cancel: &Cancel,
 ) -> Result<Option<(u64, bool)>> {
@@ -200,7 +190,7 @@ fn check_file(
                 Some(mask) => chosen(&batch, mask)?,
                 None => batch.clone(),
             };
-            let kept = order.derived.as_ref().map_or(Ok(kept.clone()), |d| d.append(&kept))?;
+            let kept = order.derived.append(&kept)?;
             // The check numbers its own input, the selected rows.
             let place = |row: u64| {
                 let row = usize::try_from(row - before).unwrap_or(usize::MAX);
@@ -225,17 +215,8 @@ fn check_file(
     Ok(None)
 }
 
-/// An expected order.
-struct CheckedOrder {
-    layout: Layout,
-    derived: Option<Derived>,
-}
-
-impl CheckedOrder {
-    fn of(inputs: &Inputs, spec: &CheckSpec) -> Result<Self> {
-        let floats = if spec.unique { FloatOrder::Sql } else { spec.float_order };
-        let Bound { layout, derived, .. } =
-            Bound::of(inputs, &spec.by, None, floats, |order| order)?;
-        Ok(Self { layout, derived })
-    }
+/// Returns the expected order, bound to the inputs.
+fn expected(inputs: &Inputs, spec: &CheckSpec) -> Result<Arrangement> {
+    let floats = if spec.unique { FloatOrder::Sql } else { spec.float_order };
+    Arrangement::by(inputs, &spec.by, None, floats, |order| order)
 }

@@ -13,22 +13,22 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_ord::cmp::lt_eq;
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use windrow::{Decoder, Finish, IntoColumns, Order, SortColumn as Column};
+use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::known::{Filling, Known};
 use super::project::{self, check_names, find, projection, required};
-use super::sift::{Sifting, failed};
+use super::sift::Sifting;
 use super::{Arrangement, FirstRow, Transform, Verify};
 use crate::changelog::{self, ChangeLog, Ranks, Said};
-use crate::columns::{OrderBy, TextAs};
+use crate::columns::{OrderBy, TextAs, names};
 use crate::derived::Derived;
-use crate::equality::{floats, with_one_form};
-use crate::error::{Error, Result};
+use crate::equality::{floats, plain_type, with_one_form};
+use crate::error::{Error, Result, failed};
 use crate::input::{Inputs, Log, ReadOptions, one_value};
 use crate::paths::Paths;
 use crate::preset::{OpMap, Preset, Unchanged};
 use crate::raw::Asked;
-use crate::setting::Setting;
+use crate::setting::{Setting, setters};
 
 /// A change log to be reduced to the latest state of each key, or to summed changes.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +98,7 @@ impl CompactSpec {
                 tables: self.tables.clone(),
                 words: self.op_map.clone().unwrap_or_default(),
                 op_column: self.op_column.clone(),
-                key: self.key.iter().map(|column| column.name.clone()).collect(),
+                key: names(&self.key),
             };
         }
         options
@@ -111,70 +111,47 @@ impl CompactSpec {
         self
     }
 
-    /// Sets the columns that order the changes of a key.
-    pub fn order_by(mut self, columns: impl IntoColumns) -> Self {
-        self.order_by = columns.into_columns();
-        self
-    }
-
-    /// Sets the column with the operation.
-    pub fn op_column(mut self, column: impl Into<String>) -> Self {
-        self.op_column = Some(column.into());
-        self
-    }
-
-    /// Sets the format of the log.
-    pub fn op_preset(mut self, preset: Preset) -> Self {
-        self.op_preset = Some(preset);
-        self
-    }
-
-    /// Sets the meanings of operation words.
-    pub fn op_map(mut self, map: OpMap) -> Self {
-        self.op_map = Some(map);
-        self
-    }
-
     /// Adds a wanted table, by name or pattern.
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.tables.push(table.into());
         self
     }
 
-    /// Sets the treatment of an update without all columns of its row.
-    pub fn unchanged(mut self, unchanged: Unchanged) -> Self {
-        self.unchanged = unchanged;
-        self
+    setters! {
+        /// Sets the columns that order the changes of a key.
+        order_by: impl IntoColumns => order_by.into_columns();
+        /// Sets the column with the operation.
+        op_column: impl Into<String> => Some(op_column.into());
+        /// Sets the format of the log.
+        op_preset: Preset => Some(op_preset);
+        /// Sets the meanings of operation words.
+        op_map: OpMap => Some(op_map);
+        /// Sets the treatment of an update without all columns of its row.
+        unchanged: Unchanged;
+        /// Sets the column with the time of a change.
+        time: impl Into<String> => Some(time.into());
+        /// Sets the time limit; later changes do not count.
+        as_of: impl Into<String> => Some(as_of.into());
+        /// Sets the form of the output.
+        mode: Mode;
+        /// Sets whether a snapshot keeps the bookkeeping columns.
+        keep_bookkeeping: bool;
+        /// Sets the columns to write.
+        select: impl IntoIterator<Item: Into<String>> =>
+            Some(select.into_iter().map(Into::into).collect());
     }
 
-    /// Sets the column with the time of a change.
-    pub fn time(mut self, column: impl Into<String>) -> Self {
-        self.time = Some(column.into());
-        self
-    }
-
-    /// Sets the time limit; later changes do not count.
-    pub fn as_of(mut self, time: impl Into<String>) -> Self {
-        self.as_of = Some(time.into());
-        self
-    }
-
-    /// Sets the form of the output.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
-    }
-
-    /// Sets whether a snapshot keeps the bookkeeping columns.
-    pub fn keep_bookkeeping(mut self, keep: bool) -> Self {
-        self.keep_bookkeeping = keep;
-        self
-    }
-
-    /// Sets the columns to write.
-    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.select = Some(names.into_iter().map(Into::into).collect());
-        self
+    /// Returns the columns with values that the verb interprets: key, order and operation, beside
+    /// the columns of the log's format (see
+    /// [`carried_as_text`](crate::ReadOptions::carried_as_text)). `None` means all columns, if diffs
+    /// of equal rows are summed.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        if self.diff.is_some() {
+            return None;
+        }
+        let mut columns = names(self.key.iter().chain(&self.order_by));
+        columns.extend(self.op_column.iter().chain(&self.time).cloned());
+        Some(columns)
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
@@ -201,8 +178,8 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         order_by.retain(orders);
     }
     let operation = operation(spec, inputs);
-    let log = change_log(spec, inputs, operation.as_ref())?;
-    let given = log.as_ref().map_or(inputs.schema(), |(log, _)| log.schema());
+    let log = change_log(spec, inputs, &operation)?;
+    let given = log.as_ref().map_or(inputs.schema(), |(log, _)| &log.schema);
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
     let paths = Paths::of(given);
     check_names(given, ordered.filter(|name| !paths.is_path(name)))?;
@@ -211,13 +188,13 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     }
     let preset = log.as_ref().map(|(_, preset)| *preset);
     let log = log.map(|(log, _)| log.ordered_by(&mut order_by));
-    let plain = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
+    let plain = log.as_ref().map_or(inputs.schema(), |log| &log.schema);
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
     let derived = Derived::of(plain, ordered);
-    let plain = derived.as_ref().map_or(plain, Derived::schema);
     let mut as_of = spec.as_of.clone();
-    let ranks = Ranks::bind(plain, preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
-    let schema = ranks.schema();
+    let ranks =
+        Ranks::bind(derived.schema(), preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
+    let schema = &ranks.schema;
     // To fill rows from earlier ones, the sift needs all rows of a key.
     let unknown = log.as_ref().and_then(ChangeLog::unknown);
     let mut order = if unknown.is_some() { Order::by(key) } else { Order::by(key).last() };
@@ -230,7 +207,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         }
     }
     let as_of = match (&as_of, order_by.first()) {
-        (Some(text), Some(column)) => Some(AsOf::new(schema, &column.name, text)?),
+        (Some(text), Some(column)) => Some(as_of_filter(schema, &column.name, text)?),
         _ => None,
     };
     order_by.retain(orders);
@@ -238,12 +215,12 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     // Columns added for the engine repeat the content of other columns.
     let added = schema.fields().iter().map(|field| field.name());
     let mut hidden: Vec<String> = added.filter(|name| changelog::is_own(name)).cloned().collect();
-    hidden.extend(derived.iter().chain(&operation).flat_map(Derived::names).cloned());
+    hidden.extend(derived.names().chain(operation.names()).cloned());
     if let Some(log) = &log
         && spec.mode == Mode::Snapshot
         && !spec.keep_bookkeeping
     {
-        hidden.extend_from_slice(log.bookkeeping());
+        hidden.extend_from_slice(&log.bookkeeping);
     }
     let projection = projection(schema, spec.select.as_deref(), &hidden)?;
     // Keys are equal as in SQL.
@@ -270,24 +247,21 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
 /// Adds a sift that fills the last row of each key with earlier values, by the marks in the column
 /// `unknown`.
 fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mode) -> Result<()> {
-    let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
+    let schema = arrangement.schema()?;
     let width = arrangement.projection.len();
-    let of_engine = Arc::clone(arrangement.layout.schema());
-    let place = |name: &str| of_engine.index_of(name).map_err(failed);
-    let of_log = [unknown, log.tombstone()].into_iter().chain(log.late()).chain(log.written());
-    let of_log = of_log.map(place).collect::<Result<Vec<_>>>()?;
-    let given = of_log.iter().copied().chain(arrangement.layout.key());
-    let mut given = project::places(&mut arrangement.projection, given);
-    let key = given.split_off(of_log.len());
-    let (unknown, deleted) = (given[0], given[1]);
-    let mut others = given[2..].iter().copied();
-    let late = log.late().and_then(|_| others.next());
-    let written = log.written().and_then(|_| others.next());
+    let Arrangement { layout, projection, .. } = arrangement;
+    let mut place = |name: &str| -> Result<usize> {
+        let column = layout.schema().index_of(name).map_err(failed)?;
+        Ok(project::places(projection, [column])[0])
+    };
+    let (unknown, deleted) = (place(unknown)?, place(log.tombstone())?);
+    let late = log.late().map(&mut place).transpose()?;
+    let written = log.written().map(&mut place).transpose()?;
     let filling = Arc::new(Filling {
-        key,
+        key: project::places(projection, layout.key()),
         width,
         // A column after the columns of the log is derived from them, and has no marks.
-        marks: arrangement.projection.clone(),
+        marks: projection.clone(),
         unknown,
         deleted,
         late,
@@ -302,43 +276,37 @@ fn fill(arrangement: &mut Arrangement, log: &ChangeLog, unknown: &str, mode: Mod
 
 /// Returns the transform of a log's rows before they are arranged.
 fn transform(
-    log: Option<(Option<Derived>, ChangeLog)>,
-    derived: Option<Derived>,
+    log: Option<(Derived, ChangeLog)>,
+    derived: Derived,
     ranks: Arc<Ranks>,
     as_of: Option<AsOf>,
     floats: Vec<usize>,
 ) -> Option<Transform> {
-    let passes = log.is_none() && derived.is_none() && as_of.is_none() && floats.is_empty();
+    let passes = log.is_none() && derived.is_empty() && as_of.is_none() && floats.is_empty();
     if passes && !ranks.do_anything() {
         return None;
     }
     Some(Arc::new(move |batch: &RecordBatch, FirstRow { row: first_row, .. }: FirstRow| {
         let (batch, ordinals) = match &log {
-            Some((Some(operation), log)) => log.apply(&operation.append(batch)?, first_row)?,
-            Some((None, log)) => log.apply(batch, first_row)?,
+            Some((operation, log)) => log.apply(&operation.append(batch)?, first_row)?,
             None => (batch.clone(), None),
         };
         let row = |i: usize| match &ordinals {
             Some(ordinals) => first_row + u64::from(ordinals.value(i)),
             None => first_row + i as u64,
         };
-        let batch = match &derived {
-            Some(derived) => derived.append(&batch)?,
-            None => batch,
-        };
-        let batch = ranks.apply(batch, row)?;
+        let batch = ranks.apply(derived.append(&batch)?, row)?;
         let batch = with_one_form(&batch, &floats).map_err(failed)?;
-        as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(&batch))
+        as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of(&batch))
     }))
 }
 
 /// Returns the operation as a derived column if it is in a struct of plain rows; an event's format
 /// resolves the operation itself.
-fn operation(spec: &CompactSpec, inputs: &Inputs) -> Option<Derived> {
-    let (schema, name) = (inputs.schema(), spec.op_column.as_deref()?);
+fn operation(spec: &CompactSpec, inputs: &Inputs) -> Derived {
+    let (schema, name) = (inputs.schema(), spec.op_column.as_deref());
     let is_raw = spec.op_preset.is_some_and(Preset::is_raw);
-    let is_within = !is_raw && Paths::of(schema).is_path(name);
-    Derived::of(schema, is_within.then_some(name))
+    Derived::of(schema, name.filter(|name| !is_raw && Paths::of(schema).is_path(name)))
 }
 
 /// The operation column of a Snowflake stream.
@@ -349,7 +317,7 @@ const SNOWFLAKE_ACTION: &str = "METADATA$ACTION";
 fn change_log(
     spec: &CompactSpec,
     inputs: &Inputs,
-    operation: Option<&Derived>,
+    operation: &Derived,
 ) -> Result<Option<(ChangeLog, Preset)>> {
     if spec.op_preset.is_none() && spec.op_column.is_none() {
         return match &spec.op_map {
@@ -363,7 +331,7 @@ fn change_log(
             ))),
         };
     }
-    let schema = operation.map_or(inputs.schema(), Derived::schema);
+    let schema = operation.schema();
     let told = inputs.log();
     let is_snowflake = spec.op_column.as_deref() == Some(SNOWFLAKE_ACTION);
     let preset = match told.map(|told| told.preset).or(spec.op_preset).unwrap_or_default() {
@@ -381,8 +349,7 @@ fn change_log(
         unchanged: spec.unchanged,
         tables_are_named: !spec.tables.is_empty(),
     };
-    let names: Vec<String> = spec.key.iter().map(|column| column.name.clone()).collect();
-    let log = ChangeLog::bind(schema, &said)?.keyed_by(&names);
+    let log = ChangeLog::bind(schema, &said)?.keyed_by(&names(&spec.key));
     Ok(Some((log, preset)))
 }
 
@@ -391,7 +358,7 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
     let schema = inputs.schema();
     let required = required(schema, &[&spec.diff, &spec.time])?;
     let as_of = match (&spec.as_of, &spec.time) {
-        (Some(text), Some(time)) => Some(AsOf::new(schema, time, text)?),
+        (Some(text), Some(time)) => Some(as_of_filter(schema, time, text)?),
         (Some(_), None) => return Err(Error::usage("`as_of` needs `time`")),
         (None, _) => None,
     };
@@ -401,7 +368,7 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
         (Some(time), Mode::Snapshot) => {
             let time = find(schema, time)?;
             let kept: Vec<usize> = (0..schema.fields().len()).filter(|&i| i != time).collect();
-            let schema = schema.project(&kept).map_err(|e| Error::data(e.to_string()))?;
+            let schema = schema.project(&kept).map_err(failed)?;
             (Some(kept), Arc::new(schema))
         }
         _ => (None, Arc::clone(schema)),
@@ -417,9 +384,9 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
     let transform: Option<Transform> = match (as_of, kept) {
         (None, None) => None,
         (as_of, kept) => Some(Arc::new(move |batch: &RecordBatch, _| {
-            let batch = as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(batch))?;
+            let batch = as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of(batch))?;
             match &kept {
-                Some(kept) => batch.project(kept).map_err(|e| Error::data(e.to_string())),
+                Some(kept) => batch.project(kept).map_err(failed),
                 None => Ok(batch),
             }
         })),
@@ -436,39 +403,27 @@ fn finish(spec: &CompactSpec) -> Finish {
 }
 
 /// A filter for rows at or before a time.
-struct AsOf {
-    column: usize,
-    limit: Scalar<ArrayRef>,
-}
+type AsOf = Box<dyn Fn(&RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
-impl AsOf {
-    fn new(schema: &SchemaRef, name: &str, text: &str) -> Result<Self> {
-        let column = schema.index_of(name).map_err(|error| Error::usage(error.to_string()))?;
-        let data_type = schema.field(column).data_type();
-        let limit = parse(text, data_type).ok_or_else(|| {
-            Error::usage(format!(
-                "`as_of`: {text:?} is no value of column {name:?}, which is {data_type}"
-            ))
-        })?;
-        Ok(Self { column, limit: Scalar::new(limit) })
-    }
-
-    fn filter(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let times: &dyn Datum = batch.column(self.column);
-        lt_eq(times, &self.limit)
-            .and_then(|kept| filter_record_batch(batch, &kept))
-            .map_err(|error| Error::data(error.to_string()))
-    }
+fn as_of_filter(schema: &SchemaRef, name: &str, text: &str) -> Result<AsOf> {
+    let column = schema.index_of(name).map_err(|error| Error::usage(error.to_string()))?;
+    let data_type = schema.field(column).data_type();
+    let limit = Scalar::new(parse(text, data_type).ok_or_else(|| {
+        Error::usage(format!(
+            "`as_of`: {text:?} is no value of column {name:?}, which is {data_type}"
+        ))
+    })?);
+    Ok(Box::new(move |batch| {
+        let times: &dyn Datum = batch.column(column);
+        let kept = lt_eq(times, &limit).and_then(|kept| filter_record_batch(batch, &kept));
+        kept.map_err(failed)
+    }))
 }
 
 /// Parses a value of `data_type`; returns `None` for invalid text, or a value that would be
 /// rounded.
 pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
-    let plain = match data_type {
-        DataType::Dictionary(_, values) => values.as_ref(),
-        DataType::RunEndEncoded(_, values) => values.data_type(),
-        plain => plain,
-    };
+    let plain = plain_type(data_type);
     // A cast would turn text into a list with one item.
     if plain.is_nested() {
         return None;

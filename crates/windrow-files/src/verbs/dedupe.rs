@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
+use windrow::{IntoColumns, Order, SortColumn as Column};
 
 use super::project;
 use super::sift::{Alone, Sifting};
-use super::sort::Bound;
 use super::{Arrangement, Transform};
-use crate::derived::Derived;
+use crate::columns::names;
 use crate::equality::{FloatOrder, floats, with_one_form};
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 use crate::input::Inputs;
+use crate::setting::setters;
 
 /// Rows without duplicate keys.
 #[derive(Clone, Debug, Default)]
@@ -55,16 +55,18 @@ impl DedupeSpec {
         Self { key: Some(key.into_columns()), ..Self::default() }
     }
 
-    /// Sets the row to keep.
-    pub fn kept(mut self, kept: Kept) -> Self {
-        self.kept = kept;
-        self
+    setters! {
+        /// Sets the row to keep.
+        kept: Kept;
+        /// Sets the columns to write.
+        select: impl IntoIterator<Item: Into<String>> =>
+            Some(select.into_iter().map(Into::into).collect());
     }
 
-    /// Sets the columns to write.
-    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.select = Some(names.into_iter().map(Into::into).collect());
-        self
+    /// Returns the columns with values that the verb interprets: the key. `None` means all columns,
+    /// if whole rows are compared.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        self.key.as_ref().map(names)
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
@@ -79,42 +81,33 @@ impl DedupeSpec {
             Kept::LastKnown => order.last_known(),
             Kept::None => order,
         };
-        let bound = Bound::of(inputs, &key, self.select.as_deref(), FloatOrder::Total, ruled)?;
-        let mut arrangement = bound.arrangement();
-        let columns: Vec<usize> = arrangement.layout.key().collect();
-        arrangement.transform = of_one_form(&mut arrangement.derived, &columns, inputs);
+        let (select, floats) = (self.select.as_deref(), FloatOrder::Total);
+        let mut arrangement = Arrangement::by(inputs, &key, select, floats, ruled)?;
+        bring_key_to_one_form(&mut arrangement, inputs);
         if self.kept == Kept::None {
-            sift(&mut arrangement, columns)?;
+            sift(&mut arrangement)?;
         }
         Ok(arrangement)
     }
 }
 
-/// Adds a sift that removes keys with several rows; `key` holds the key columns.
-fn sift(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
-    let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
+/// Adds a sift that removes keys with several rows.
+fn sift(arrangement: &mut Arrangement) -> Result<()> {
+    let schema = arrangement.schema()?;
     let shown: Vec<usize> = (0..arrangement.projection.len()).collect();
-    let places = project::places(&mut arrangement.projection, key);
+    let places = project::places(&mut arrangement.projection, arrangement.layout.key());
     let start = move || Box::new(Alone::new(places.clone(), shown.clone())) as _;
     arrangement.sifting =
         Some(Sifting { schema, keeps_order: true, copies: 4, start: Box::new(start) });
     Ok(())
 }
 
-/// Returns a transform that normalizes the floats among `columns`; `None` if there are no floats.
-/// Derived columns are normalized when they are appended.
-pub(super) fn of_one_form(
-    derived: &mut Option<Derived>,
-    columns: &[usize],
-    inputs: &Inputs,
-) -> Option<Transform> {
-    let floats = floats(inputs.schema(), columns.iter().copied());
-    if let Some(derived) = derived {
-        derived.bring_to_one_form();
-    }
-    (!floats.is_empty()).then(|| {
-        Arc::new(move |batch: &RecordBatch, _| {
-            with_one_form(batch, &floats).map_err(|error| Error::data(error.to_string()))
-        }) as Transform
-    })
+/// Normalizes the floats of the key, in place and in derived columns.
+pub(super) fn bring_key_to_one_form(arrangement: &mut Arrangement, inputs: &Inputs) {
+    let floats = floats(inputs.schema(), arrangement.layout.key());
+    arrangement.derived.bring_to_one_form();
+    arrangement.transform = (!floats.is_empty()).then(|| {
+        Arc::new(move |batch: &RecordBatch, _| with_one_form(batch, &floats).map_err(failed))
+            as Transform
+    });
 }

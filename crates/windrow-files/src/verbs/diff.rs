@@ -15,8 +15,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
-use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
+use arrow_schema::{DataType, Field, SchemaRef};
+use windrow::{IntoColumns, Order, SortColumn as Column};
 
 use super::changes::{Changes, NEW, OLD, Pairing};
 use super::project::{check_names, projection};
@@ -24,9 +24,10 @@ use super::sift::Sifting;
 use super::{Arrangement, FirstRow, Transform};
 use crate::derived::Derived;
 use crate::equality::{floats, with_one_form};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::input::Inputs;
-use crate::names::Places;
+use crate::names::{Places, extended};
+use crate::setting::setters;
 
 /// The name of the weight column.
 const WEIGHT: &str = "__windrow_weight";
@@ -71,22 +72,14 @@ impl DiffSpec {
         }
     }
 
-    /// Sets the form of the output.
-    pub fn shown(mut self, shown: Shown) -> Self {
-        self.shown = shown;
-        self
-    }
-
-    /// Sets the name of the operation column.
-    pub fn op_column(mut self, name: impl Into<String>) -> Self {
-        self.op_column = name.into();
-        self
-    }
-
-    /// Sets the columns to compare and to write.
-    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.select = Some(names.into_iter().map(Into::into).collect());
-        self
+    setters! {
+        /// Sets the form of the output.
+        shown: Shown;
+        /// Sets the name of the operation column.
+        op_column: impl Into<String> => op_column.into();
+        /// Sets the columns to compare and to write.
+        select: impl IntoIterator<Item: Into<String>> =>
+            Some(select.into_iter().map(Into::into).collect());
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
@@ -100,30 +93,25 @@ impl DiffSpec {
         let layout = Order::by(self.key.clone()).diff(WEIGHT).bind(&compared.schema)?;
         let key: Vec<usize> = layout.key().collect();
         let mut arrangement = Arrangement::of(layout);
-        let decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
-        let pairing = Pairing::of(decoder.schema(), key.clone(), compared.shown, self)?;
-        let pairing = Arc::new(pairing);
-        let start = {
-            let pairing = Arc::clone(&pairing);
-            move || Box::new(Changes::new(&pairing)) as _
-        };
+        let schema = arrangement.schema()?;
+        let pairing = Arc::new(Pairing::of(&schema, key.clone(), compared.shown, self)?);
         arrangement.sifting = Some(Sifting {
-            schema: Arc::clone(pairing.schema()),
+            schema: Arc::clone(&pairing.schema),
             keeps_order: self.shown == Shown::Changes,
             copies: 6,
-            start: Box::new(start),
+            start: Box::new(move || Box::new(Changes::new(&pairing)) as _),
         });
         let floats = floats(&compared.schema, key);
         let Compared { schema, columns, derived, .. } = compared;
         let transform: Transform = Arc::new(move |batch: &RecordBatch, at: FirstRow| {
-            let batch = derived.as_ref().map_or(Ok(batch.clone()), |d| d.append(batch))?;
+            let batch = derived.append(batch)?;
             let mut values: Vec<ArrayRef> =
                 columns.iter().map(|&column| ArrayRef::clone(batch.column(column))).collect();
             let weight = if at.file < first_new { OLD } else { NEW };
             values.push(Arc::new(Int64Array::from_value(weight, batch.num_rows())));
             RecordBatch::try_new(Arc::clone(&schema), values)
                 .and_then(|batch| with_one_form(&batch, &floats))
-                .map_err(|error| Error::data(error.to_string()))
+                .map_err(failed)
         });
         arrangement.transform = Some(transform);
         Ok(arrangement)
@@ -132,13 +120,13 @@ impl DiffSpec {
 
 /// The columns to compare.
 struct Compared {
-    derived: Option<Derived>,
+    derived: Derived,
     /// Positions of the columns in the inputs, including derived columns.
     columns: Vec<usize>,
     /// Number of columns to write, the first ones.
     shown: usize,
     /// Schema of the columns and the weight.
-    schema: Arc<Schema>,
+    schema: SchemaRef,
 }
 
 impl Compared {
@@ -151,31 +139,25 @@ impl Compared {
         let keys = || spec.key.iter().map(|column| column.name.as_str());
         let selected = spec.select.iter().flatten().map(String::as_str);
         let derived = Derived::of(inputs.schema(), keys().chain(selected));
-        let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema);
+        let schema = derived.schema();
         check_names(schema, keys())?;
-        let hidden: Vec<String> = derived.iter().flat_map(Derived::names).cloned().collect();
+        let hidden: Vec<String> = derived.names().cloned().collect();
         let mut columns = projection(schema, spec.select.as_deref(), &hidden)?;
         let places = Places::of(schema.fields());
         let written: HashSet<usize> = columns.iter().copied().collect();
         let of_key = keys().filter_map(|name| places.first(name));
         let added: Vec<usize> = of_key.filter(|column| !written.contains(column)).collect();
-        let shown = match spec.select {
+        let mut shown = columns.len();
+        if spec.select.is_some() {
             // A consumer of the changes needs the key.
-            Some(_) => {
-                columns.splice(0..0, added);
-                columns.len()
-            }
+            shown += added.len();
+            columns.splice(0..0, added);
+        } else {
             // An added key is a member of a struct, which is written as a whole.
-            None => {
-                let shown = columns.len();
-                columns.extend(added);
-                shown
-            }
-        };
-        let mut fields: Vec<Arc<Field>> =
-            columns.iter().map(|&column| Arc::clone(&schema.fields()[column])).collect();
-        fields.push(Arc::new(Field::new(WEIGHT, DataType::Int64, false)));
-        let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
-        Ok(Self { derived, columns, shown, schema: Arc::new(schema) })
+            columns.extend(added);
+        }
+        let schema = Arc::new(schema.project(&columns).map_err(failed)?);
+        let schema = extended(&schema, [Field::new(WEIGHT, DataType::Int64, false)]);
+        Ok(Self { derived, columns, shown, schema })
     }
 }

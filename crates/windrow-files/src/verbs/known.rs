@@ -23,8 +23,8 @@ use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::interleave::{interleave, interleave_record_batch};
 
-use super::sift::{Sift, failed, same_key, starts};
-use crate::error::{Error, Result};
+use super::sift::{Sift, same_key, starts};
+use crate::error::{Error, Result, failed};
 use crate::setting::Setting;
 
 /// The layout of the rows for the sift.
@@ -54,6 +54,9 @@ pub(super) struct Filling {
 /// The position of a row: record batch and row.
 type RowIndex = (usize, usize);
 
+/// The position of the row that waits for the next record batch.
+const WAITING: RowIndex = (1, 0);
+
 /// The origin of the last row of a key.
 #[derive(Clone, Copy, Default)]
 struct Origin {
@@ -74,19 +77,11 @@ struct State {
     values: Option<Vec<Option<RowIndex>>>,
 }
 
-/// The last row of a key that may continue.
-struct Waiting {
-    row: RecordBatch,
-    deleted: bool,
-    origin: Origin,
-    /// The unknown columns, ascending.
-    missing: Vec<usize>,
-}
-
 /// Returns the last row of each key, with the last known value of each column.
 pub(super) struct Known {
     filling: Arc<Filling>,
-    waiting: Option<Waiting>,
+    /// The state of a key that may continue, with all values in its last row, and this row.
+    waiting: Option<(State, RecordBatch)>,
     deleted: u64,
     /// Keys whose last row comes from a snapshot taken after changes of the key.
     renewed: u64,
@@ -132,7 +127,7 @@ impl Known {
     /// Returns the rows of `states`, with all input columns.
     fn rows(&self, states: &[State], batches: &[&RecordBatch]) -> Result<RecordBatch> {
         let rows: Vec<RowIndex> = states.iter().map(|state| state.row).collect();
-        let mut whole = interleave_record_batch(batches, &rows).map_err(failed)?;
+        let whole = interleave_record_batch(batches, &rows).map_err(failed)?;
         if states.iter().all(|state| state.values.is_none()) {
             return Ok(whole);
         }
@@ -149,8 +144,7 @@ impl Known {
                 *values = interleave(&arrays, &places).map_err(failed)?;
             }
         }
-        whole = RecordBatch::try_new(whole.schema(), columns).map_err(failed)?;
-        Ok(whole)
+        RecordBatch::try_new(whole.schema(), columns).map_err(failed)
     }
 
     /// Returns the output for keys that have ended.
@@ -192,17 +186,6 @@ impl Known {
         let missing: Vec<String> =
             missing.map(|column| format!("{:?}", schema.field(column).name())).collect();
         format!("{}: {}", key.collect::<Vec<_>>().join(", "), missing.join(", "))
-    }
-
-    /// Returns the state of the waiting key, whose row is in the second record batch.
-    fn resumed(&self, waiting: &Waiting) -> State {
-        let row = (1, 0);
-        let values = (!waiting.missing.is_empty()).then(|| {
-            let known =
-                |column: usize| waiting.missing.binary_search(&column).is_err().then_some(row);
-            (0..self.filling.marks.len()).map(known).collect()
-        });
-        State { row, deleted: waiting.deleted, origin: waiting.origin, values }
     }
 }
 
@@ -254,15 +237,12 @@ impl Sift for Known {
             late: filling.late.map(|late| batch.column(late).as_primitive::<Int8Type>()),
             written: filling.written.map(|written| numbers(batch.column(written))).transpose()?,
         };
-        let waiting = self.waiting.take();
+        let (mut state, waiting) = self.waiting.take().unzip();
         let mut ended = Vec::new();
-        let mut state = None;
-        if let Some(waiting) = &waiting {
-            let resumed = self.resumed(waiting);
-            match same_key(&waiting.row, batch, &filling.key)? {
-                true => state = Some(resumed),
-                false => ended.push(resumed),
-            }
+        if let Some(waiting) = &waiting
+            && !same_key(waiting, batch, &filling.key)?
+        {
+            ended.extend(state.take());
         }
         for (row, starts) in starts.into_iter().enumerate() {
             if row > 0 && starts {
@@ -270,27 +250,21 @@ impl Sift for Known {
             }
             state = Some(self.next(state, (0, row), &marks));
         }
-        let batches: Vec<&RecordBatch> =
-            [batch].into_iter().chain(waiting.as_ref().map(|waiting| &waiting.row)).collect();
-        if let Some(state) = state {
-            let missing = state.values.iter().flatten().enumerate();
-            let missing = missing.filter(|(_, value)| value.is_none()).map(|(column, _)| column);
-            let missing = missing.collect();
-            let State { deleted, origin, .. } = state;
-            let row = self.rows(&[state], &batches)?;
-            self.waiting = Some(Waiting { row, deleted, origin, missing });
+        let batches: Vec<&RecordBatch> = [batch].into_iter().chain(&waiting).collect();
+        if let Some(mut state) = state {
+            let row = self.rows(std::slice::from_ref(&state), &batches)?;
+            state.row = WAITING;
+            state.values.iter_mut().flatten().flatten().for_each(|place| *place = WAITING);
+            self.waiting = Some((state, row));
         }
         self.written(ended, &batches)
     }
 
     fn finish(&mut self) -> Result<Option<RecordBatch>> {
         let mut left = None;
-        if let Some(waiting) = self.waiting.take() {
-            let state = State { row: (0, 0), ..self.resumed(&waiting) };
-            let values = state.values.map(|values: Vec<Option<RowIndex>>| {
-                values.into_iter().map(|value| value.map(|_| (0, 0))).collect()
-            });
-            left = Some(self.written(vec![State { values, ..state }], &[&waiting.row])?);
+        if let Some((state, row)) = self.waiting.take() {
+            let none = row.slice(0, 0);
+            left = Some(self.written(vec![state], &[&none, &row])?);
         }
         match &self.first {
             None => Ok(left),

@@ -2,16 +2,17 @@
 
 use windrow::{IntoColumns, Order, SortColumn as Column};
 
-use super::dedupe::of_one_form;
+use super::dedupe::bring_key_to_one_form;
 use super::project::required;
-use super::sort::Bound;
 use super::{Arrangement, Way};
+use crate::columns::names;
 use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
+use crate::setting::setters;
 
 /// Specification of a merge of sorted inputs. An unsorted input is an error that names the row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MergeSpec {
     /// Columns by which every input is sorted, most significant first.
@@ -33,26 +34,14 @@ pub struct MergeSpec {
 impl MergeSpec {
     /// Merges by these columns.
     pub fn by(by: impl IntoColumns) -> Self {
-        Self {
-            by: by.into_columns(),
-            unique: false,
-            float_order: FloatOrder::Total,
-            diff: None,
-            time: None,
-            select: None,
-        }
+        Self { by: by.into_columns(), ..Self::default() }
     }
 
-    /// Sets whether to keep only the last row of each key.
-    pub fn unique(mut self, unique: bool) -> Self {
-        self.unique = unique;
-        self
-    }
-
-    /// Sets the equality and order of floats.
-    pub fn float_order(mut self, order: FloatOrder) -> Self {
-        self.float_order = order;
-        self
+    setters! {
+        /// Sets whether to keep only the last row of each key.
+        unique: bool;
+        /// Sets the equality and order of floats.
+        float_order: FloatOrder;
     }
 
     /// Sums the diffs of equal rows, separately for each time if a time column is given.
@@ -62,10 +51,16 @@ impl MergeSpec {
         self
     }
 
-    /// Sets the columns to write.
-    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.select = Some(names.into_iter().map(Into::into).collect());
-        self
+    setters! {
+        /// Sets the columns to write.
+        select: impl IntoIterator<Item: Into<String>> =>
+            Some(select.into_iter().map(Into::into).collect());
+    }
+
+    /// Returns the columns with values that the verb interprets: the order. `None` means all
+    /// columns, if diffs of equal rows are summed.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        self.diff.is_none().then(|| names(&self.by))
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
@@ -83,11 +78,10 @@ impl MergeSpec {
         };
         // Any row of a key may stay, so keys are normalized to one form.
         let floats = if self.unique { FloatOrder::Total } else { self.float_order };
-        let bound = Bound::of(inputs, &self.by, self.select.as_deref(), floats, ruled)?;
-        let mut arrangement = bound.arrangement();
+        let select = self.select.as_deref();
+        let mut arrangement = Arrangement::by(inputs, &self.by, select, floats, ruled)?;
         if self.unique {
-            let columns: Vec<usize> = arrangement.layout.key().collect();
-            arrangement.transform = of_one_form(&mut arrangement.derived, &columns, inputs);
+            bring_key_to_one_form(&mut arrangement, inputs);
         }
         arrangement.way = Way::Sorted;
         arrangement.required = required(inputs.schema(), &[&self.diff, &self.time])?;

@@ -10,7 +10,6 @@ mod arrangement;
 mod changes;
 mod check;
 mod compact;
-mod compared;
 mod dedupe;
 mod diff;
 mod known;

@@ -10,18 +10,19 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::Schema;
 use arrow_select::concat::concat;
 use windrow::{IntoColumns, Layout, Order, Partitioner, SortColumn as Column, asc};
 
 use super::compact::parse;
 use super::project::{check_names, projection};
 use super::{Arrangement, Transform};
-use crate::columns::fields;
+use crate::columns::{fields, names};
 use crate::derived::Derived;
-use crate::error::{Error, Result};
+use crate::equality::{one_nan, plain_type};
+use crate::error::{Error, Result, failed};
 use crate::input::Inputs;
-use crate::partition::{Ids, Names, Partitioning, hive_values};
+use crate::partition::{Ids, Names, Partitioning};
+use crate::setting::setters;
 
 /// Specification of a split into files. Rows with equal keys go to the same file, and keep their
 /// order there unless the file is sorted.
@@ -59,16 +60,18 @@ impl PartitionSpec {
         Self { by: by.into_columns(), partitions, sort: Vec::new(), select: None }
     }
 
-    /// Sorts every file.
-    pub fn sort(mut self, columns: impl IntoColumns) -> Self {
-        self.sort = columns.into_columns();
-        self
+    setters! {
+        /// Sorts every file.
+        sort: impl IntoColumns => sort.into_columns();
+        /// Sets the columns to write.
+        select: impl IntoIterator<Item: Into<String>> =>
+            Some(select.into_iter().map(Into::into).collect());
     }
 
-    /// Sets the columns to write.
-    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.select = Some(names.into_iter().map(Into::into).collect());
-        self
+    /// Returns the columns with values that the verb interprets: the columns of the partition and of
+    /// the files' order.
+    pub fn compared(&self) -> Option<Vec<String>> {
+        Some(names(self.by.iter().chain(&self.sort)))
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
@@ -83,30 +86,30 @@ impl PartitionSpec {
 fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
     let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
     let derived = Derived::of(inputs.schema(), ordered);
-    let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema).clone();
+    let schema = Arc::clone(derived.schema());
     let layout = Order::by(spec.by.clone()).bind(&schema)?;
-    let by = describe(&spec.by);
+    let by = names(&spec.by).join(", ");
     let (ids, partitions, how) = match &spec.partitions {
         Partitions::RangesAt(splitters) => {
             let ranges = ranges(&layout, splitters)?;
             let partitions = u32::try_from(ranges.partitions()).unwrap_or(u32::MAX);
-            (Ids::new(&layout, ranges), partitions, format!("{partitions} ranges of {by}"))
+            (Ids::new(&layout, derived, ranges), partitions, format!("{partitions} ranges of {by}"))
         }
         Partitions::Ranges(into) => {
             let how = format!("{into} ranges of {by}, by a sample");
-            (Ids::of_ranges(&layout, into.get() as usize), into.get(), how)
+            (Ids::of_ranges(&layout, derived, into.get() as usize), into.get(), how)
         }
         Partitions::Hash(into) => {
             let hash = Partitioner::hash(&layout, into.get() as usize);
             let how = format!("{into} by a hash of {by}, version {}", Partitioner::HASH_VERSION);
-            (Ids::new(&layout, hash).equal_as_in_sql(), into.get(), how)
+            (Ids::new(&layout, derived, hash).equal_as_in_sql(), into.get(), how)
         }
         Partitions::Hive => return by_value(spec, inputs),
     };
-    let ids = Arc::new(ids.with(derived));
+    let ids = Arc::new(ids);
     let sorting = spec.sort.clone();
     check_names(&schema, sorting.iter().map(|column| column.name.as_str()))?;
-    let schema = ids.schema();
+    let schema = &ids.schema;
     let key = schema.fields().len() - 1;
     let number = asc(schema.field(key).name().as_str());
     let numbering = Arc::clone(&ids);
@@ -125,8 +128,8 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
 fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
     let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
     let derived = Derived::of(inputs.schema(), ordered);
-    let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema);
-    let columns: Vec<String> = spec.by.iter().map(|column| column.name.clone()).collect();
+    let schema = derived.schema();
+    let columns = names(&spec.by);
     if let Some(name) = spec.select.iter().flatten().find(|name| columns.contains(name)) {
         return Err(Error::usage(format!(
             "`select`: {name:?} is in the names of the directories, and left out of the files"
@@ -144,38 +147,28 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
             field.name()
         )));
     }
-    let hidden: Vec<String> =
-        derived.iter().flat_map(Derived::names).chain(&columns).cloned().collect();
+    let hidden: Vec<String> = derived.names().chain(&columns).cloned().collect();
     let projection = projection(schema, spec.select.as_deref(), &hidden)?;
     if projection.is_empty() {
         return Err(Error::usage(
             "`hive`: every column is in the names of the directories; none is left to write",
         ));
     }
-    let floats = |schema: &Schema| keys.iter().any(|&key| has_nan(schema, key));
-    let transform: Option<Transform> = (floats(schema) || derived.is_some()).then(|| {
+    let is_float = |&key: &usize| plain_type(schema.field(key).data_type()).is_floating();
+    let has_floats = keys.iter().any(is_float);
+    let transform: Option<Transform> = (has_floats || !derived.is_empty()).then(|| {
         let keys = keys.clone();
         Arc::new(move |batch: &RecordBatch, _| {
-            let batch = derived.as_ref().map_or(Ok(batch.clone()), |d| d.append(batch))?;
+            let batch = derived.append(batch)?;
             let mut values: Vec<ArrayRef> = batch.columns().to_vec();
-            keys.iter().for_each(|&key| values[key] = hive_values(&values[key]));
-            RecordBatch::try_new(batch.schema(), values)
-                .map_err(|error| Error::data(error.to_string()))
+            keys.iter().for_each(|&key| values[key] = one_nan(&values[key]));
+            RecordBatch::try_new(batch.schema(), values).map_err(failed)
         }) as Transform
     });
-    let how = format!("a directory for each value of {}", describe(&spec.by));
+    let how = format!("a directory for each value of {}", columns.join(", "));
     let names = Names::Hive { columns };
     let arrangement = Arrangement { transform, projection, ..Arrangement::of(layout) };
     Ok((arrangement, Partitioning { keys, names, ids: None, sorting, how }))
-}
-
-fn has_nan(schema: &Schema, column: usize) -> bool {
-    use arrow_schema::DataType as D;
-    match schema.field(column).data_type() {
-        D::Dictionary(_, values) => values.is_floating(),
-        D::RunEndEncoded(_, values) => values.data_type().is_floating(),
-        data_type => data_type.is_floating(),
-    }
 }
 
 /// Parses splitters, the user's values of the key columns, separated by commas. Returns the ranges
@@ -220,9 +213,4 @@ fn ranges(layout: &Layout, splitters: &[String]) -> Result<Partitioner> {
         }
         other => other.into(),
     })
-}
-
-fn describe(columns: &[Column]) -> String {
-    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-    names.join(", ")
 }

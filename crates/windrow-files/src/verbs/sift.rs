@@ -7,13 +7,12 @@
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_ord::partition::partition;
-use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
-use arrow_select::concat::{concat, concat_batches};
+use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave_record_batch;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 
 /// A transform of the sorted rows.
 pub(crate) trait Sift: Send {
@@ -48,10 +47,6 @@ pub(crate) struct Sifting {
     /// Copies of a long row in the sift, in addition to the batch that holds the row.
     pub(crate) copies: usize,
     pub(crate) start: Box<dyn Fn() -> Box<dyn Sift> + Send + Sync>,
-}
-
-pub(super) fn failed(error: ArrowError) -> Error {
-    Error::data(error.to_string())
 }
 
 /// Passes the first rows, up to a limit.
@@ -100,19 +95,9 @@ impl Alone {
 impl Sift for Alone {
     /// Returns the rows now known to have a unique key: the row held back, and rows of `batch`.
     fn push(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let rows = batch.num_rows();
-        let columns: Vec<ArrayRef> = match &self.last {
-            Some((last, _)) => last
-                .columns()
-                .iter()
-                .zip(batch.columns())
-                .map(|(last, next)| concat(&[last, next]))
-                .collect::<Result<_, _>>()
-                .map_err(failed)?,
-            None => batch.columns().to_vec(),
-        };
         let first_is_new = self.last.as_ref().is_none_or(|(_, alone)| *alone);
-        let all = RecordBatch::try_new(batch.schema(), columns).map_err(failed)?;
+        let last = self.last.iter().map(|(last, _)| last);
+        let all = concat_batches(&batch.schema(), last.chain([batch])).map_err(failed)?;
         let starts = starts(&all, &self.key)?;
         let mut alone: Vec<bool> = (0..all.num_rows())
             .map(|row| starts[row] && starts.get(row + 1).copied().unwrap_or(false))
@@ -125,7 +110,7 @@ impl Sift for Alone {
         let last_is_new = if last == 0 { first_is_new } else { starts[last] };
         // A copy: a slice would keep the whole batch in memory.
         self.last = Some((copied(&all.slice(last, 1))?, last_is_new));
-        debug_assert!(rows > 0);
+        debug_assert!(batch.num_rows() > 0);
         let kept = filter_record_batch(&all, &BooleanArray::from(alone)).map_err(failed)?;
         kept.project(&self.shown).map_err(failed)
     }

@@ -39,12 +39,15 @@ pub(super) fn are_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Parses hexadecimal digits, without a sign.
+fn hexadecimal(text: &str) -> Option<u128> {
+    let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    u128::from_str_radix(digits, 16).ok()
+}
+
 /// Parses PostgreSQL's log sequence number: two hexadecimal halves of 32 bits.
 pub(super) fn lsn(text: &str) -> Option<u64> {
-    let half = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if digits { u32::from_str_radix(text, 16).ok() } else { None }
-    };
+    let half = |text| u32::try_from(hexadecimal(text)?).ok();
     let (high, low) = text.trim().split_once('/')?;
     Some(u64::from(half(high)?) << 32 | u64::from(half(low)?))
 }
@@ -56,13 +59,10 @@ pub(super) fn hex(text: &str) -> Option<[u8; SECTIONS * SECTION]> {
     let text = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let mut bytes = [0; SECTIONS * SECTION];
     for (i, section) in text.split(['/', ':']).enumerate() {
-        if i == SECTIONS || section.is_empty() || section.len() > 2 * SECTION {
+        if i == SECTIONS || section.len() > 2 * SECTION {
             return None;
         }
-        if !section.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
-        }
-        let number = u128::from_str_radix(section, 16).ok()?;
+        let number = hexadecimal(section)?;
         bytes[i * SECTION..][..SECTION].copy_from_slice(&number.to_be_bytes());
     }
     Some(bytes)
@@ -76,16 +76,9 @@ pub(super) fn uuid_time(text: &str) -> Option<[u8; 16]> {
     if lengths != [8, 4, 4, 4, 12] || !groups[2].starts_with('1') {
         return None;
     }
-    let part = |group: &str| u64::from_str_radix(group, 16).ok();
-    if !groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit())) {
-        return None;
-    }
-    let time = (part(groups[2])? & 0xfff) << 48 | part(groups[1])? << 32 | part(groups[0])?;
-    let rest = part(groups[3])? << 48 | part(groups[4])?;
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&time.to_be_bytes());
-    bytes[8..].copy_from_slice(&rest.to_be_bytes());
-    Some(bytes)
+    let part = |group: usize| hexadecimal(groups[group]);
+    let time = (part(2)? & 0xfff) << 48 | part(1)? << 32 | part(0)?;
+    Some((time << 64 | part(3)? << 48 | part(4)?).to_be_bytes())
 }
 
 /// A parsed time, and its textual form.

@@ -72,45 +72,42 @@ impl Looks {
         })
     }
 
+    /// The kinds, with what a column of such values holds, and the remedy: a kind to declare, or a
+    /// request.
+    const ALL: [(Self, &'static str, &'static str); 10] = [
+        (Self::Word, "words", ""),
+        (Self::Number, "numbers as text", ":number"),
+        (Self::Lsn, "log sequence numbers as text", ":lsn"),
+        (Self::Gtids, "GTIDs", CONVERT),
+        (
+            Self::Position,
+            "files and positions as text, where position 1000 is before 999",
+            "order by columns of their own",
+        ),
+        (Self::Time, "times as text in more than one form", ":time"),
+        (Self::Date, "dates as text whose order is not that of their bytes", CONVERT),
+        (Self::Hex, "hexadecimal numbers of several lengths as text", ":hex"),
+        (
+            Self::UuidTime,
+            "UUIDs of version 1 as text, which are not in the order of time",
+            ":uuid-time",
+        ),
+        (Self::Grouped, "numbers with separators as text", CONVERT),
+    ];
+
     /// Returns a description of a column with such values, and a remedy for the user.
     fn said(self, name: &str) -> (&'static str, String) {
-        let colon =
-            |kind: &str| format!("say {name}:{kind}, or {name}:text for the order of bytes");
-        let none =
-            || format!("convert the column first, or say {name}:text for the order of bytes");
-        match self {
-            Self::Word => ("words", String::new()),
-            Self::Number => ("numbers as text", colon("number")),
-            Self::Lsn => ("log sequence numbers as text", colon("lsn")),
-            Self::Gtids => ("GTIDs", none()),
-            Self::Position => (
-                "files and positions as text, where position 1000 is before 999",
-                format!("order by columns of their own, or say {name}:text for the order of bytes"),
-            ),
-            Self::Time => ("times as text in more than one form", colon("time")),
-            Self::Date => ("dates as text whose order is not that of their bytes", none()),
-            Self::Hex => ("hexadecimal numbers of several lengths as text", colon("hex")),
-            Self::UuidTime => (
-                "UUIDs of version 1 as text, which are not in the order of time",
-                colon("uuid-time"),
-            ),
-            Self::Grouped => ("numbers with separators as text", none()),
-        }
+        let found = Self::ALL.into_iter().find(|(looks, ..)| *looks == self);
+        let (_, what, remedy) = found.unwrap_or(Self::ALL[0]);
+        let remedy = match remedy.starts_with(':') {
+            true => format!("say {name}{remedy}, or {name}:text for the order of bytes"),
+            false => format!("{remedy}, or say {name}:text for the order of bytes"),
+        };
+        (what, remedy)
     }
-
-    const ALL: [Self; 10] = [
-        Self::Word,
-        Self::Number,
-        Self::Lsn,
-        Self::Gtids,
-        Self::Position,
-        Self::Time,
-        Self::Date,
-        Self::Hex,
-        Self::UuidTime,
-        Self::Grouped,
-    ];
 }
+
+const CONVERT: &str = "convert the column first";
 
 /// Returns whether the bytes of a date have the order of dates, or `None` if `value` is no date.
 /// `2026/01/31` has it; `31.1.2026`, `1/31/2026`, `2026-1-31`, `31-JAN-26` and `2026-01-31 9:00` do
@@ -177,6 +174,7 @@ fn is_position(value: &str) -> bool {
 }
 
 /// A text column ordered by its bytes.
+#[derive(Default)]
 pub(super) struct Plain {
     pub(super) column: usize,
     name: String,
@@ -191,14 +189,7 @@ pub(super) struct Plain {
 
 impl Plain {
     pub(super) fn new(column: usize, name: String) -> Self {
-        Self {
-            column,
-            name,
-            seen: AtomicU16::new(0),
-            time_shape: AtomicU64::new(0),
-            length: AtomicU64::new(0),
-            word: Mutex::new(None),
-        }
+        Self { column, name, ..Self::default() }
     }
 
     /// Examines the values of a record batch. `row` maps an index in the batch to the row of the
@@ -261,7 +252,8 @@ impl Plain {
         if saw(Looks::Gtids) {
             return Err(gtids(&self.name));
         }
-        let mut kinds: Vec<Looks> = Looks::ALL.into_iter().filter(|looks| saw(*looks)).collect();
+        let mut kinds: Vec<Looks> =
+            Looks::ALL.map(|(looks, ..)| looks).into_iter().filter(|looks| saw(*looks)).collect();
         // Words may consist of hexadecimal digits, and numbers may be hexadecimal.
         if saw(Looks::Hex) {
             let other = if saw(Looks::Word) { Looks::Hex } else { Looks::Number };

@@ -10,27 +10,29 @@ mod looks;
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, Decimal256Builder, UInt64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal256Type, DecimalType};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, BinaryArray, Decimal256Array, RecordBatch, StringArray, UInt64Array};
 use arrow_cast::cast;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, SchemaRef};
 use windrow::SortColumn as Column;
 
-use self::forms::{DIGITS, FRACTION, SECTIONS, hex, lsn, number, time, uuid_time};
+use self::forms::{DIGITS, FRACTION, hex, lsn, number, time, uuid_time};
 use self::looks::Plain;
 use super::said::misfit;
 use crate::columns::TextAs;
 use crate::derived::OWN;
+use crate::equality::plain_type;
 use crate::error::{Error, Result};
-use crate::names::Places;
+use crate::names::{Places, extended};
 use crate::preset::Preset;
 use crate::setting::Setting;
 
 /// The text columns of an order that need another order than text.
 pub(crate) struct Ranks {
-    schema: SchemaRef,
+    /// The schema of the record batches returned by [`apply`](Self::apply): columns of numbers
+    /// follow all other columns.
+    pub(crate) schema: SchemaRef,
     read: Vec<Read>,
     plain: Vec<Plain>,
 }
@@ -52,8 +54,7 @@ impl Ranks {
         said: &[(String, TextAs)],
         as_of: Option<&mut String>,
     ) -> Result<Self> {
-        let mut fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
-        let (mut read, mut plain) = (Vec::new(), Vec::new());
+        let (mut fields, mut read, mut plain) = (Vec::new(), Vec::new(), Vec::new());
         let mut first = None;
         let places = Places::of(schema.fields());
         for (place, column) in order_by.iter_mut().enumerate() {
@@ -61,7 +62,7 @@ impl Ranks {
             let name = column.name.clone();
             let kind = schema.field(index).data_type();
             let said = said.iter().find(|(other, _)| *other == name).map(|(_, text)| *text);
-            if !is_text(kind) {
+            if !plain_type(kind).is_string() {
                 if let Some(text) = said.filter(|text| !text.takes(kind)) {
                     return Err(Error::usage(format!(
                         "column {name:?} is {kind}, which is not ordered as {text}; leave that out"
@@ -91,7 +92,7 @@ impl Ranks {
                     DataType::Decimal256(DIGITS, FRACTION)
                 }
             };
-            fields.push(Arc::new(Field::new(&column.name, kind, true)));
+            fields.push(Field::new(&column.name, kind, true));
             if place == 0 {
                 first = Some(text);
             }
@@ -112,14 +113,7 @@ impl Ranks {
             };
             *as_of = number.ok_or_else(|| fault(format!("is no {}", text.example())))?;
         }
-        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-        Ok(Self { schema, read, plain })
-    }
-
-    /// Returns the schema of the record batches returned by [`apply`](Self::apply): columns of
-    /// numbers follow all other columns.
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
+        Ok(Self { schema: extended(schema, fields), read, plain })
     }
 
     /// Returns true if the order has text columns without a declared meaning.
@@ -161,47 +155,36 @@ impl Read {
     fn numbers(&self, column: &ArrayRef, row: impl Fn(usize) -> u64) -> Result<ArrayRef> {
         let text = cast(column, &DataType::Utf8).map_err(misfit)?;
         let fault = |i: usize, text: &str| {
-            let (row, name) = (row(i), &self.name);
-            Error::data(format!(
-                "row {row}: column {name:?} holds {text:?}, which is no {}",
-                self.text.example()
-            ))
-            .at_row(row)
-            .in_column(name)
+            let what = format!("holds {text:?}, which is no {}", self.text.example());
+            Error::of_value(row(i), &self.name, what)
         };
-        // CSV writes null as empty text.
-        let values =
-            text.as_string::<i32>().iter().map(|text| text.filter(|text| !text.trim().is_empty()));
-        let values = values.enumerate();
-        let rows = text.len();
-        macro_rules! read {
-            ($builder:expr, $read:expr) => {{
-                let mut column = $builder;
-                for (i, text) in values {
-                    let read = text.map(|text| $read(text).ok_or_else(|| fault(i, text)));
-                    column.append_option(read.transpose()?);
-                }
-                column.finish()
-            }};
-        }
+        let text = text.as_string::<i32>();
         Ok(match self.text {
-            TextAs::Lsn => Arc::new(read!(UInt64Builder::with_capacity(rows), lsn)),
-            TextAs::Hex => {
-                Arc::new(read!(BinaryBuilder::with_capacity(rows, rows * 16 * SECTIONS), hex))
-            }
-            TextAs::UuidTime => {
-                Arc::new(read!(BinaryBuilder::with_capacity(rows, rows * 16), uuid_time))
-            }
-            kind => {
-                let decimals = Decimal256Builder::with_capacity(rows);
-                let numbers = match kind {
-                    TextAs::Time => read!(decimals, |text| time(text).map(|time| time.seconds())),
-                    _ => read!(decimals, number),
+            TextAs::Lsn => Arc::new(read::<UInt64Array, _>(text, lsn, fault)?),
+            TextAs::Hex => Arc::new(read::<BinaryArray, _>(text, hex, fault)?),
+            TextAs::UuidTime => Arc::new(read::<BinaryArray, _>(text, uuid_time, fault)?),
+            TextAs::Time | TextAs::Number | TextAs::Text => {
+                let numbers: Decimal256Array = match self.text {
+                    TextAs::Time => read(text, |text| Some(time(text)?.seconds()), fault)?,
+                    _ => read(text, number, fault)?,
                 };
                 Arc::new(numbers.with_precision_and_scale(DIGITS, FRACTION).map_err(misfit)?)
             }
         })
     }
+}
+
+/// Reads the values of a column of text; CSV writes null as empty text.
+fn read<A: FromIterator<Option<T>>, T>(
+    column: &StringArray,
+    parse: impl Fn(&str) -> Option<T>,
+    fault: impl Fn(usize, &str) -> Error,
+) -> Result<A> {
+    let value = |(i, text): (usize, Option<&str>)| {
+        let text = text.filter(|text| !text.trim().is_empty());
+        text.map(|text| parse(text).ok_or_else(|| fault(i, text))).transpose()
+    };
+    column.iter().enumerate().map(value).collect()
 }
 
 /// Returns the meaning of a text column as documented by the format.
@@ -240,14 +223,6 @@ fn gtids(name: &str) -> Error {
     .in_column(name)
 }
 
-fn is_text(kind: &DataType) -> bool {
-    match kind {
-        DataType::Dictionary(_, values) => is_text(values),
-        DataType::RunEndEncoded(_, values) => is_text(values.data_type()),
-        kind => kind.is_string(),
-    }
-}
-
 impl TextAs {
     /// Returns true if a column of `kind`, which is no text, has that order anyway.
     fn takes(self, kind: &DataType) -> bool {
@@ -261,22 +236,20 @@ impl TextAs {
     }
 
     fn example(self) -> String {
-        match self {
-            Self::Lsn => "log sequence number such as 16/B374D848".to_owned(),
-            Self::Time => {
-                "time such as 2026-01-31T12:00:00.5Z, 2026-01-31 12:00 or 2026-01-31".to_owned()
-            }
+        let example = match self {
+            Self::Lsn => "log sequence number such as 16/B374D848",
+            Self::Time => "time such as 2026-01-31T12:00:00.5Z, 2026-01-31 12:00 or 2026-01-31",
             Self::Hex => {
                 "hexadecimal number such as 1B374D84800/10, of at most 4 sections of 32 digits"
-                    .to_owned()
             }
-            Self::UuidTime => "UUID of version 1".to_owned(),
+            Self::UuidTime => "UUID of version 1",
             Self::Number | Self::Text => {
                 let whole = i16::from(DIGITS) - i16::from(FRACTION);
-                format!(
+                return format!(
                     "number such as 1000000 or 1.5, of at most {whole} digits, and {FRACTION} behind the point"
-                )
+                );
             }
-        }
+        };
+        example.to_owned()
     }
 }
