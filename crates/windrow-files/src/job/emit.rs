@@ -13,13 +13,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use windrow::MergeHelper;
 
 use super::cut::{Cutter, Extent, NewPart};
 use super::finish::Out;
 use super::ingest::join;
+use super::lock::{lock, unlocked};
 use super::opening::Opened;
 use super::piece::{Decoders, Piece};
 use super::running::{Job, Running};
@@ -86,8 +87,8 @@ pub(super) fn emit(
 ) -> Result<(Written, Option<Spread>)> {
     let shared = Shared {
         keys: cutter.keys().map(<[usize]>::to_vec),
-        helper: cutter.rows.helper(),
-        ahead: cutter.part_bytes().saturating_mul(PARTS_AHEAD).min(MOST_AHEAD),
+        helper: cutter.rows.helper.clone(),
+        ahead: cutter.part_bytes.saturating_mul(PARTS_AHEAD).min(MOST_AHEAD),
         cutter: Mutex::new(cutter),
         line: Mutex::new(Line { out, waiting: BTreeMap::new() }),
         waiting: if running.watch.is_limited() { 0 } else { writers.min(most_waiting) },
@@ -110,10 +111,10 @@ pub(super) fn emit(
         std::thread::scope(|scope| join((0..writers).map(|_| scope.spawn(work)).collect()))
     })?;
     running.watch.cancel.check()?;
-    let cutter = shared.cutter.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let cutter = unlocked(shared.cutter);
     running.tally.set_keys(cutter.rows.keys());
     running.watch.kept()?;
-    shared.line.into_inner().unwrap_or_else(PoisonError::into_inner).out.finish()
+    unlocked(shared.line).out.finish()
 }
 
 impl<'a> Shared<'a> {
@@ -232,8 +233,4 @@ impl<'a> Shared<'a> {
     fn pause(&self) -> Result<()> {
         self.running.watch.pause()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

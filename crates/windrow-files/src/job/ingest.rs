@@ -1,13 +1,14 @@
 //! The reading phase: moves record batches from the inputs to the batcher, on all threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use windrow::{Batch, Batcher, Pusher, merge_in};
 
 use super::Plan;
 use super::best::Best;
 use super::file_rows::{Batches, FileRows};
+use super::lock::{lock, unlocked};
 use super::replan::make_room;
 use super::running::Running;
 use super::source::{ROW_BITS, Reader, Step, Units};
@@ -160,7 +161,7 @@ pub(super) fn merge(
             let run = open(group).spill().inspect_err(|_| {
                 next.store(groups.len(), Ordering::Relaxed);
             })?;
-            runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+            lock(&runs).push(run);
         }
         Ok(())
     };
@@ -169,6 +170,6 @@ pub(super) fn merge(
     })?;
     let plan = running.met.replan()?;
     pool.budget().set_limit(plan.settle_budget);
-    let runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let runs = unlocked(runs);
     Ok((Batch::union(layout, pool, runs), plan))
 }

@@ -50,7 +50,7 @@ pub(super) struct Opening<'a> {
 }
 
 /// The duty to open a file. Dropping it without an open file marks a failure.
-pub(super) struct First<'a>(Arc<Opening<'a>>);
+pub(super) struct First<'a>(pub(super) Arc<Opening<'a>>);
 
 impl<'a> Opening<'a> {
     pub(super) fn new(name: Name, folder: Folder, options: &'a OutputOptions) -> Arc<Self> {
@@ -58,24 +58,16 @@ impl<'a> Opening<'a> {
     }
 }
 
-impl<'a> First<'a> {
-    pub(super) fn new(opening: Arc<Opening<'a>>) -> Self {
-        Self(opening)
-    }
-
+impl First<'_> {
     /// Opens the file by its first pieces.
-    fn open(
-        &self,
-        pieces: &mut [Piece],
-        decoders: &mut Decoders,
-    ) -> Result<(Arc<dyn Encoder>, Opened)> {
+    fn open(&self, pieces: &mut [Piece], decoders: &mut Decoders) -> Result<Encoding> {
         let Opening { name, folder, options, encoder } = &*self.0;
         let sample = sample(pieces, decoders)?;
         let target = folder.file(&name.path)?;
         let (opened, appender) = output::open(&target, decoders.rows.schema(), &sample, options)?;
         // No other thread sets this cell.
         let _ = encoder.set(Some(Arc::clone(&opened)));
-        Ok((opened, Opened { name: name.clone(), appender }))
+        Ok((opened, Some(Opened { name: name.clone(), appender })))
     }
 }
 
@@ -107,10 +99,7 @@ impl File<'_> {
     ) -> Result<Option<Encoding>> {
         Ok(match self {
             Self::Open(encoder) => Some((encoder, None)),
-            Self::First(first) => {
-                let (encoder, opened) = first.open(pieces, decoders)?;
-                Some((encoder, Some(opened)))
-            }
+            Self::First(first) => Some(first.open(pieces, decoders)?),
             Self::Later(opening) => opening.encoder.wait().clone().map(|encoder| (encoder, None)),
         })
     }

@@ -17,7 +17,7 @@
 use std::cmp::Ordering as Order;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -28,6 +28,7 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
 use super::ingest::join;
+use super::lock::{lock, unlocked};
 use super::running::{Job, Running};
 use crate::error::{Error, Result};
 use crate::input::{FileInfo, Footer, RowGroups, Unit};
@@ -112,14 +113,14 @@ impl<'a> Passage<'a> {
                 let Some(unit) = units.get(place) else { break };
                 let found = self.ends_of(unit, running);
                 let found = found.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-                ends.lock().unwrap_or_else(PoisonError::into_inner)[place] = found;
+                lock(&ends)[place] = found;
             }
             Ok(())
         };
         running.tally.together(|| {
             std::thread::scope(|scope| join((0..readers).map(|_| scope.spawn(work)).collect()))
         })?;
-        Ok(ends.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(unlocked(ends))
     }
 
     /// Returns the first and last key of a row group; `None` for a row group without rows.

@@ -1,6 +1,7 @@
 //! Sampling for range partitions: an extra pass over the inputs before the job.
 
 use super::ingest::join;
+use super::lock::{lock, unlocked};
 use super::source::{Step, Units};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};
@@ -32,12 +33,12 @@ pub(super) fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) 
                 };
                 sample.push(&ids.prepared(&batch)?, place)?;
             }
-            drawn.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sample);
+            lock(&drawn).push(sample);
             Ok(())
         };
         join((0..readers).map(|_| scope.spawn(work)).collect())
     })?;
-    for other in drawn.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+    for other in unlocked(drawn) {
         sample.merge(other);
     }
     ids.cut(sample)

@@ -22,7 +22,7 @@ use arrow_ord::partition::partition;
 use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
-use arrow_select::take::take;
+use arrow_select::take::take_record_batch;
 use windrow::Rule;
 
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
@@ -78,7 +78,7 @@ impl Keys {
 
 /// Finds edges between keys.
 pub(super) struct Edges {
-    keys: Keys,
+    pub(super) keys: Keys,
     /// Rows and row bytes from which a part ends at the next edge.
     full: (usize, usize),
     /// Whether the part began within a key; the part then ends with that key.
@@ -92,11 +92,6 @@ impl Edges {
     pub(super) fn new(keys: Keys, (rows, bytes): (usize, usize)) -> Self {
         let full = (rows - rows / 4, bytes - bytes / 4);
         Self { keys, full, within_key: false, last: None, is_start: true }
-    }
-
-    /// Returns the key columns.
-    pub(super) fn columns(&self) -> Option<&[usize]> {
-        self.keys.columns()
     }
 
     /// Begins a part, with the first row of a key or within a key.
@@ -124,6 +119,7 @@ impl Edges {
         if !near && self.last.is_none() {
             return Ok(is_start.then_some(0));
         }
+        let failed = |error: ArrowError| Error::data(error.to_string());
         let Some(keys) = keys()? else { return Ok(None) };
         let edge = match (&self.last, is_start) {
             (_, true) => Some(0),
@@ -132,7 +128,10 @@ impl Edges {
         // The rows after these are examined too if the part may end after or among these rows.
         let end = keys.num_rows().saturating_sub(1);
         self.last = match near || edge.is_none() {
-            true => Some(copied(&keys.slice(end, 1)).map_err(failed)?),
+            // A slice would keep the whole batch in memory.
+            true => Some(
+                take_record_batch(&keys, &UInt32Array::from(vec![end as u32])).map_err(failed)?,
+            ),
             false => None,
         };
         Ok(edge)
@@ -157,17 +156,6 @@ fn first_edge(last: Option<&RecordBatch>, keys: &RecordBatch) -> Result<Option<u
     edge(keys.columns())
 }
 
-/// Copies a batch: a slice would keep the whole batch in memory.
-fn copied(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let all = UInt32Array::from_iter_values(0..batch.num_rows() as u32);
-    let columns = batch.columns().iter().map(|column| take(column, &all, None));
-    RecordBatch::try_new(batch.schema(), columns.collect::<Result<_, _>>()?)
-}
-
-fn failed(error: ArrowError) -> Error {
-    Error::data(error.to_string())
-}
-
 /// The sequence of files, with one file open.
 pub(super) struct SizedFiles<'a> {
     options: &'a OutputOptions,
@@ -179,7 +167,7 @@ pub(super) struct SizedFiles<'a> {
     most: u64,
     frame: u64,
     bytes: u64,
-    spread: Spread,
+    pub(super) spread: Spread,
 }
 
 impl<'a> SizedFiles<'a> {
@@ -205,18 +193,8 @@ impl<'a> SizedFiles<'a> {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Opens the first file; returns the encoder for all files as well.
-    pub(super) fn first(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
-        self.begin()
-    }
-
-    /// Opens the next file.
-    pub(super) fn open(&mut self) -> Result<Box<dyn Appender>> {
-        let (_, appender) = self.begin()?;
-        Ok(appender)
-    }
-
-    fn begin(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    /// Opens the next file. All files have the same encoder.
+    pub(super) fn open(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
         let number = u32::try_from(self.spread.files).unwrap_or(u32::MAX);
         let name = numbered(number, 1, &self.options.extension());
         let target = self.folder.file(&name.path)?;
@@ -229,9 +207,5 @@ impl<'a> SizedFiles<'a> {
     pub(super) fn closed(&mut self, written: Written) {
         self.spread.occupied += u64::from(written.rows > 0);
         self.spread.most_rows = self.spread.most_rows.max(written.rows);
-    }
-
-    pub(super) fn spread(&self) -> Spread {
-        self.spread
     }
 }

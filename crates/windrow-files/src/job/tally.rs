@@ -6,12 +6,13 @@
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use windrow::{Pool, PoolStats};
 
+use super::lock::lock;
 use crate::input::Inputs;
 use crate::output::Written;
 use crate::progress::{Moment, Phase, Progress};
@@ -204,7 +205,7 @@ impl Tally {
     }
 
     fn phases(&self) -> std::sync::MutexGuard<'_, Vec<PhaseStart>> {
-        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.phases)
     }
 
     /// Returns the figures of the finished job.

@@ -1,22 +1,23 @@
 //! Jobs with an output file, or a directory of output files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use windrow::Batch;
 
-use super::cut::Cutter;
+use super::cut::{ByName, CutFiles, Cutter};
 use super::decode::RowDecoder;
 use super::emit::emit;
-use super::finish::{Files, Out};
+use super::finish::{Files, Out, OutFiles};
 use super::pass::Passage;
 use super::plan;
 use super::plan::{Output, Plan, Planned};
 use super::rows::Rows;
 use super::running::{Job, Running};
 use super::sized;
-use super::sized::{Keys, SizedFiles};
+use super::sized::{Edges, Keys, SizedFiles};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
@@ -226,31 +227,27 @@ impl Emission<'_> {
         let (encoder, appender) = output::open(target, decoder.schema(), &sample, self.options)?;
         drop(sample);
         self.running.watch.room_for(self.plan.writing_bytes());
-        let cutter = Cutter::one(rows, self.limits(), encoder);
+        let cutter = Cutter::new(rows, self.limits(), CutFiles::One(encoder));
+        let out = Out::new(OutFiles::One, Some(appender));
         let writers = (self.plan.writers, usize::MAX);
-        let (written, _) = emit(cutter, Out::one(appender), self.job, writers, self.running)?;
+        let (written, _) = emit(cutter, out, self.job, writers, self.running)?;
         self.running.tally.written(written, None);
         Ok(())
     }
 
     /// Writes all rows to a sequence of files with limited sizes.
-    fn sized(
-        &self,
-        batch: Batch,
-        directory: &std::path::Path,
-        decoder: &mut RowDecoder,
-    ) -> Result<()> {
+    fn sized(&self, batch: Batch, directory: &Path, decoder: &mut RowDecoder) -> Result<()> {
         let keys = Keys::of(&self.job.arrangement);
         let rows = self.rows(batch, sized::slab(self.limits()), keys.columns())?;
         let sample = head(&rows, decoder)?;
         let directory = Directory::create(directory, self.options)?;
-        let folder = directory.folder();
         let schema = decoder.schema();
-        let mut files = SizedFiles::new(self.options, schema, folder, sample);
-        let (encoder, appender) = files.first()?;
+        let mut files = SizedFiles::new(self.options, schema, directory.folder(), sample);
+        let (encoder, appender) = files.open()?;
         self.running.watch.room_for(self.plan.writing_bytes());
-        let cutter = Cutter::sized(rows, self.limits(), encoder, keys);
-        let out = Out::sized(files, appender);
+        let edges = Edges::new(keys, self.limits());
+        let cutter = Cutter::new(rows, self.limits(), CutFiles::Sized(encoder, edges));
+        let out = Out::new(OutFiles::Sized(files), Some(appender));
         let writers = (self.plan.writers, usize::MAX);
         let (written, spread) = emit(cutter, out, self.job, writers, self.running)?;
         self.commit(directory, written, spread)
@@ -260,23 +257,18 @@ impl Emission<'_> {
     fn many(
         &self,
         batch: Batch,
-        directory: &std::path::Path,
+        directory: &Path,
         partitioning: &Partitioning,
         decoder: &RowDecoder,
     ) -> Result<()> {
         let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let directory = Directory::create(directory, self.options)?;
-        let folder = directory.folder();
-        let cutter = Cutter::many(rows, self.limits(), partitioning, self.options, folder.clone());
-        let out = Out::many(Files {
-            partitioning,
-            options: self.options,
-            schema: decoder.schema(),
-            folder,
-            next: 0,
-            empty: None,
-            spread: Spread::default(),
-        });
+        let (options, folder) = (self.options, directory.folder());
+        let by_name = ByName { partitioning, options, folder: folder.clone(), current: None };
+        let cutter = Cutter::new(rows, self.limits(), CutFiles::ByName(by_name));
+        let (schema, spread) = (decoder.schema(), Spread::default());
+        let files = Files { partitioning, options, schema, folder, next: 0, empty: None, spread };
+        let out = Out::new(OutFiles::Partitions(files), None);
         // Each writer and each waiting part has at most one open file, and one more file is being
         // finished.
         let allowed = system::open_files().saturating_sub(plan::OTHER_FILES).max(1);
@@ -309,7 +301,7 @@ impl Emission<'_> {
 
 /// Decodes the first rows, which determine the encoding of all rows.
 fn head(rows: &Rows, decoder: &mut RowDecoder) -> Result<RecordBatch> {
-    match rows.first() {
+    match &rows.first {
         Some(first) => first.decode(decoder),
         None => Ok(RecordBatch::new_empty(Arc::clone(decoder.schema()))),
     }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, FieldRef, SchemaRef};
+use arrow_schema::{DataType, FieldRef, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -30,6 +30,7 @@ mod dictionaries;
 mod directory;
 mod folder;
 mod ipc;
+mod nested;
 mod options;
 mod owner;
 mod parquet_file;
@@ -78,12 +79,13 @@ pub(crate) fn open(
         Format::Avro => return Err(not_written(options.format)),
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {}
     }
-    if let Some(field) = schema.fields().iter().find(|field| depth(field) > MOST_DEPTH) {
+    if let Some(field) = schema.fields().iter().find(|field| depth(field.data_type()) > MOST_DEPTH)
+    {
         return Err(Error::usage(format!(
             "column {:?} is nested {} deep, and an Arrow schema, which Parquet has too, is read to {MOST_DEPTH}; \
              write NDJSON, or leave it out with `select`",
             field.name(),
-            depth(field)
+            depth(field.data_type())
         )));
     }
     match options.format {
@@ -95,25 +97,18 @@ pub(crate) fn open(
 /// Depth of nested fields supported by Arrow readers.
 const MOST_DEPTH: usize = 61;
 
-/// Returns the depth of a column's nested fields, including the column itself.
-fn depth(field: &Field) -> usize {
-    fn within(data_type: &DataType) -> usize {
-        use DataType as D;
-        match data_type {
-            D::List(of)
-            | D::LargeList(of)
-            | D::ListView(of)
-            | D::LargeListView(of)
-            | D::FixedSizeList(of, _)
-            | D::Map(of, _)
-            | D::RunEndEncoded(_, of) => depth(of),
-            D::Struct(fields) => fields.iter().map(|field| depth(field)).max().unwrap_or(0),
-            D::Union(fields, _) => fields.iter().map(|(_, field)| depth(field)).max().unwrap_or(0),
-            D::Dictionary(_, values) => within(values),
-            _ => 0,
+/// Returns the depth of a type's nested fields, including the column itself.
+fn depth(data_type: &DataType) -> usize {
+    let deepest = |fields: &[FieldRef]| {
+        1 + fields.iter().map(|field| depth(field.data_type())).max().unwrap_or(0)
+    };
+    match data_type {
+        DataType::Dictionary(_, values) => depth(values),
+        DataType::Union(fields, _) => {
+            deepest(&fields.iter().map(|(_, field)| Arc::clone(field)).collect::<Vec<_>>())
         }
+        other => deepest(&nested::child_fields(other)),
     }
-    1 + within(field.data_type())
 }
 
 /// Returns the error of [`open`] in advance, before there are rows to write.

@@ -29,6 +29,7 @@ use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 
 use super::compression::Compression;
+use super::nested::child_fields;
 use super::options::OutputOptions;
 use super::properties::DICTIONARY_BYTES;
 use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
@@ -78,16 +79,13 @@ const ITEM: usize = 3;
 
 /// See [`Leaves::levels`]. `items` tells whether values of the type are items of a list.
 fn levels(data_type: &DataType, items: bool) -> usize {
-    match data_type {
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => levels(item.data_type(), true),
-        DataType::Struct(fields) => {
-            fields.iter().map(|field| levels(field.data_type(), items)).max().unwrap_or(0)
-        }
-        _ if items => LEVELS.div_ceil(ITEM + data_type.primitive_width().unwrap_or(0)),
-        _ => 0,
+    let items = items || data_type.is_list() || matches!(data_type, DataType::Map(..));
+    let children = child_fields(data_type);
+    let of_children = children.iter().map(|field| levels(field.data_type(), items));
+    match of_children.max() {
+        Some(most) => most,
+        None if items => LEVELS.div_ceil(ITEM + data_type.primitive_width().unwrap_or(0)),
+        None => 0,
     }
 }
 

@@ -38,6 +38,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::DeclaredColumn;
 use super::compression::Compression;
+use super::nested::child_fields;
 use super::options::{Encodings, OutputOptions};
 use super::row_group::ROWS_A_CALL;
 use crate::error::Result;
@@ -217,17 +218,11 @@ impl Plan {
 /// Appends for each leaf column of a type, in Parquet's order, whether the leaf is a dictionary in
 /// Arrow.
 fn collect_kinds(data_type: &DataType, leaves: &mut Vec<bool>) {
-    match data_type {
-        DataType::Struct(fields) => {
-            fields.iter().for_each(|field| collect_kinds(field.data_type(), leaves));
-        }
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => collect_kinds(field.data_type(), leaves),
-        DataType::Dictionary(..) => leaves.push(true),
-        _ => leaves.push(false),
+    let children = child_fields(data_type);
+    if children.is_empty() {
+        leaves.push(matches!(data_type, DataType::Dictionary(..)));
     }
+    children.iter().for_each(|field| collect_kinds(field.data_type(), leaves));
 }
 
 fn plan(physical: Type, values: Option<&ArrayRef>) -> Plan {

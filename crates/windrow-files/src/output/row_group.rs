@@ -24,7 +24,6 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::checksums::{Chunk, ChunkWriter};
-use super::options::OutputOptions;
 use super::part::{Encoder, Part, Payload};
 use super::rebatch::{Runs, pieces, pieces_at};
 use super::storable::stored;
@@ -42,36 +41,18 @@ pub(super) const BYTES_A_CALL: usize = 512 << 10;
 /// Encodes the row groups of one file.
 pub(super) struct RowGroupEncoder {
     /// Arrow schema of the file.
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     /// Parquet schema of the file.
-    root: TypePtr,
-    properties: Arc<WriterProperties>,
-    rows_a_call: usize,
-    in_turn: bool,
+    pub(super) root: TypePtr,
+    pub(super) properties: Arc<WriterProperties>,
+    pub(super) rows_a_call: usize,
+    pub(super) in_turn: bool,
     /// Whether pages have checksums.
-    checked: bool,
-    watch: Watch,
+    pub(super) checked: bool,
+    pub(super) watch: Watch,
 }
 
 impl RowGroupEncoder {
-    pub(super) fn new(
-        schema: SchemaRef,
-        root: TypePtr,
-        properties: Arc<WriterProperties>,
-        sample: &RecordBatch,
-        options: &OutputOptions,
-    ) -> Self {
-        Self {
-            schema,
-            root,
-            properties,
-            rows_a_call: rows_a_call(sample),
-            in_turn: options.columns_in_turn,
-            checked: options.checksums,
-            watch: options.watch.clone(),
-        }
-    }
-
     /// Checks that every column has a writer.
     pub(super) fn check(&self) -> parquet::errors::Result<()> {
         (0..self.schema.fields().len()).try_for_each(|place| self.writers(place).map(drop))
@@ -154,7 +135,7 @@ impl Encoder for RowGroupEncoder {
 }
 
 /// Returns the rows of a call, by the sample, independent of the memory limit.
-fn rows_a_call(sample: &RecordBatch) -> usize {
+pub(super) fn rows_a_call(sample: &RecordBatch) -> usize {
     let row = super::part::array_bytes(sample) / sample.num_rows().max(1);
     ROWS_A_CALL.min(BYTES_A_CALL / row.max(1)).max(1)
 }

@@ -22,6 +22,7 @@ use super::csv_lines::Lines;
 use super::options::OutputOptions;
 use super::part::{Appender, Encoder, Part, Payload, Written, foreign_part};
 use super::rope::Rope;
+use super::sink;
 use super::sink::Sink;
 use super::target::Destination;
 use super::{csv, showable};
@@ -50,7 +51,7 @@ pub(super) fn open(
     if options.format == Format::Csv && options.csv.has_header {
         let schema = csv::shown_schema(schema, &options.csv);
         let written = Lines::new(&mut head, &options.csv).header(&schema);
-        written.map_err(|error| failed(sink.get_ref(), error))?;
+        written.map_err(|error| sink.get_ref().failed(error))?;
     }
     // A compressed file without lines still has a member.
     if packing.is_some() || !head.is_empty() {
@@ -58,7 +59,7 @@ pub(super) fn open(
         to_sink(&mut sink, packing, written)?;
     }
     let encoder = LineEncoder { dialect: dialect.clone(), packing };
-    let appender = LineAppender { dialect, packing, sink, rows: 0 };
+    let appender = LineAppender { dialect, packing, sink };
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
@@ -73,14 +74,12 @@ pub(super) fn part_bytes(
     // A part of wide rows ends by its bytes.
     let rows = rows.min(bytes / numbers.max(1) + 1);
     let varying = bytes.saturating_sub(rows * numbers);
-    let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
     let packing = options.compression.and_then(|codec| codec.text().ok().flatten());
     let packer = packing.map_or(0, |(packing, level)| packing.writer_bytes(level));
     // A converted batch exists beside its lines.
     let times = if options.format == Format::Csv && csv::converts(&options.csv) { 2 } else { 1 };
-    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
-    let line = times * line_bytes(schema, options.format) + null * schema.fields().len();
-    rows * line + stretch * varying + Rope::PIECE + packer
+    let line = times * line_bytes(schema, options.format) + nulls_bytes(schema, options);
+    rows * line + most_stretch(schema) * varying + Rope::PIECE + packer
 }
 
 /// See [`super::part_limits`]: parts of a file of at most `most` bytes.
@@ -92,11 +91,19 @@ pub(super) fn limits_within(
 ) -> (usize, usize) {
     /// Minimum number of parts in a file, if each part has the maximum size.
     const PARTS: usize = 4;
-    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
-    let line = line_bytes(schema, options.format) + null * schema.fields().len();
-    let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
+    let line = line_bytes(schema, options.format) + nulls_bytes(schema, options);
     let most = most / PARTS / 2;
-    (rows.min(most / line.max(1)).max(1), bytes.min(most / stretch.max(1)).max(1))
+    (rows.min(most / line.max(1)).max(1), bytes.min(most / most_stretch(schema).max(1)).max(1))
+}
+
+/// Returns the bytes of a line of nulls.
+fn nulls_bytes(schema: &Schema, options: &OutputOptions) -> usize {
+    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
+    null * schema.fields().len()
+}
+
+fn most_stretch(schema: &Schema) -> usize {
+    schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1)
 }
 
 /// Returns the maximum number of bytes before the lines.
@@ -146,8 +153,7 @@ impl Encoder for LineEncoder {
     fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
         let mut text = Rope::default();
         let rows = packed(self.packing, &mut text, |out| self.dialect.write(batches, out))?;
-        let payload = Payload::Text(text);
-        Ok(Part { rows, payload })
+        Ok(Part { rows, payload: Payload::Text(text) })
     }
 }
 
@@ -155,7 +161,6 @@ struct LineAppender {
     dialect: Dialect,
     packing: Option<(Packing, u32)>,
     sink: BufWriter<Sink>,
-    rows: u64,
 }
 
 impl Appender for LineAppender {
@@ -167,8 +172,7 @@ impl Appender for LineAppender {
     ) -> Result<u64> {
         let dialect = self.dialect.clone();
         let rows = to_sink(&mut self.sink, self.packing, |out| dialect.write(batches, out))?;
-        self.rows += rows;
-        self.sink.get_mut().write_behind();
+        self.sink.get_mut().appended(rows);
         Ok(rows)
     }
 
@@ -176,19 +180,13 @@ impl Appender for LineAppender {
         let Payload::Text(text) = part.payload else {
             return Err(foreign_part());
         };
-        let written = text.drain_into(&mut self.sink);
-        written.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
-        self.rows += part.rows;
-        self.sink.get_mut().write_behind();
+        text.drain(|piece| sink::write(&mut self.sink, piece))?;
+        self.sink.get_mut().appended(part.rows);
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written> {
-        let flushed = self.sink.flush();
-        flushed.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
-        let bytes = self.sink.get_mut().finish()?;
-        let rows = self.rows;
-        Ok(Written { rows, bytes })
+        sink::finish(&mut self.sink)
     }
 }
 
@@ -268,13 +266,6 @@ fn drain(
         rows += batch.num_rows() as u64;
     }
     Ok(rows)
-}
-
-fn failed(sink: &Sink, error: ArrowError) -> Error {
-    match error {
-        ArrowError::IoError(_, error) => Error::output(sink.label(), &error),
-        error => Error::data(format!("{}: {error}", sink.label().display())),
-    }
 }
 
 fn check_csv(schema: &Schema) -> Result<()> {
