@@ -152,7 +152,7 @@ impl Shared {
         let taken = self.watch.pause().and_then(|()| rows.next(BATCH_ROWS, BATCH_BYTES));
         match &taken {
             Ok(Some(_)) => source.rows = Some(rows),
-            Ok(None) => self.tally.set_keys(rows.keys()),
+            Ok(None) => self.tally.outcome().keys = rows.keys(),
             Err(_) => {}
         }
         let number = source.next;

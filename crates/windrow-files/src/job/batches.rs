@@ -56,7 +56,7 @@ impl Batches {
             }
         };
         running.tally.enter(Phase::Write);
-        running.tally.set_runs(batch.runs());
+        running.tally.outcome().runs = batch.runs();
         let slabs = batch.slabs(job.arrangement.finish);
         let ahead = (BATCH_ROWS, BATCH_BYTES);
         let rows = Rows::open(slabs, &job.arrangement, ahead, None, plan.writers)?;
@@ -67,12 +67,12 @@ impl Batches {
                 Decoded::Ahead(Ahead::start(rows, decoders, &running.watch, &running.tally)?)
             }
         };
-        Ok(Self { job, running, schema, rows: Some(rows), written: Written { rows: 0, bytes: 0 } })
+        Ok(Self { job, running, schema, rows: Some(rows), written: Written::default() })
     }
 
     /// Returns the figures of the job so far. The bytes written are always 0.
     pub fn stats(&self) -> Stats {
-        self.running.tally.written(self.written, None);
+        self.running.tally.outcome().written = self.written;
         self.running.tally.finish()
     }
 
@@ -85,7 +85,7 @@ impl Batches {
                 let (rows, decoder) = &mut **here;
                 let taken = rows.next(BATCH_ROWS, BATCH_BYTES)?;
                 if taken.is_none() {
-                    self.running.tally.set_keys(rows.keys());
+                    self.running.tally.outcome().keys = rows.keys();
                 }
                 taken.map(|taken| taken.decode(decoder)).transpose()?
             }

@@ -67,7 +67,7 @@ impl Line<'_> {
     fn append(&mut self, encoded: Encoded) -> Result<u64> {
         let (mut next, mut rows) = (Some(encoded), 0);
         while let Some(Encoded { part, opened, starts_key }) = next {
-            rows += part.rows();
+            rows += part.rows;
             opened.map_or(Ok(()), |opened| self.out.open(opened))?;
             self.out.append(part, starts_key)?;
             next = self.waiting.remove(&self.out.ordinal);
@@ -112,7 +112,7 @@ pub(super) fn emit(
     })?;
     running.watch.cancel.check()?;
     let cutter = unlocked(shared.cutter);
-    running.tally.set_keys(cutter.rows.keys());
+    running.tally.outcome().keys = cutter.rows.keys();
     running.watch.kept()?;
     unlocked(shared.line).out.finish()
 }

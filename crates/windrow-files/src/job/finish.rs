@@ -56,7 +56,7 @@ pub(super) struct Files<'a> {
 impl<'a> Out<'a> {
     /// Makes an output of `files`. `current` is the first file, if it is open.
     pub(super) fn new(files: OutFiles<'a>, current: Option<Box<dyn Appender>>) -> Self {
-        Self { ordinal: 0, current, written: Written { rows: 0, bytes: 0 }, files }
+        Self { ordinal: 0, current, written: Written::default(), files }
     }
 
     /// Starts a new file for the following parts.
@@ -98,7 +98,7 @@ impl<'a> Out<'a> {
         if let OutFiles::Sized(_) = &self.files {
             // The length of the part decides about its file.
             let part = encoder.encode(batches)?;
-            let rows = part.rows();
+            let rows = part.rows;
             self.append(part, starts_key)?;
             return Ok(rows);
         }

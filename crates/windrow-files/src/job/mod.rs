@@ -64,8 +64,7 @@ impl Job {
     /// # Errors
     /// `Usage` for a missing column, here and in the methods below.
     pub fn sort(inputs: Inputs, spec: &SortSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Reduces the changes in `inputs`.
@@ -73,8 +72,7 @@ impl Job {
     /// # Errors
     /// `Usage` also for an operation column or a time column of an unsupported type.
     pub fn compact(inputs: Inputs, spec: &CompactSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Merges `inputs`, each of which must be sorted. The job checks the order while it reads.
@@ -82,8 +80,7 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn merge(inputs: Inputs, spec: &MergeSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Removes rows with duplicate keys.
@@ -91,8 +88,7 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn dedupe(inputs: Inputs, spec: &DedupeSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Finds the differences between the two sides of `inputs`, an
@@ -102,8 +98,7 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort); `Usage` for inputs that are not a pair.
     pub fn diff(inputs: Inputs, spec: &DiffSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Returns the first rows of `inputs`, in input order. The job reads no more than it needs.
@@ -111,8 +106,7 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn head(inputs: Inputs, spec: &HeadSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Splits `inputs` into files. [`write`](Self::write) then creates a directory;
@@ -121,16 +115,11 @@ impl Job {
     /// # Errors
     /// `Usage` also for ranges that do not ascend, and for nested columns in names.
     pub fn partition(inputs: Inputs, spec: &PartitionSpec) -> Result<Self> {
-        let (arrangement, partitioning) =
-            spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, Some(partitioning))
+        Self::new(spec.bind(&inputs).map(|(rows, files)| (rows, Some(files))), inputs)
     }
 
-    fn new(
-        inputs: Inputs,
-        mut arrangement: Arrangement,
-        partitioning: Option<Partitioning>,
-    ) -> Result<Self> {
+    fn new(bound: Result<(Arrangement, Option<Partitioning>)>, inputs: Inputs) -> Result<Self> {
+        let (mut arrangement, partitioning) = bound.map_err(|error| inputs.advised(error))?;
         let schema = arrangement.schema()?;
         arrangement.metadata = Some(facts::kept(inputs.schema(), &schema));
         Ok(Self {
@@ -202,4 +191,9 @@ impl Job {
     pub fn batches(self, limits: &Limits) -> Result<Batches> {
         Batches::open(self, limits)
     }
+}
+
+/// Returns the specification of a job without partitions.
+fn unsplit(arrangement: Arrangement) -> (Arrangement, Option<Partitioning>) {
+    (arrangement, None)
 }

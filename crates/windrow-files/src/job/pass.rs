@@ -33,7 +33,7 @@ use super::running::{Job, Running};
 use crate::error::{Error, Result};
 use crate::input::{FileInfo, Footer, RowGroups, Unit};
 use crate::names::Places;
-use crate::output::{self, Destination, OutputOptions, Part, Written};
+use crate::output::{self, Destination, OutputOptions, Part};
 use crate::progress::Phase;
 
 /// Maximum number of row groups in a Parquet file.
@@ -195,7 +195,7 @@ impl<'a> Passage<'a> {
             for index in 0..groups.footer().metadata().num_row_groups() {
                 running.watch.pause()?;
                 let part = Part::of_row_group(&groups, index);
-                running.tally.wrote(part.rows());
+                running.tally.wrote(part.rows);
                 appender.append(part)?;
                 passed += 1;
             }
@@ -203,9 +203,9 @@ impl<'a> Passage<'a> {
                 return Err(replaced(file));
             }
         }
-        let written: Written = appender.finish()?;
-        running.tally.written(written, None);
-        running.tally.passed(passed);
+        let written = appender.finish()?;
+        let mut outcome = running.tally.outcome();
+        (outcome.written, outcome.passed) = (written, passed);
         Ok(())
     }
 }

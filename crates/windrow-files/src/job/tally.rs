@@ -6,7 +6,7 @@
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
@@ -28,6 +28,19 @@ pub(super) struct Keys {
     pub(super) renewed: u64,
 }
 
+/// Figures that are known at the end of their phase.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Outcome {
+    pub(super) keys: Keys,
+    /// Runs of the last merge.
+    pub(super) runs: usize,
+    /// Row groups copied without encoding.
+    pub(super) passed: u64,
+    /// Size of the complete output; `spread` for an output of many files.
+    pub(super) written: Written,
+    pub(super) spread: Option<Spread>,
+}
+
 /// The start of a phase and the pool's figures at that moment.
 #[derive(Clone, Copy, Debug)]
 struct PhaseStart {
@@ -46,15 +59,9 @@ pub(super) struct Tally {
     bytes_in: Option<u64>,
     limit: Option<u64>,
     rows_in: AtomicU64,
-    rows_out: AtomicU64,
-    bytes_out: AtomicU64,
     /// Rows processed in the current phase.
     in_phase: AtomicU64,
-    spread: OnceLock<Spread>,
-    deleted: AtomicU64,
-    renewed: AtomicU64,
-    runs: AtomicU64,
-    passed: AtomicU64,
+    outcome: Mutex<Outcome>,
     /// Nanoseconds spent merging, spent appending, and open to all threads.
     merging: AtomicU64,
     appending: AtomicU64,
@@ -78,14 +85,8 @@ impl Tally {
             bytes_in: inputs.bytes(),
             limit,
             rows_in: AtomicU64::new(0),
-            rows_out: AtomicU64::new(0),
-            bytes_out: AtomicU64::new(0),
             in_phase: AtomicU64::new(0),
-            spread: OnceLock::new(),
-            deleted: AtomicU64::new(0),
-            renewed: AtomicU64::new(0),
-            runs: AtomicU64::new(0),
-            passed: AtomicU64::new(0),
+            outcome: Mutex::default(),
             merging: AtomicU64::new(0),
             appending: AtomicU64::new(0),
             together: AtomicU64::new(0),
@@ -111,12 +112,7 @@ impl Tally {
     pub(super) fn read(&self, batch: &RecordBatch) {
         let rows = batch.num_rows() as u64;
         self.rows_in.fetch_add(rows, Ordering::Relaxed);
-        self.advance(rows);
-    }
-
-    /// Counts rows written.
-    pub(super) fn wrote(&self, rows: u64) {
-        self.advance(rows);
+        self.wrote(rows);
     }
 
     /// Resets the counts of rows read, before the inputs are read again.
@@ -125,9 +121,9 @@ impl Tally {
         self.in_phase.store(0, Ordering::Relaxed);
     }
 
-    /// Sets the number of row groups copied without encoding.
-    pub(super) fn passed(&self, row_groups: u64) {
-        self.passed.store(row_groups, Ordering::Relaxed);
+    /// Returns the figures of the outcome, to be set.
+    pub(super) fn outcome(&self) -> MutexGuard<'_, Outcome> {
+        lock(&self.outcome)
     }
 
     /// Times a merge, work for one thread at a time.
@@ -145,7 +141,8 @@ impl Tally {
         timed(&self.together, work)
     }
 
-    fn advance(&self, rows: u64) {
+    /// Counts rows written.
+    pub(super) fn wrote(&self, rows: u64) {
         let rows = self.in_phase.fetch_add(rows, Ordering::Relaxed) + rows;
         let phase = self.phases().last().map_or(Phase::Read, |last| last.phase);
         self.progress.advances(&self.moment(phase, rows));
@@ -160,24 +157,6 @@ impl Tally {
         let network = self.stores.traffic();
         let network_bytes = network.map_or(0, |all| all.received_bytes + all.sent_bytes);
         Moment { phase, rows, total: total.or(self.rows), pool: Some(&self.pool), network_bytes }
-    }
-
-    pub(super) fn set_keys(&self, keys: Keys) {
-        self.deleted.store(keys.deleted, Ordering::Relaxed);
-        self.renewed.store(keys.renewed, Ordering::Relaxed);
-    }
-
-    pub(super) fn set_runs(&self, runs: usize) {
-        self.runs.store(runs as u64, Ordering::Relaxed);
-    }
-
-    /// Records the size of the complete output; `spread` for an output of many files.
-    pub(super) fn written(&self, written: Written, spread: Option<Spread>) {
-        self.rows_out.store(written.rows, Ordering::Relaxed);
-        self.bytes_out.store(written.bytes, Ordering::Relaxed);
-        if let Some(spread) = spread {
-            self.spread.get_or_init(|| spread);
-        }
     }
 
     /// Splits the total time `all` into the serial parts, in seconds.
@@ -204,7 +183,7 @@ impl Tally {
         spans.map(|(begun, ended)| figure(begun, ended)).sum()
     }
 
-    fn phases(&self) -> std::sync::MutexGuard<'_, Vec<PhaseStart>> {
+    fn phases(&self) -> MutexGuard<'_, Vec<PhaseStart>> {
         lock(&self.phases)
     }
 
@@ -221,20 +200,20 @@ impl Tally {
                 move |from: &PhaseStart, to: &PhaseStart| figure(&to.pool) - figure(&from.pool);
             per_phase(|phase| self.over(phase, end, between) as u64)
         };
-        let (rows_in, rows_out) =
-            (self.rows_in.load(Ordering::Relaxed), self.rows_out.load(Ordering::Relaxed));
+        let rows_in = self.rows_in.load(Ordering::Relaxed);
+        let Outcome { keys, runs, passed, written, spread } = *self.outcome();
         Stats {
             rows_in,
-            rows_out,
-            rows_dropped: rows_in.saturating_sub(rows_out),
-            keys_deleted: self.deleted.load(Ordering::Relaxed),
-            keys_renewed: self.renewed.load(Ordering::Relaxed),
+            rows_out: written.rows,
+            rows_dropped: rows_in.saturating_sub(written.rows),
+            keys_deleted: keys.deleted,
+            keys_renewed: keys.renewed,
             bytes_in: self.bytes_in,
-            bytes_out: self.bytes_out.load(Ordering::Relaxed),
-            partitions: self.spread.get().copied(),
+            bytes_out: written.bytes,
+            partitions: spread,
             bloom_filters_dropped: false,
-            runs: self.runs.load(Ordering::Relaxed),
-            row_groups_passed: self.passed.load(Ordering::Relaxed),
+            runs: runs as u64,
+            row_groups_passed: passed,
             spilled_bytes: pool.spilled_bytes as u64,
             stored_bytes: pool.stored_bytes as u64,
             spills: pool.spills,

@@ -197,7 +197,7 @@ fn attempt(
     let (batch, plan) = job.arrange(plan, running)?;
     options.columns_in_turn = plan.columns_in_turn;
     running.tally.enter(Phase::Write);
-    running.tally.set_runs(batch.runs());
+    running.tally.outcome().runs = batch.runs();
     let emission = Emission { job, options, plan: &plan, running };
     let written = match (target, &job.partitioning) {
         (Target::Path(directory), Some(partitioning)) => {
@@ -231,7 +231,7 @@ impl Emission<'_> {
         let out = Out::new(OutFiles::One, Some(appender));
         let writers = (self.plan.writers, usize::MAX);
         let (written, _) = emit(cutter, out, self.job, writers, self.running)?;
-        self.running.tally.written(written, None);
+        self.running.tally.outcome().written = written;
         Ok(())
     }
 
@@ -283,7 +283,8 @@ impl Emission<'_> {
         let files = spread.map_or(0, |spread| spread.files);
         self.running.watch.kept()?;
         directory.commit(Contents { files, bytes: written.bytes })?;
-        self.running.tally.written(written, spread);
+        let mut outcome = self.running.tally.outcome();
+        (outcome.written, outcome.spread) = (written, spread);
         Ok(())
     }
 

@@ -29,7 +29,7 @@ pub(crate) trait Appender: Send {
         batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     ) -> Result<u64> {
         let part = encoder.encode(batches)?;
-        let rows = part.rows();
+        let rows = part.rows;
         self.append(part)?;
         Ok(rows)
     }
@@ -40,7 +40,7 @@ pub(crate) trait Appender: Send {
 
 /// Encoded rows of the output.
 pub(crate) struct Part {
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     pub(super) payload: Payload,
 }
 
@@ -49,11 +49,6 @@ impl Part {
     pub(crate) fn of_row_group(groups: &Arc<RowGroups>, index: usize) -> Self {
         let rows = groups.group(index).num_rows().unsigned_abs();
         Self { rows, payload: Payload::RowGroup(Arc::clone(groups), index) }
-    }
-
-    /// The number of rows.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Returns the bytes added to a file by the part; for an Arrow file with dictionaries, the
@@ -87,7 +82,7 @@ pub(super) enum Payload {
 }
 
 /// The size of a finished output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,

@@ -68,8 +68,7 @@ impl Sink {
                 (End::Within(file), path.clone())
             }
         };
-        let written = Written { rows: 0, bytes: 0 };
-        Ok(Self { end: Some(end), label, written, behind: 0 })
+        Ok(Self { end: Some(end), label, written: Written::default(), behind: 0 })
     }
 
     fn open_file(path: &Path, cancel: &Cancel) -> Result<End> {

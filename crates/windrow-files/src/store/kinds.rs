@@ -12,8 +12,9 @@ use object_store::{ClientConfigKey, ObjectStore, RetryConfig};
 use crate::error::{Error, Result};
 use crate::setting::Setting;
 
-use super::address::{Address, Kind};
+use super::address::Address;
 use super::counted::{Counting, Counts};
+use super::local::Kind;
 
 /// Names of Windrow's own options.
 const MAX_RETRIES: &str = "max_retries";

@@ -19,7 +19,6 @@ use object_store::ObjectStoreExt;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Discard};
 
-use super::listing::Unlisted;
 use super::stores::Stores;
 use super::upload::{Ready, Upload, UploadTarget, Whole};
 
@@ -50,10 +49,7 @@ impl Prefix {
     /// # Errors
     /// `Usage`, or an error of the store.
     pub(crate) fn check(stores: &Stores, address: &Path, cancel: &Cancel) -> Result<()> {
-        let first = stores.listed(address, 1, cancel).map_err(|fault| match fault {
-            Unlisted::Address(error) => error,
-            Unlisted::Fault(fault) => fault.of_output(address),
-        })?;
+        let first = stores.listed(address, 1, cancel, |fault| fault.of_output(address))?;
         match first.first() {
             None => Ok(()),
             Some(first) => Err(Error::usage(format!(

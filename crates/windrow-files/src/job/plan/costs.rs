@@ -320,7 +320,12 @@ fn writing(
     let upload = options.upload.map_or(0, |upload| store::upload_bytes(upload.part));
     let of_writer = if options.upload.is_some_and(|upload| upload.many) { upload } else { 0 };
     let client = if options.upload.is_some() { upload + store::CLIENT_BYTES } else { 0 };
-    let footers = footers(inputs, arrangement, schema, options, (part_rows, part_bytes));
+    // The number of all rows, as far as the inputs show it.
+    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.needs().row_bytes.max(1) as u64);
+    let all = usize::try_from(inputs.rows().or_else(lines).unwrap_or(0)).unwrap_or(usize::MAX);
+    let slab = BATCH_ROWS.min(BATCH_BYTES / row + 1);
+    let parts = all / part_rows.min(part_bytes / row).max(slab) + 1;
+    let footers = output::footer_bytes(schema, options, parts, all.saturating_mul(row));
     Writing {
         together: output::part_bytes(schema, options, rows, held, longest) + of_writer,
         in_turn: output::part_bytes(schema, &in_turn, rows, held, longest) + of_writer,
@@ -346,23 +351,6 @@ fn row_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
 fn lists_stretch(schema: &SchemaRef) -> usize {
     let nested = schema.fields().iter().any(|field| field.data_type().is_nested());
     if nested { 2 } else { 1 }
-}
-
-/// Returns the cost of the output's footers, as far as the inputs show the number of rows.
-fn footers(
-    inputs: &Inputs,
-    arrangement: &Arrangement,
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    (part_rows, part_bytes): (usize, usize),
-) -> usize {
-    let row = row_bytes(inputs, arrangement);
-    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.needs().row_bytes.max(1) as u64);
-    let rows = inputs.rows().or_else(lines).unwrap_or(0);
-    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-    let slab = BATCH_ROWS.min(BATCH_BYTES / row + 1);
-    let part = part_rows.min(part_bytes / row).max(slab);
-    output::footer_bytes(schema, options, rows / part + 1, rows.saturating_mul(row))
 }
 
 /// Returns the maximum bytes of all rows; `usize::MAX` if the inputs do not show it.
