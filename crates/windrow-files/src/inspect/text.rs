@@ -13,45 +13,42 @@ const LISTED_GROUPS: usize = 12;
 const UNKNOWN: &str = "-";
 
 impl fmt::Display for FileFacts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> Result {
-        write(self, f)
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> Result {
+        let facts = self;
+        writeln!(out, "{}", facts.file)?;
+        let mut head = vec![
+            pair("format", facts.format.clone()),
+            pair("size", facts.bytes.map_or(UNKNOWN.into(), size)),
+            pair("rows", facts.rows.map_or(UNKNOWN.into(), |rows| rows.to_string())),
+        ];
+        if let Some(parquet) = &facts.parquet {
+            head.push(pair("row groups", parquet.row_groups.len().to_string()));
+            let writer = parquet.created_by.clone().unwrap_or(UNKNOWN.into());
+            head.push(pair("created by", writer));
+            head.push(pair("version", parquet.version.to_string()));
+        }
+        if !facts.metadata_keys.is_empty() {
+            head.push(pair("metadata", facts.metadata_keys.join(", ")));
+        }
+        if let Some(parquet) = &facts.parquet {
+            head.push(pair("declared order", declared(parquet)));
+        }
+        table(&head, &[], out)?;
+        writeln!(out, "\nschema")?;
+        let mut rows = vec![line(["column", "type", "nullable"])];
+        rows.extend(facts.schema.iter().map(|field| {
+            let nullable = if field.nullable { "yes" } else { "no" };
+            line([&field.name, &field.kind, nullable])
+        }));
+        table(&rows, &[], out)?;
+        if let Some(parquet) = &facts.parquet {
+            writeln!(out, "\ncolumns")?;
+            columns(&parquet.columns, out)?;
+            writeln!(out, "\nrow groups")?;
+            groups(&parquet.row_groups, out)?;
+        }
+        Ok(())
     }
-}
-
-fn write(facts: &FileFacts, out: &mut dyn Write) -> Result {
-    writeln!(out, "{}", facts.file)?;
-    let mut head = vec![
-        pair("format", facts.format.clone()),
-        pair("size", facts.bytes.map_or(UNKNOWN.into(), size)),
-        pair("rows", facts.rows.map_or(UNKNOWN.into(), |rows| rows.to_string())),
-    ];
-    if let Some(parquet) = &facts.parquet {
-        head.push(pair("row groups", parquet.row_groups.len().to_string()));
-        let writer = parquet.created_by.clone().unwrap_or(UNKNOWN.into());
-        head.push(pair("created by", writer));
-        head.push(pair("version", parquet.version.to_string()));
-    }
-    if !facts.metadata_keys.is_empty() {
-        head.push(pair("metadata", facts.metadata_keys.join(", ")));
-    }
-    if let Some(parquet) = &facts.parquet {
-        head.push(pair("declared order", declared(parquet)));
-    }
-    table(&head, &[], out)?;
-    writeln!(out, "\nschema")?;
-    let mut rows = vec![line(["column", "type", "nullable"])];
-    rows.extend(facts.schema.iter().map(|field| {
-        let nullable = if field.nullable { "yes" } else { "no" };
-        line([&field.name, &field.kind, nullable])
-    }));
-    table(&rows, &[], out)?;
-    if let Some(parquet) = &facts.parquet {
-        writeln!(out, "\ncolumns")?;
-        columns(&parquet.columns, out)?;
-        writeln!(out, "\nrow groups")?;
-        groups(&parquet.row_groups, out)?;
-    }
-    Ok(())
 }
 
 fn declared(parquet: &ParquetFacts) -> String {

@@ -43,7 +43,7 @@ impl Batches {
         }
         limits.check()?;
         let decoder = || RowDecoder::new(&job.arrangement);
-        let schema = Arc::clone(decoder()?.schema());
+        let schema = Arc::clone(&decoder()?.schema);
         let output = Output::Taken { schema: &schema };
         let mut planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
         let (batch, plan, running) = loop {

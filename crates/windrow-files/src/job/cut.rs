@@ -30,7 +30,7 @@ use super::rows::{Rows, Taken};
 use super::sized;
 use super::sized::Edges;
 use crate::error::{Error, Result};
-use crate::output::{Encoder, Folder, OutputOptions};
+use crate::output::{Directory, Encoder, OutputOptions};
 use crate::partition::{Name, Partitioning};
 
 /// Sorted rows, and the rules for cutting them.
@@ -83,7 +83,7 @@ pub(super) enum CutFiles<'a> {
 pub(super) struct ByName<'a> {
     pub(super) partitioning: &'a Partitioning,
     pub(super) options: &'a OutputOptions,
-    pub(super) folder: Folder,
+    pub(super) folder: &'a Directory,
     pub(super) current: Option<Arc<Opening<'a>>>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Cutter<'a> {
     pub(super) fn keys(&self) -> Option<&[usize]> {
         match &self.files {
             CutFiles::One(_) => None,
-            CutFiles::Sized(_, edges) => edges.keys.columns(),
+            CutFiles::Sized(_, edges) => edges.keys.as_deref(),
             CutFiles::ByName(many) => Some(&many.partitioning.keys),
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Cutter<'a> {
         let file = match &mut self.files {
             CutFiles::One(encoder) => File::Open(Arc::clone(encoder)),
             CutFiles::Sized(encoder, edges) => {
-                edges.begin(starts_key);
+                edges.within_key = !starts_key;
                 File::Open(Arc::clone(encoder))
             }
             CutFiles::ByName(many) => match (&many.current, &run.name) {
@@ -124,7 +124,7 @@ impl<'a> Cutter<'a> {
                 }
                 (_, name) => {
                     let name = name.clone().ok_or_else(nameless)?;
-                    let opening = Opening::new(name, many.folder.clone(), many.options);
+                    let opening = Opening::new(name, many.folder, many.options);
                     many.current = Some(Arc::clone(&opening));
                     File::First(First(opening))
                 }

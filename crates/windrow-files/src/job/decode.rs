@@ -18,7 +18,7 @@ use crate::verbs::Arrangement;
 pub(super) struct RowDecoder {
     decoder: Decoder,
     /// Schema of the written columns.
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     /// Whether a sift turns the decoded columns into the written ones.
     is_sifted: bool,
 }
@@ -28,11 +28,6 @@ impl RowDecoder {
         let decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
         let (schema, is_sifted) = (arrangement.schema()?, arrangement.sifting.is_some());
         Ok(Self { decoder, schema, is_sifted })
-    }
-
-    /// Returns the schema of the written columns.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 
     /// Decodes `slab` to the written columns, or to the input columns of the sift if the

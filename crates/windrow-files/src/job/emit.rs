@@ -12,6 +12,7 @@
 //! holds a part, but encodes rows as they are merged.
 
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -19,11 +20,12 @@ use windrow::MergeHelper;
 
 use super::cut::{Cutter, Extent, NewPart};
 use super::finish::Out;
-use super::ingest::join;
+use super::ingest::side_by_side;
 use super::lock::{lock, unlocked};
 use super::opening::Opened;
 use super::piece::{Decoders, Piece};
 use super::running::{Job, Running};
+use super::tally::timed;
 use crate::error::Result;
 use crate::output::{Part, Written};
 use crate::stats::Spread;
@@ -107,9 +109,7 @@ pub(super) fn emit(
         }
         done
     };
-    running.tally.together(|| {
-        std::thread::scope(|scope| join((0..writers).map(|_| scope.spawn(work)).collect()))
-    })?;
+    timed(&running.tally.together, || side_by_side(repeat_n(work, writers)))?;
     running.watch.cancel.check()?;
     let cutter = unlocked(shared.cutter);
     running.tally.outcome().keys = cutter.rows.keys();
@@ -132,7 +132,8 @@ impl<'a> Shared<'a> {
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                let taken = self.running.tally.merging(|| self.take(&mut cutter, &mut decoders));
+                let taken =
+                    timed(&self.running.tally.merging, || self.take(&mut cutter, &mut decoders));
                 if taken.is_err() {
                     // Set before another thread takes rows: no rows follow an error.
                     self.failed.store(true, Ordering::Relaxed);
@@ -171,7 +172,7 @@ impl<'a> Shared<'a> {
             }
             line = self.appended.wait(line).unwrap_or_else(PoisonError::into_inner);
         }
-        let appended = self.running.tally.appending(|| line.append(encoded));
+        let appended = timed(&self.running.tally.appending, || line.append(encoded));
         if appended.is_err() {
             // Set before another thread has the turn: nothing may follow a partly written part.
             self.failed.store(true, Ordering::Relaxed);
@@ -206,7 +207,7 @@ impl<'a> Shared<'a> {
             let mut extent = Extent::default();
             let mut next = |decoders: &mut Decoders| {
                 self.pause()?;
-                self.running.tally.merging(|| cutter.next(&mut extent, decoders))
+                timed(&self.running.tally.merging, || cutter.next(&mut extent, decoders))
             };
             let mut head = Vec::new();
             while !file.is_sampled(&head)

@@ -78,9 +78,9 @@ impl FileRows {
                         continue;
                     }
                     self.tally.read(&batch);
-                    let first = self.row;
+                    let first = FirstRow { file: self.file, row: self.row };
                     self.row += batch.num_rows() as u64;
-                    let kept = self.kept(batch, first);
+                    let kept = prepared(&self.inputs, &self.preparation, batch, first);
                     match kept.map_err(|error| error.in_input(&self.name))? {
                         kept if kept.num_rows() == 0 => continue,
                         kept => return Ok(Some(kept)),
@@ -98,18 +98,27 @@ impl FileRows {
             self.batches = Some(unit.read(&self.watch)?);
         }
     }
+}
 
-    /// Returns the selected rows of `batch`, with all columns of the order.
-    fn kept(&self, batch: RecordBatch, first: u64) -> Result<RecordBatch> {
-        let mask = self.inputs.mask(&batch)?;
-        let batch = match &mask {
-            Some(mask) => chosen(&batch, mask)?,
-            None => batch,
-        };
-        let place = FirstRow { file: self.file, row: first };
-        let arranged = self.preparation.apply(&batch, place);
-        arranged.map_err(|error| if mask.is_some() { error.of_kept_rows(first) } else { error })
+/// Returns the selected rows of `batch`, with all columns of the order. `first` is the place of the
+/// batch's first row.
+pub(super) fn prepared(
+    inputs: &Inputs,
+    preparation: &Preparation,
+    batch: RecordBatch,
+    first: FirstRow,
+) -> Result<RecordBatch> {
+    let mask = inputs.mask(&batch)?;
+    let batch = match &mask {
+        Some(mask) => chosen(&batch, mask)?,
+        None => batch,
+    };
+    if batch.num_rows() == 0 {
+        return Ok(batch);
     }
+    let row = first.row;
+    let arranged = preparation.apply(&batch, first);
+    arranged.map_err(|error| if mask.is_some() { error.of_kept_rows(row) } else { error })
 }
 
 impl Iterator for FileRows {

@@ -17,7 +17,9 @@ use arrow_schema::SchemaRef;
 use super::opening::Opened;
 use super::sized::SizedFiles;
 use crate::error::{Error, Result};
-use crate::output::{self, Appender, Destination, Encoder, Folder, OutputOptions, Part, Written};
+use crate::output::{
+    self, Appender, Destination, Directory, Encoder, OutputOptions, Part, Written,
+};
 use crate::partition::Partitioning;
 use crate::stats::Spread;
 
@@ -45,7 +47,7 @@ pub(super) struct Files<'a> {
     pub(super) partitioning: &'a Partitioning,
     pub(super) options: &'a OutputOptions,
     pub(super) schema: &'a SchemaRef,
-    pub(super) folder: Folder,
+    pub(super) folder: &'a Directory,
     /// Number of the next file.
     pub(super) next: u32,
     /// Bytes of a file without rows, once known: all such files are equal.
@@ -83,7 +85,7 @@ impl<'a> Out<'a> {
             if self.current.is_none() {
                 self.current = Some(files.open()?.1);
             }
-            files.grow(bytes);
+            files.bytes = files.bytes.saturating_add(bytes);
         }
         self.current()?.append(part)
     }

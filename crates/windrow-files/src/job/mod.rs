@@ -49,10 +49,8 @@ use crate::error::Result;
 use crate::facts;
 use crate::input::Inputs;
 use crate::limits::Limits;
-use crate::output::{Target, WriteOptions};
 use crate::partition::Partitioning;
 use crate::progress::Progress;
-use crate::stats::Stats;
 use crate::verbs::{
     Arrangement, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec,
 };
@@ -154,28 +152,6 @@ impl Job {
     /// `Data` for column types that rows cannot be decoded to.
     pub fn schema(&self) -> Result<SchemaRef> {
         self.arrangement.schema()
-    }
-
-    /// Returns the plan of [`write`](Self::write), without writing.
-    ///
-    /// # Errors
-    /// `MemoryFloor` if the limit is below the floor; `Usage` for an impossible output.
-    pub fn explain(
-        &self,
-        target: &Target,
-        write: &WriteOptions,
-        limits: &Limits,
-    ) -> Result<Explain> {
-        explain::explain(self, target, write, limits)
-    }
-
-    /// Runs the job and writes to `target`, which appears complete or not at all.
-    ///
-    /// # Errors
-    /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves nothing behind, except bytes
-    /// already taken by a pipe or a device.
-    pub fn write(self, target: &Target, write: &WriteOptions, limits: &Limits) -> Result<Stats> {
-        write::write(&self, target, write, limits)
     }
 
     /// Runs the job up to the last merge, and returns a reader of the rows.

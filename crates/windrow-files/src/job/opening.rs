@@ -16,7 +16,7 @@ use arrow_select::concat::concat_batches;
 
 use super::piece::{Decoders, Piece};
 use crate::error::{Error, Result};
-use crate::output::{self, Appender, Encoder, Folder, OutputOptions, SAMPLE_ROWS};
+use crate::output::{self, Appender, Directory, Encoder, OutputOptions, SAMPLE_ROWS};
 use crate::partition::Name;
 
 /// Number of pieces to sample before a file is opened: the first may be the short end of a slab.
@@ -43,7 +43,7 @@ type Encoding = (Arc<dyn Encoder>, Option<Opened>);
 /// A file, open or yet to be opened.
 pub(super) struct Opening<'a> {
     pub(super) name: Name,
-    folder: Folder,
+    folder: &'a Directory,
     options: &'a OutputOptions,
     /// `Some(None)` after a failure. The opening thread reports the error.
     encoder: OnceLock<Option<Arc<dyn Encoder>>>,
@@ -53,7 +53,7 @@ pub(super) struct Opening<'a> {
 pub(super) struct First<'a>(pub(super) Arc<Opening<'a>>);
 
 impl<'a> Opening<'a> {
-    pub(super) fn new(name: Name, folder: Folder, options: &'a OutputOptions) -> Arc<Self> {
+    pub(super) fn new(name: Name, folder: &'a Directory, options: &'a OutputOptions) -> Arc<Self> {
         Arc::new(Self { name, folder, options, encoder: OnceLock::new() })
     }
 }
@@ -64,7 +64,7 @@ impl First<'_> {
         let Opening { name, folder, options, encoder } = &*self.0;
         let sample = sample(pieces, decoders)?;
         let target = folder.file(&name.path)?;
-        let (opened, appender) = output::open(&target, decoders.rows.schema(), &sample, options)?;
+        let (opened, appender) = output::open(&target, &decoders.rows.schema, &sample, options)?;
         // No other thread sets this cell.
         let _ = encoder.set(Some(Arc::clone(&opened)));
         Ok((opened, Some(Opened { name: name.clone(), appender })))
@@ -114,7 +114,7 @@ fn sample(pieces: &mut [Piece], decoders: &mut Decoders) -> Result<RecordBatch> 
             sample.push(decoders.decode_in_place(piece)?);
         }
     }
-    match concat_batches(decoders.rows.schema(), &sample) {
+    match concat_batches(&decoders.rows.schema, &sample) {
         Ok(sample) => Ok(sample),
         // The dictionaries together have too many values.
         Err(_) if !sample.is_empty() => Ok(sample.swap_remove(0)),

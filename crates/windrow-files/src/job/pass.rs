@@ -16,6 +16,7 @@
 
 use std::cmp::Ordering as Order;
 use std::collections::HashSet;
+use std::iter::repeat_n;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -27,9 +28,10 @@ use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
-use super::ingest::join;
+use super::ingest::side_by_side;
 use super::lock::{lock, unlocked};
 use super::running::{Job, Running};
+use super::tally::timed;
 use crate::error::{Error, Result};
 use crate::input::{FileInfo, Footer, RowGroups, Unit};
 use crate::names::Places;
@@ -117,9 +119,7 @@ impl<'a> Passage<'a> {
             }
             Ok(())
         };
-        running.tally.together(|| {
-            std::thread::scope(|scope| join((0..readers).map(|_| scope.spawn(work)).collect()))
-        })?;
+        timed(&running.tally.together, || side_by_side(repeat_n(work, readers)))?;
         Ok(unlocked(ends))
     }
 

@@ -62,10 +62,11 @@ pub(super) struct Tally {
     /// Rows processed in the current phase.
     in_phase: AtomicU64,
     outcome: Mutex<Outcome>,
-    /// Nanoseconds spent merging, spent appending, and open to all threads.
-    merging: AtomicU64,
-    appending: AtomicU64,
-    together: AtomicU64,
+    /// Nanoseconds of merges and of appends, each work for one thread at a time, and of work that
+    /// all threads share. See [`timed`].
+    pub(super) merging: AtomicU64,
+    pub(super) appending: AtomicU64,
+    pub(super) together: AtomicU64,
     start: Instant,
     phases: Mutex<Vec<PhaseStart>>,
 }
@@ -124,21 +125,6 @@ impl Tally {
     /// Returns the figures of the outcome, to be set.
     pub(super) fn outcome(&self) -> MutexGuard<'_, Outcome> {
         lock(&self.outcome)
-    }
-
-    /// Times a merge, work for one thread at a time.
-    pub(super) fn merging<T>(&self, work: impl FnOnce() -> T) -> T {
-        timed(&self.merging, work)
-    }
-
-    /// Times an append, work for one thread at a time.
-    pub(super) fn appending<T>(&self, work: impl FnOnce() -> T) -> T {
-        timed(&self.appending, work)
-    }
-
-    /// Times work that all threads share.
-    pub(super) fn together<T>(&self, work: impl FnOnce() -> T) -> T {
-        timed(&self.together, work)
     }
 
     /// Counts rows written.
@@ -249,7 +235,7 @@ impl Tally {
 }
 
 /// Runs `work` and adds the elapsed nanoseconds to `all`.
-fn timed<T>(all: &AtomicU64, work: impl FnOnce() -> T) -> T {
+pub(super) fn timed<T>(all: &AtomicU64, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();
     let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -17,7 +17,7 @@ use super::plan::{Output, Plan, Planned};
 use super::rows::Rows;
 use super::running::{Job, Running};
 use super::sized;
-use super::sized::{Edges, Keys, SizedFiles};
+use super::sized::{Edges, SizedFiles};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
@@ -55,13 +55,8 @@ impl Outlined {
         let mut options = options(job, target, write)?;
         options.stores = job.inputs.stores().clone();
         options.upload = uploads(job, target, limits)?;
-        output::check_columns(decoder.schema(), options.format)?;
-        let row_group = usize::try_from(write.row_group_bytes).unwrap_or(usize::MAX);
-        let output = Output::Written {
-            schema: decoder.schema(),
-            options: &options,
-            row_group_bytes: row_group,
-        };
+        output::check_columns(&decoder.schema, options.format)?;
+        let output = Output::Written { schema: &decoder.schema, options: &options };
         let planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
         Ok(Self { decoder, options, planned })
     }
@@ -148,35 +143,34 @@ fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions
     }
 }
 
-/// Runs `job`.
-pub(super) fn write(
-    job: &Job,
-    target: &Target,
-    write: &WriteOptions,
-    limits: &Limits,
-) -> Result<Stats> {
-    let Outlined { mut decoder, mut options, mut planned } =
-        Outlined::of(job, target, write, limits)?;
-    options.watch.cancel = job.cancel.clone();
-    check(job, target, decoder.schema(), &options)?;
-    loop {
-        // A direct merge writes output before all input is read.
-        let repeats = !planned.plan.direct || output::can_be_taken_back(&target.into());
-        let running = Running::start(job, &planned, limits, repeats)?;
-        options.watch = running.watch.clone();
-        match attempt(job, target, &mut decoder, &mut options, &planned.plan, &running) {
-            Err(error) => match running.met.again() {
-                Some(again) => planned = again,
-                None => return Err(error),
-            },
-            Ok(()) => {
-                let mut stats = running.tally.finish();
-                stats.bloom_filters_dropped = drops_bloom_filters(job, &options);
-                return Ok(stats);
+impl Job {
+    /// Runs the job and writes to `target`, which appears complete or not at all.
+    ///
+    /// # Errors
+    /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves nothing behind, except bytes
+    /// already taken by a pipe or a device.
+    pub fn write(self, target: &Target, write: &WriteOptions, limits: &Limits) -> Result<Stats> {
+        let job = &self;
+        let Outlined { mut decoder, mut options, mut planned } =
+            Outlined::of(job, target, write, limits)?;
+        options.watch.cancel = job.cancel.clone();
+        check(job, target, &decoder.schema, &options)?;
+        loop {
+            // A direct merge writes output before all input is read.
+            let repeats = !planned.plan.direct || output::can_be_taken_back(&target.into());
+            let running = Running::start(job, &planned, limits, repeats)?;
+            options.watch = running.watch.clone();
+            match attempt(job, target, &mut decoder, &mut options, &planned.plan, &running) {
+                Err(error) => planned = running.met.again().ok_or(error)?,
+                Ok(()) => {
+                    let mut stats = running.tally.finish();
+                    stats.bloom_filters_dropped = drops_bloom_filters(job, &options);
+                    return Ok(stats);
+                }
             }
+            drop(running);
+            windrow::give_back_free_blocks();
         }
-        drop(running);
-        windrow::give_back_free_blocks();
     }
 }
 
@@ -189,10 +183,10 @@ fn attempt(
     plan: &Plan,
     running: &Running,
 ) -> Result<()> {
-    if let Some(passage) = Passage::of(job, decoder.schema(), options)?
+    if let Some(passage) = Passage::of(job, &decoder.schema, options)?
         && passage.is_in_order(plan.readers, running)
     {
-        return passage.write(&target.into(), decoder.schema(), options, running);
+        return passage.write(&target.into(), &decoder.schema, options, running);
     }
     let (batch, plan) = job.arrange(plan, running)?;
     options.columns_in_turn = plan.columns_in_turn;
@@ -224,10 +218,10 @@ impl Emission<'_> {
     fn one(&self, batch: Batch, target: &Destination, decoder: &mut RowDecoder) -> Result<()> {
         let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let sample = head(&rows, decoder)?;
-        let (encoder, appender) = output::open(target, decoder.schema(), &sample, self.options)?;
+        let (encoder, appender) = output::open(target, &decoder.schema, &sample, self.options)?;
         drop(sample);
         self.running.watch.room_for(self.plan.writing_bytes());
-        let cutter = Cutter::new(rows, self.limits(), CutFiles::One(encoder));
+        let cutter = Cutter::new(rows, self.plan.part, CutFiles::One(encoder));
         let out = Out::new(OutFiles::One, Some(appender));
         let writers = (self.plan.writers, usize::MAX);
         let (written, _) = emit(cutter, out, self.job, writers, self.running)?;
@@ -237,16 +231,16 @@ impl Emission<'_> {
 
     /// Writes all rows to a sequence of files with limited sizes.
     fn sized(&self, batch: Batch, directory: &Path, decoder: &mut RowDecoder) -> Result<()> {
-        let keys = Keys::of(&self.job.arrangement);
-        let rows = self.rows(batch, sized::slab(self.limits()), keys.columns())?;
+        let keys = sized::keys_of(&self.job.arrangement);
+        let rows = self.rows(batch, sized::slab(self.plan.part), keys.as_deref())?;
         let sample = head(&rows, decoder)?;
         let directory = Directory::create(directory, self.options)?;
-        let schema = decoder.schema();
-        let mut files = SizedFiles::new(self.options, schema, directory.folder(), sample);
+        let schema = &decoder.schema;
+        let mut files = SizedFiles::new(self.options, schema, &directory, sample);
         let (encoder, appender) = files.open()?;
         self.running.watch.room_for(self.plan.writing_bytes());
-        let edges = Edges::new(keys, self.limits());
-        let cutter = Cutter::new(rows, self.limits(), CutFiles::Sized(encoder, edges));
+        let edges = Edges::new(keys, self.plan.part);
+        let cutter = Cutter::new(rows, self.plan.part, CutFiles::Sized(encoder, edges));
         let out = Out::new(OutFiles::Sized(files), Some(appender));
         let writers = (self.plan.writers, usize::MAX);
         let (written, spread) = emit(cutter, out, self.job, writers, self.running)?;
@@ -263,10 +257,10 @@ impl Emission<'_> {
     ) -> Result<()> {
         let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let directory = Directory::create(directory, self.options)?;
-        let (options, folder) = (self.options, directory.folder());
-        let by_name = ByName { partitioning, options, folder: folder.clone(), current: None };
-        let cutter = Cutter::new(rows, self.limits(), CutFiles::ByName(by_name));
-        let (schema, spread) = (decoder.schema(), Spread::default());
+        let (options, folder) = (self.options, &directory);
+        let by_name = ByName { partitioning, options, folder, current: None };
+        let cutter = Cutter::new(rows, self.plan.part, CutFiles::ByName(by_name));
+        let (schema, spread) = (&decoder.schema, Spread::default());
         let files = Files { partitioning, options, schema, folder, next: 0, empty: None, spread };
         let out = Out::new(OutFiles::Partitions(files), None);
         // Each writer and each waiting part has at most one open file, and one more file is being
@@ -294,16 +288,12 @@ impl Emission<'_> {
         let slabs = batch.slabs(arrangement.finish);
         Rows::open(slabs, arrangement, ahead, keys, self.plan.writers)
     }
-
-    fn limits(&self) -> (usize, usize) {
-        (self.plan.part_rows, self.plan.part_bytes)
-    }
 }
 
 /// Decodes the first rows, which determine the encoding of all rows.
 fn head(rows: &Rows, decoder: &mut RowDecoder) -> Result<RecordBatch> {
     match &rows.first {
         Some(first) => first.decode(decoder),
-        None => Ok(RecordBatch::new_empty(Arc::clone(decoder.schema()))),
+        None => Ok(RecordBatch::new_empty(Arc::clone(&decoder.schema))),
     }
 }

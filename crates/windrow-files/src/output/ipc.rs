@@ -29,6 +29,7 @@ use arrow_ipc::{Block, FooterBuilder, MetadataVersion};
 use arrow_schema::ArrowError;
 use arrow_schema::{Schema, SchemaRef};
 
+use super::PartRows;
 use super::compression::Compression;
 use super::dictionaries::Dictionaries;
 use super::options::OutputOptions;
@@ -86,12 +87,8 @@ pub(super) fn open(
 }
 
 /// See [`super::part_bytes`].
-pub(super) fn part_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    rows: usize,
-    bytes: usize,
-) -> usize {
+pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
+    let PartRows { rows, bytes, .. } = part;
     // The encoded part; the rows of a message, as received and concatenated; the message, in a
     // vector that doubles to grow; the metadata.
     let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);

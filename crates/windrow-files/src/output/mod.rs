@@ -51,7 +51,7 @@ mod views;
 
 pub use compression::Compression;
 pub(crate) use directory::Contents;
-pub(crate) use folder::{Directory, Folder};
+pub(crate) use folder::Directory;
 pub use options::{Encodings, WriteOptions};
 pub(crate) use options::{OutputOptions, Uploads, not_written};
 pub(crate) use part::{Appender, Encoder, Part, Written};
@@ -150,12 +150,18 @@ pub(crate) fn frame_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
 /// Returns the maximum rows and row bytes of a part. Only a Parquet part is a unit of the file;
 /// other formats use small parts, because a part is held in memory until it is written. A file of
 /// limited size has at least one part, so the file's limit also limits parts.
-pub(crate) fn part_limits(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    row_group_bytes: usize,
-) -> (usize, usize) {
-    let (rows, bytes) = usual_limits(options.format, row_group_bytes);
+pub(crate) fn part_limits(schema: &SchemaRef, options: &OutputOptions) -> (usize, usize) {
+    /// Rows of the row groups written by DuckDB, and best for its scans.
+    const ROW_GROUP_ROWS: usize = 122_880;
+    /// Four messages of an Arrow file.
+    const STREAM_ROWS: usize = 32_768;
+    const STREAM_BYTES: usize = 4 << 20;
+    let (rows, bytes) = match options.format {
+        Format::Parquet => (ROW_GROUP_ROWS, options.row_group_bytes.max(1)),
+        Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson | Format::Avro => {
+            (STREAM_ROWS, STREAM_BYTES)
+        }
+    };
     let Some(most) = options.max_file_bytes else { return (rows, bytes) };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     match options.format {
@@ -168,34 +174,22 @@ pub(crate) fn part_limits(
     }
 }
 
-fn usual_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
-    /// Rows of the row groups written by DuckDB, and best for its scans.
-    const ROW_GROUP_ROWS: usize = 122_880;
-    /// Four messages of an Arrow file.
-    const STREAM_ROWS: usize = 32_768;
-    const STREAM_BYTES: usize = 4 << 20;
-    match format {
-        Format::Parquet => (ROW_GROUP_ROWS, row_group_bytes.max(1)),
-        Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson | Format::Avro => {
-            (STREAM_ROWS, STREAM_BYTES)
-        }
-    }
+/// The maximum size of a part.
+#[derive(Clone, Copy)]
+pub(crate) struct PartRows {
+    pub(crate) rows: usize,
+    /// Bytes as Arrow arrays.
+    pub(crate) bytes: usize,
+    /// Size of the longest row, if known.
+    pub(crate) longest: Option<usize>,
 }
 
 /// Returns an upper estimate of the heap bytes for encoding a part, including the finished part.
-/// The part has at most `rows` rows, which take at most `bytes` bytes as Arrow arrays; `longest` is
-/// the size of the longest row, if known.
-pub(crate) fn part_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    rows: usize,
-    bytes: usize,
-    longest: Option<usize>,
-) -> usize {
+pub(crate) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
     match options.format {
-        Format::Parquet => parquet_memory::part_bytes(schema, options, rows, bytes, longest),
-        Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, rows, bytes),
-        Format::Csv | Format::Ndjson => text::part_bytes(schema, options, rows, bytes),
+        Format::Parquet => parquet_memory::part_bytes(schema, options, part),
+        Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, part),
+        Format::Csv | Format::Ndjson => text::part_bytes(schema, options, part),
         Format::Avro => 0,
     }
 }

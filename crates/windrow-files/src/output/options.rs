@@ -162,6 +162,7 @@ impl WriteOptions {
             format,
             compression: self.compression,
             sorting,
+            row_group_bytes: usize::try_from(self.row_group_bytes).unwrap_or(usize::MAX),
             page_bytes: usize::try_from(self.page_bytes).unwrap_or(usize::MAX),
             statistics: self.statistics,
             checksums: self.checksums,
@@ -189,6 +190,8 @@ pub(crate) struct OutputOptions {
     pub(crate) compression: Option<Compression>,
     /// The order of the rows, as declared by a Parquet footer.
     pub(crate) sorting: Vec<DeclaredColumn>,
+    /// Maximum row bytes of a Parquet row group.
+    pub(crate) row_group_bytes: usize,
     /// Size at which a Parquet page is closed, before compression.
     pub(crate) page_bytes: usize,
     /// Whether Parquet pages and column chunks have minima and maxima.
@@ -245,6 +248,7 @@ impl OutputOptions {
             format,
             compression: None,
             sorting: Vec::new(),
+            row_group_bytes: 16 << 20,
             // Small enough that a page of every column of a row group is a few MB, large enough that
             // zstd loses about 2 %.
             page_bytes: 512 << 10,

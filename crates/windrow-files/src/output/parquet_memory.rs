@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 
+use super::PartRows;
 use super::compression::Compression;
 use super::nested::child_fields;
 use super::options::OutputOptions;
@@ -120,13 +121,8 @@ pub(super) fn footer_bytes(
 }
 
 /// See [`super::part_bytes`].
-pub(super) fn part_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    rows: usize,
-    bytes: usize,
-    longest: Option<usize>,
-) -> usize {
+pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
+    let PartRows { rows, bytes, longest } = part;
     let leaves = Leaves::of(schema);
     let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
     let context = compression.context_bytes().min(LEAST_CONTEXT.saturating_add(4 * bytes));

@@ -25,7 +25,7 @@ use super::rope::Rope;
 use super::sink;
 use super::sink::Sink;
 use super::target::Destination;
-use super::{csv, showable};
+use super::{PartRows, csv, showable};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::CsvOptions;
@@ -64,13 +64,10 @@ pub(super) fn open(
 }
 
 /// See [`super::part_bytes`].
-pub(super) fn part_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    rows: usize,
-    bytes: usize,
-) -> usize {
-    let numbers = number_bytes(schema);
+pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
+    let PartRows { rows, bytes, .. } = part;
+    let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(0);
+    let numbers: usize = schema.fields().iter().map(width).sum();
     // A part of wide rows ends by its bytes.
     let rows = rows.min(bytes / numbers.max(1) + 1);
     let varying = bytes.saturating_sub(rows * numbers);
@@ -318,11 +315,6 @@ fn line_bytes(schema: &Schema, format: Format) -> usize {
         name + value_bytes(field.data_type()) + 1
     };
     2 + schema.fields().iter().map(value).sum::<usize>()
-}
-
-fn number_bytes(schema: &Schema) -> usize {
-    let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(0);
-    schema.fields().iter().map(width).sum()
 }
 
 /// Returns the maximum bytes of a value's text in addition to the value's own bytes.

@@ -110,7 +110,7 @@ impl Prefix {
             // A failed object may exist all the same, if the store's answer was lost.
             all = match &whole {
                 Whole::Parts(begun, _live) => {
-                    completed.push(begun.place().clone());
+                    completed.push(begun.place.clone());
                     begun.complete(&self.cancel)
                 }
                 Whole::Empty(place) => {

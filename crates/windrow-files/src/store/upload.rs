@@ -89,7 +89,7 @@ impl Stores {
 
 /// A started upload, until it is completed or aborted.
 pub(super) struct Begun {
-    place: UploadTarget,
+    pub(super) place: UploadTarget,
     upload: Mutex<Option<Box<dyn MultipartUpload>>>,
     under_way: Mutex<VecDeque<Pending<()>>>,
 }
@@ -132,10 +132,6 @@ impl Begun {
             drop(parts);
             cancel.check()?;
         }
-    }
-
-    pub(super) fn place(&self) -> &UploadTarget {
-        &self.place
     }
 
     /// Completes the upload. Aborts the upload after a failure or a cancellation.

@@ -14,7 +14,7 @@ use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
 use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES, SIFTED_BYTES};
 use crate::format::Format;
 use crate::input::{FileInfo, Inputs};
-use crate::output::{self, OutputOptions};
+use crate::output::{self, OutputOptions, PartRows};
 use crate::store;
 use crate::system;
 use crate::verbs::{Arrangement, Way};
@@ -54,8 +54,8 @@ const LEAST_MERGING: usize = 4 << 20;
 
 /// The destination of the sorted rows.
 pub(in crate::job) enum Output<'a> {
-    /// An output file, with row groups of up to `row_group_bytes`.
-    Written { schema: &'a SchemaRef, options: &'a OutputOptions, row_group_bytes: usize },
+    /// An output file, or several.
+    Written { schema: &'a SchemaRef, options: &'a OutputOptions },
     /// The caller, as record batches of this schema.
     Taken { schema: &'a SchemaRef },
 }
@@ -139,10 +139,7 @@ impl Costs {
         let batch_of = |bytes: usize| bytes + fixed_bytes(schema, bytes) + arrays;
         let batch = batch_of(BATCH_BYTES);
         let mut writing = match output {
-            Output::Written { schema, options, row_group_bytes } => {
-                let parts = output::part_limits(schema, options, *row_group_bytes);
-                writing(inputs, arrangement, schema, options, parts)
-            }
+            Output::Written { schema, options } => writing(inputs, arrangement, schema, options),
             // `copies` is the array. With threads that decode ahead, each has a slab, an array in
             // work and an array that waits.
             Output::Taken { .. } => {
@@ -217,11 +214,6 @@ impl Costs {
     pub(super) fn least_merging(&self) -> usize {
         // Runs of long rows are merged into one run before any row is written.
         LEAST_MERGING.saturating_add(self.long())
-    }
-
-    /// Returns the maximum rows and row bytes of a part.
-    pub(super) fn part(&self) -> (usize, usize) {
-        (self.writing.part_rows, self.writing.part_bytes)
     }
 
     /// Returns the cost of the process with `threads` threads.
@@ -306,8 +298,8 @@ fn writing(
     arrangement: &Arrangement,
     schema: &SchemaRef,
     options: &OutputOptions,
-    (part_rows, part_bytes): (usize, usize),
 ) -> Writing {
+    let (part_rows, part_bytes) = output::part_limits(schema, options);
     let row = row_bytes(inputs, arrangement);
     // A part has at least one slab.
     let held = part_bytes.max(BATCH_BYTES).min(most_bytes(inputs, arrangement));
@@ -315,6 +307,7 @@ fn writing(
     let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
     // If both are equal, the longest row is unknown.
     let longest = Some(inputs.needs().longest_row).filter(|&longest| longest > row);
+    let part = PartRows { rows, bytes: held, longest };
     // Each writer may have an upload, or the job has a single one; among many uploads one is being
     // completed.
     let upload = options.upload.map_or(0, |upload| store::upload_bytes(upload.part));
@@ -327,8 +320,8 @@ fn writing(
     let parts = all / part_rows.min(part_bytes / row).max(slab) + 1;
     let footers = output::footer_bytes(schema, options, parts, all.saturating_mul(row));
     Writing {
-        together: output::part_bytes(schema, options, rows, held, longest) + of_writer,
-        in_turn: output::part_bytes(schema, &in_turn, rows, held, longest) + of_writer,
+        together: output::part_bytes(schema, options, part) + of_writer,
+        in_turn: output::part_bytes(schema, &in_turn, part) + of_writer,
         copies: output::copies_of_a_long_row(schema, options),
         copies_in_turn: output::copies_of_a_long_row(schema, &in_turn),
         copies_held: output::copies_of_a_held_row(options.format),

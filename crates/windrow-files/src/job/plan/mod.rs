@@ -131,8 +131,7 @@ pub(super) struct Plan {
     /// Bytes for chunks and windows while writing.
     pub(super) settle_budget: usize,
     /// Maximum rows and row bytes of a part.
-    pub(super) part_rows: usize,
-    pub(super) part_bytes: usize,
+    pub(super) part: (usize, usize),
     /// Whether the columns of a part are encoded one after the other.
     pub(super) columns_in_turn: bool,
     /// Sorted files merged at one time: all files, or this many by each reader.
@@ -176,8 +175,7 @@ impl Plan {
             writers,
             ingest_budget: budget,
             settle_budget: terms.spare(writing(writers)),
-            part_rows: costs.part().0,
-            part_bytes: costs.part().1,
+            part: (costs.writing.part_rows, costs.writing.part_bytes),
             columns_in_turn: in_turn,
             open_files,
             direct: beside.is_some(),

@@ -222,8 +222,7 @@ impl Pages {
 
     /// Takes all blobs in the order of the file, if they include a dictionary.
     fn take_dictionary_first(&mut self) -> Option<Vec<Bytes>> {
-        let until = self.dictionary?.checked_add(2)?;
-        self.blobs.get_mut(..until)?.rotate_right(2);
+        self.blobs.get_mut(..self.dictionary? + 2)?.rotate_right(2);
         Some(std::mem::take(&mut self.blobs))
     }
 }
