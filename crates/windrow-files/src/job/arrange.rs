@@ -2,10 +2,9 @@
 
 use windrow::{Batch, Batcher};
 
-use super::ingest;
 use super::plan::Plan;
 use super::running::{Job, Running};
-use super::sampling;
+use super::{ingest, sampling};
 use crate::error::Result;
 use crate::progress::Phase;
 use crate::verbs::Way;

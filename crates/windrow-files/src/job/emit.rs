@@ -124,7 +124,7 @@ impl<'a> Shared<'a> {
         loop {
             if let Some(helper) = &self.helper {
                 while !self.failed.load(Ordering::Relaxed) && helper.help(self.ahead) {
-                    self.pause()?;
+                    self.running.watch.pause()?;
                 }
             }
             let taken = {
@@ -148,7 +148,7 @@ impl<'a> Shared<'a> {
             };
             // The memory of each slab is released after decoding.
             let mut batches = pieces.into_iter().map(|piece| {
-                self.pause()?;
+                self.running.watch.pause()?;
                 decoders.decode(piece)
             });
             let part = encoder.encode(&mut batches)?;
@@ -191,7 +191,7 @@ impl<'a> Shared<'a> {
         let Some(begun) = cutter.begin(decoders)? else { return Ok(None) };
         let (mut pieces, mut extent) = (Vec::new(), Extent::default());
         while let Some(piece) = cutter.next(&mut extent, decoders)? {
-            self.pause()?;
+            self.running.watch.pause()?;
             pieces.push(piece);
         }
         Ok(Some((begun, pieces)))
@@ -206,7 +206,7 @@ impl<'a> Shared<'a> {
         while let Some(NewPart { file, starts_key, .. }) = cutter.begin(&mut decoders)? {
             let mut extent = Extent::default();
             let mut next = |decoders: &mut Decoders| {
-                self.pause()?;
+                self.running.watch.pause()?;
                 timed(&self.running.tally.merging, || cutter.next(&mut extent, decoders))
             };
             let mut head = Vec::new();
@@ -229,9 +229,5 @@ impl<'a> Shared<'a> {
             self.running.tally.wrote(rows);
         }
         Ok(())
-    }
-
-    fn pause(&self) -> Result<()> {
-        self.running.watch.pause()
     }
 }

@@ -23,8 +23,7 @@ use std::time::SystemTime;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ord::ord::{DynComparator, make_comparator};
-use arrow_schema::SortOptions;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef, SortOptions};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 

@@ -145,16 +145,6 @@ impl Tally {
         Moment { phase, rows, total: total.or(self.rows), pool: Some(&self.pool), network_bytes }
     }
 
-    /// Splits the total time `all` into the serial parts, in seconds.
-    fn serial(&self, all: Duration) -> Serial {
-        let time = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
-        Serial {
-            merge: time(&self.merging).as_secs_f64(),
-            append: time(&self.appending).as_secs_f64(),
-            other: all.saturating_sub(time(&self.together)).as_secs_f64(),
-        }
-    }
-
     /// Sums `figure` over all spans of `phase`; `figure` gets the state at the beginning and at the
     /// end of a span.
     fn over<T: std::iter::Sum>(
@@ -186,6 +176,8 @@ impl Tally {
                 move |from: &PhaseStart, to: &PhaseStart| figure(&to.pool) - figure(&from.pool);
             per_phase(|phase| self.over(phase, end, between) as u64)
         };
+        let all = end.at.duration_since(self.start);
+        let time = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
         let rows_in = self.rows_in.load(Ordering::Relaxed);
         let Outcome { keys, runs, passed, written, spread } = *self.outcome();
         Stats {
@@ -225,9 +217,13 @@ impl Tally {
             network: self.stores.traffic(),
             peak_rss_bytes: system::peak_resident(),
             memory_limit_bytes: self.limit,
-            seconds: end.at.duration_since(self.start).as_secs_f64(),
+            seconds: all.as_secs_f64(),
             phase_seconds: per_phase(seconds),
-            serial_seconds: self.serial(end.at.duration_since(self.start)),
+            serial_seconds: Serial {
+                merge: time(&self.merging).as_secs_f64(),
+                append: time(&self.appending).as_secs_f64(),
+                other: all.saturating_sub(time(&self.together)).as_secs_f64(),
+            },
             phase_spilled_bytes: figures(|pool| pool.spilled_bytes),
             phase_loaded_bytes: figures(|pool| pool.loaded_bytes),
         }

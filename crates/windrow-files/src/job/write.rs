@@ -12,12 +12,11 @@ use super::decode::RowDecoder;
 use super::emit::emit;
 use super::finish::{Files, Out, OutFiles};
 use super::pass::Passage;
-use super::plan;
 use super::plan::{Output, Plan, Planned};
 use super::rows::Rows;
 use super::running::{Job, Running};
-use super::sized;
 use super::sized::{Edges, SizedFiles};
+use super::{plan, sized};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
@@ -29,9 +28,8 @@ use crate::partition::Partitioning;
 use crate::progress::Phase;
 use crate::setting::Setting;
 use crate::stats::{Spread, Stats};
-use crate::store;
-use crate::system;
 use crate::verbs::sort_columns;
+use crate::{store, system};
 
 /// A planned output: its columns, options and memory plan.
 pub(super) struct Outlined {

@@ -11,13 +11,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt64Array, make_array, new_empty_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array, new_empty_array};
 use arrow_data::ArrayData;
 use arrow_row::{RowConverter, SortField};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use super::nested::{child_fields, with_fields};

@@ -31,8 +31,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::atomic;
-use super::atomic::{RANDOM, TRIES};
+use super::atomic::{self, RANDOM, TRIES};
 use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Live, remove};

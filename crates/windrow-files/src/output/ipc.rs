@@ -26,19 +26,16 @@ use arrow_ipc::writer::{
     write_message,
 };
 use arrow_ipc::{Block, FooterBuilder, MetadataVersion};
-use arrow_schema::ArrowError;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use super::PartRows;
 use super::compression::Compression;
 use super::dictionaries::Dictionaries;
 use super::options::OutputOptions;
 use super::part::{
-    ALIGNMENT, Appender, Encoder, Part, Payload, Written, array_bytes, foreign_part,
+    ALIGNMENT, Appender, Encoder, Part, PartRows, Payload, Written, array_bytes, foreign_part,
 };
 use super::rebatch::{Runs, rebatch};
-use super::sink;
-use super::sink::Sink;
+use super::sink::{self, Sink};
 use super::target::Destination;
 use super::views::compact_views;
 use crate::error::{Error, Result};

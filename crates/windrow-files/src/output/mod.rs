@@ -54,7 +54,7 @@ pub(crate) use directory::Contents;
 pub(crate) use folder::Directory;
 pub use options::{Encodings, WriteOptions};
 pub(crate) use options::{OutputOptions, Uploads, not_written};
-pub(crate) use part::{Appender, Encoder, Part, Written};
+pub(crate) use part::{Appender, Encoder, Part, PartRows, Written};
 pub(crate) use properties::SAMPLE_ROWS;
 pub use target::Target;
 pub(crate) use target::{Destination, can_be_taken_back};
@@ -172,16 +172,6 @@ pub(crate) fn part_limits(schema: &SchemaRef, options: &OutputOptions) -> (usize
         Format::Csv | Format::Ndjson => text::limits_within(schema, options, most, (rows, bytes)),
         Format::Avro => (rows, bytes),
     }
-}
-
-/// The maximum size of a part.
-#[derive(Clone, Copy)]
-pub(crate) struct PartRows {
-    pub(crate) rows: usize,
-    /// Bytes as Arrow arrays.
-    pub(crate) bytes: usize,
-    /// Size of the longest row, if known.
-    pub(crate) longest: Option<usize>,
 }
 
 /// Returns an upper estimate of the heap bytes for encoding a part, including the finished part.

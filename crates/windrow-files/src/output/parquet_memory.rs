@@ -28,10 +28,10 @@ use std::collections::BTreeMap;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 
-use super::PartRows;
 use super::compression::Compression;
 use super::nested::child_fields;
 use super::options::OutputOptions;
+use super::part::PartRows;
 use super::properties::DICTIONARY_BYTES;
 use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
 use super::storable::storable;

@@ -81,6 +81,16 @@ pub(super) enum Payload {
     Text(Rope),
 }
 
+/// The maximum size of a part.
+#[derive(Clone, Copy)]
+pub(crate) struct PartRows {
+    pub(crate) rows: usize,
+    /// Bytes as Arrow arrays.
+    pub(crate) bytes: usize,
+    /// Size of the longest row, if known.
+    pub(crate) longest: Option<usize>,
+}
+
 /// The size of a finished output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {

@@ -12,10 +12,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::ArrowError;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::errors::ParquetError;
@@ -113,8 +111,7 @@ impl RowGroupEncoder {
             self.watch.pause()?;
             let mut writers = self.writers(place).map_err(encoding)?;
             let mut pieces = arrays.into_iter().zip(&ends).map(|(array, ends)| {
-                let field = Field::new("", array.data_type().clone(), true);
-                let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]);
+                let batch = RecordBatch::try_from_iter([("", array)]);
                 let batch = batch.map_err(|error| Error::data(error.to_string()))?;
                 Ok((batch, ends.clone()))
             });

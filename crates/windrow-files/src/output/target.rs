@@ -1,9 +1,8 @@
 //! Where a job writes, and where one of its files goes.
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, fs};
 
 use super::atomic::LINKS;
 use crate::store::Prefix;

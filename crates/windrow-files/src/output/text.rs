@@ -10,22 +10,19 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_array::new_null_array;
+use arrow_array::{RecordBatch, new_null_array};
 use arrow_json::WriterBuilder as JsonBuilder;
 use arrow_json::writer::LineDelimited;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::compression::Compression;
 use super::csv_lines::Lines;
 use super::options::OutputOptions;
-use super::part::{Appender, Encoder, Part, Payload, Written, foreign_part};
+use super::part::{Appender, Encoder, Part, PartRows, Payload, Written, foreign_part};
 use super::rope::Rope;
-use super::sink;
 use super::sink::Sink;
 use super::target::Destination;
-use super::{PartRows, csv, showable};
+use super::{csv, showable, sink};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::CsvOptions;

@@ -6,11 +6,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, make_array};
-use arrow_schema::ArrowError;
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_schema::{ArrowError, DataType};
 use arrow_select::interleave::interleave;
 
 use super::nested::child_fields;

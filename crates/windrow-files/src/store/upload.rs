@@ -8,12 +8,11 @@
 //! stay, and cost money. A store's rule for incomplete multipart uploads removes them.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use futures_util::future::{Either, select};
 use object_store::path::Path as Key;
