@@ -79,17 +79,9 @@ fn order(columns: &[DeclaredColumn]) -> String {
 }
 
 fn columns(leaves: &[LeafFacts], out: &mut dyn Write) -> Result {
-    let mut rows = vec![line([
-        "column",
-        "physical",
-        "codec",
-        "encodings",
-        "compressed",
-        "plain",
-        "nulls",
-        "min",
-        "max",
-    ])];
+    let head =
+        ["column", "physical", "codec", "encodings", "compressed", "plain", "nulls", "min", "max"];
+    let mut rows = vec![line(head)];
     rows.extend(leaves.iter().map(|leaf| {
         vec![
             leaf.name.clone(),

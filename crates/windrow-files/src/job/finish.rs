@@ -18,7 +18,7 @@ use super::opening::Opened;
 use super::sized::SizedFiles;
 use crate::error::{Error, Result};
 use crate::output::{
-    self, Appender, Destination, Directory, Encoder, OutputOptions, Part, Written,
+    self, Appender, Destination, Directory, Encoder, Incoming, OutputOptions, Part, Written,
 };
 use crate::partition::Partitioning;
 use crate::stats::Spread;
@@ -94,7 +94,7 @@ impl<'a> Out<'a> {
     pub(super) fn encode(
         &mut self,
         encoder: &dyn Encoder,
-        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+        batches: Incoming<'_>,
         starts_key: bool,
     ) -> Result<u64> {
         if let OutFiles::Sized(_) = &self.files {

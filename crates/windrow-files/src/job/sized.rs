@@ -139,8 +139,7 @@ pub(super) struct SizedFiles<'a> {
     folder: &'a Directory,
     /// The first rows of the output, from which the encoding of all files is derived.
     sample: RecordBatch,
-    /// Bytes of a file: the limit, the size without rows, and the size of the open file.
-    most: u64,
+    /// Bytes of a file: the size without rows, and the size of the open file.
     frame: u64,
     pub(super) bytes: u64,
     pub(super) spread: Spread,
@@ -153,15 +152,14 @@ impl<'a> SizedFiles<'a> {
         folder: &'a Directory,
         sample: RecordBatch,
     ) -> Self {
-        let most = options.max_file_bytes.unwrap_or(u64::MAX);
-        let frame = output::frame_bytes(schema, options);
-        let spread = Spread::default();
-        Self { options, schema, folder, sample, most, frame, bytes: frame, spread }
+        let (frame, spread) = (output::frame_bytes(schema, options), Spread::default());
+        Self { options, schema, folder, sample, frame, bytes: frame, spread }
     }
 
     /// Returns true if `bytes` more would make the open file too large.
     pub(super) fn overflows(&self, bytes: u64) -> bool {
-        self.bytes > self.frame && self.bytes.saturating_add(bytes) > self.most
+        let most = self.options.max_file_bytes.unwrap_or(u64::MAX);
+        self.bytes > self.frame && self.bytes.saturating_add(bytes) > most
     }
 
     /// Opens the next file. All files have the same encoder.

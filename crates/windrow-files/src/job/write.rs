@@ -70,27 +70,24 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
     let mut csv = write.csv.as_ref().unwrap_or(job.inputs.csv()).clone();
     let told = write.csv.is_none().then(|| job.inputs.told_delimiter()).flatten();
     let row_bytes = job.inputs.needs().row_bytes;
-    if is_many(job, write) {
-        let sorting = match (&job.partitioning, write.max_file_bytes) {
-            (Some(partitioning), None) => sort_columns(&partitioning.sorting),
-            (Some(_), Some(_)) => {
-                return Err(Error::usage(format!(
-                    "{}: partitions are files of their own, of any size",
-                    Setting::MaxFileSize
-                )));
-            }
-            (None, _) => job.arrangement.sorting(),
-        };
-        if *target == Target::Stdout {
+    let is_many = is_many(job, write);
+    let sorting = match (&job.partitioning, write.max_file_bytes) {
+        (Some(partitioning), None) => sort_columns(&partitioning.sorting),
+        (Some(_), Some(_)) => {
+            return Err(Error::usage(format!(
+                "{}: partitions are files of their own, of any size",
+                Setting::MaxFileSize
+            )));
+        }
+        (None, _) => job.arrangement.sorting(),
+    };
+    let usual = match target {
+        Target::Stdout if is_many => {
             return Err(Error::usage(
                 "the output is many files: name a directory, and not standard output",
             ));
         }
-        let format = write.format.unwrap_or(Format::Parquet);
-        csv.delimiter = csv.delimiter.or(told);
-        return write.bind(format, sorting, csv, row_bytes);
-    }
-    let named = match target {
+        _ if is_many => Some(Format::Parquet),
         Target::Path(path) => {
             csv = csv.known_of(Some(path));
             Format::of_path(path)
@@ -98,13 +95,13 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
         Target::Stdout => None,
     };
     csv.delimiter = csv.delimiter.or(told);
-    let format = write.format.or(named).ok_or_else(|| {
+    let format = write.format.or(usual).ok_or_else(|| {
         Error::usage(format!(
             "the format of {target} is not told by its extension; name it with `output_format`"
         ))
     })?;
-    let mut options = write.bind(format, job.arrangement.sorting(), csv, row_bytes)?;
-    if let Target::Path(path) = target {
+    let mut options = write.bind(format, sorting, csv, row_bytes)?;
+    if let (Target::Path(path), false) = (target, is_many) {
         options.compression = Compression::of_name(path, format, options.compression)?;
     }
     Ok(options)

@@ -32,7 +32,8 @@ use super::compression::Compression;
 use super::dictionaries::Dictionaries;
 use super::options::OutputOptions;
 use super::part::{
-    ALIGNMENT, Appender, Encoder, Part, PartRows, Payload, Written, array_bytes, foreign_part,
+    ALIGNMENT, Appender, Encoder, Incoming, Part, PartRows, Payload, Written, array_bytes,
+    foreign_part,
 };
 use super::rebatch::{Runs, rebatch};
 use super::sink::{self, Sink};
@@ -111,7 +112,7 @@ struct MessageEncoder {
 }
 
 impl Encoder for MessageEncoder {
-    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn encode(&self, batches: Incoming<'_>) -> Result<Part> {
         let mut context = IpcWriteContext::default();
         let mut encoded = Vec::new();
         let mut postponed = Vec::new();

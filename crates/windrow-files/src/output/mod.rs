@@ -54,7 +54,7 @@ pub(crate) use directory::Contents;
 pub(crate) use folder::Directory;
 pub use options::{Encodings, WriteOptions};
 pub(crate) use options::{OutputOptions, Uploads, not_written};
-pub(crate) use part::{Appender, Encoder, Part, PartRows, Written};
+pub(crate) use part::{Appender, Encoder, Incoming, Part, PartRows, Written};
 pub(crate) use properties::SAMPLE_ROWS;
 pub use target::Target;
 pub(crate) use target::{Destination, can_be_taken_back};

@@ -10,10 +10,13 @@ use super::rope::Rope;
 use crate::error::{Error, Result};
 use crate::input::RowGroups;
 
+/// The rows of a part. Record batches may be of any size.
+pub(crate) type Incoming<'a> = &'a mut dyn Iterator<Item = Result<RecordBatch>>;
+
 /// Encodes parts; shared by all workers.
 pub(crate) trait Encoder: Send + Sync {
-    /// Encodes the rows of one part. Batches may be of any size.
-    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part>;
+    /// Encodes the rows of one part.
+    fn encode(&self, batches: Incoming<'_>) -> Result<Part>;
 }
 
 /// Writes finished parts in the order of the output.
@@ -23,11 +26,7 @@ pub(crate) trait Appender: Send {
 
     /// Encodes the rows of a part with the encoder and writes them; returns the number of rows. To
     /// be called in the part's turn: a format may write while it encodes.
-    fn encode(
-        &mut self,
-        encoder: &dyn Encoder,
-        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-    ) -> Result<u64> {
+    fn encode(&mut self, encoder: &dyn Encoder, batches: Incoming<'_>) -> Result<u64> {
         let part = encoder.encode(batches)?;
         let rows = part.rows;
         self.append(part)?;

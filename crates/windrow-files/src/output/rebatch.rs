@@ -16,7 +16,7 @@
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
-use super::part::array_bytes;
+use super::part::{Incoming, array_bytes};
 use super::views::own_rows;
 use crate::error::{Error, Result};
 use crate::input::long_values;
@@ -69,7 +69,7 @@ impl Runs {
 /// If the dictionaries of a run's pieces have too many values for their narrow keys, the pieces
 /// cannot be one array, and are passed one by one.
 pub(super) fn rebatch(
-    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    batches: Incoming<'_>,
     runs: Runs,
     watch: &Watch,
     mut each: impl FnMut(RecordBatch) -> Result<()>,
@@ -102,7 +102,7 @@ pub(super) fn rebatch(
 
 /// Calls `each` with the pieces of each run, without concatenating them.
 pub(super) fn pieces(
-    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    batches: Incoming<'_>,
     mut runs: Runs,
     each: impl FnMut(Vec<RecordBatch>) -> Result<()>,
 ) -> Result<u64> {

@@ -22,7 +22,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::checksums::{Chunk, ChunkWriter};
-use super::part::{Encoder, Part, Payload};
+use super::part::{Encoder, Incoming, Part, Payload};
 use super::rebatch::{Runs, pieces, pieces_at};
 use super::storable::stored;
 use crate::error::{Error, Result};
@@ -79,7 +79,7 @@ impl RowGroupEncoder {
         Runs::of(self.rows_a_call, BYTES_A_CALL)
     }
 
-    fn together(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn together(&self, batches: Incoming<'_>) -> Result<Part> {
         let writers = (0..self.schema.fields().len()).map(|place| self.writers(place));
         let mut writers: Vec<_> = writers.collect::<Result<_, _>>().map_err(encoding)?;
         let rows = pieces(batches, self.runs(), |pieces| {
@@ -94,7 +94,7 @@ impl RowGroupEncoder {
         Ok(Part { rows, payload: Payload::Columns(chunks) })
     }
 
-    fn in_turn(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn in_turn(&self, batches: Incoming<'_>) -> Result<Part> {
         let fields = self.schema.fields();
         let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); fields.len()];
         let (mut runs, mut ends, mut rows) = (self.runs(), Vec::new(), 0);
@@ -126,7 +126,7 @@ impl RowGroupEncoder {
 }
 
 impl Encoder for RowGroupEncoder {
-    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn encode(&self, batches: Incoming<'_>) -> Result<Part> {
         if self.in_turn { self.in_turn(batches) } else { self.together(batches) }
     }
 }

@@ -18,7 +18,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use super::compression::Compression;
 use super::csv_lines::Lines;
 use super::options::OutputOptions;
-use super::part::{Appender, Encoder, Part, PartRows, Payload, Written, foreign_part};
+use super::part::{Appender, Encoder, Incoming, Part, PartRows, Payload, Written, foreign_part};
 use super::rope::Rope;
 use super::sink::Sink;
 use super::target::Destination;
@@ -71,7 +71,7 @@ pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: Part
     let packing = options.compression.and_then(|codec| codec.text().ok().flatten());
     let packer = packing.map_or(0, |(packing, level)| packing.writer_bytes(level));
     // A converted batch exists beside its lines.
-    let times = if options.format == Format::Csv && csv::converts(&options.csv) { 2 } else { 1 };
+    let times = if options.format == Format::Csv && options.csv.decimal_comma { 2 } else { 1 };
     let line = times * line_bytes(schema, options.format) + nulls_bytes(schema, options);
     rows * line + most_stretch(schema) * varying + Rope::PIECE + packer
 }
@@ -119,11 +119,7 @@ enum Dialect {
 
 impl Dialect {
     /// Writes every batch; returns the number of rows.
-    fn write(
-        &self,
-        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-        out: impl Write,
-    ) -> Result<u64> {
+    fn write(&self, batches: Incoming<'_>, out: impl Write) -> Result<u64> {
         match self {
             Self::Csv(options) => {
                 let mut lines = Lines::new(out, options);
@@ -144,7 +140,7 @@ struct LineEncoder {
 }
 
 impl Encoder for LineEncoder {
-    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn encode(&self, batches: Incoming<'_>) -> Result<Part> {
         let mut text = Rope::default();
         let rows = packed(self.packing, &mut text, |out| self.dialect.write(batches, out))?;
         Ok(Part { rows, payload: Payload::Text(text) })
@@ -159,11 +155,7 @@ struct LineAppender {
 
 impl Appender for LineAppender {
     /// Writes the lines as they are encoded.
-    fn encode(
-        &mut self,
-        _encoder: &dyn Encoder,
-        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-    ) -> Result<u64> {
+    fn encode(&mut self, _encoder: &dyn Encoder, batches: Incoming<'_>) -> Result<u64> {
         let dialect = self.dialect.clone();
         let rows = to_sink(&mut self.sink, self.packing, |out| dialect.write(batches, out))?;
         self.sink.get_mut().appended(rows);
@@ -249,7 +241,7 @@ fn json() -> JsonBuilder {
 
 /// Writes every batch with `write`; returns the number of rows.
 fn drain(
-    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    batches: Incoming<'_>,
     mut write: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
 ) -> Result<u64> {
     let mut rows = 0;

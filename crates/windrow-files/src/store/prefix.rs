@@ -77,14 +77,12 @@ impl Prefix {
         })
     }
 
-    fn place(&self, name: &Path) -> Result<UploadTarget> {
-        UploadTarget::of(&self.stores, &self.address.join(name))
-    }
-
     /// Starts an upload of an object below the prefix.
     pub(crate) fn upload(&self, name: &Path) -> Result<Upload> {
-        let place = self.place(name)?;
-        Ok(Upload::at(place, self.part, &self.cancel, Some(Arc::clone(&self.ready))))
+        let address = self.address.join(name);
+        let mut upload = Upload::to(&self.stores, &address, self.part, &self.cancel)?;
+        upload.ready = Some(Arc::clone(&self.ready));
+        Ok(upload)
     }
 
     /// Makes all `files` objects visible.
@@ -119,7 +117,7 @@ impl Prefix {
                 }
             };
         }
-        let mark = self.place(Path::new(MARK))?;
+        let mark = UploadTarget::of(&self.stores, &self.address.join(MARK))?;
         completed.push(mark.clone());
         let all = all.and_then(|()| mark.put(Vec::new(), &self.cancel));
         all.inspect_err(|_| {

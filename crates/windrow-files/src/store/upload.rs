@@ -187,7 +187,7 @@ pub(crate) struct Upload {
     parts: u64,
     begun: Option<(Arc<Begun>, Live)>,
     /// List of the prefix's finished uploads, if the object belongs to a prefix.
-    ready: Option<Ready>,
+    pub(super) ready: Option<Ready>,
 }
 
 /// Objects with all bytes sent, yet to be made visible.
@@ -207,24 +207,8 @@ impl Upload {
         part: usize,
         cancel: &Cancel,
     ) -> Result<Self> {
-        Ok(Self::at(UploadTarget::of(stores, address)?, part, cancel, None))
-    }
-
-    pub(super) fn at(
-        place: UploadTarget,
-        part: usize,
-        cancel: &Cancel,
-        ready: Option<Ready>,
-    ) -> Self {
-        Self {
-            place,
-            cancel: cancel.clone(),
-            part,
-            buffer: Vec::new(),
-            parts: 0,
-            begun: None,
-            ready,
-        }
+        let (place, cancel) = (UploadTarget::of(stores, address)?, cancel.clone());
+        Ok(Self { place, cancel, part, buffer: Vec::new(), parts: 0, begun: None, ready: None })
     }
 
     /// Appends bytes. Waits while two parts are in flight.

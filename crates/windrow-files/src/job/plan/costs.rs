@@ -102,7 +102,8 @@ pub(in crate::job) struct Costs {
     pub(super) known: usize,
     /// Copies of a longer row in a reader.
     pub(super) copies_read: usize,
-    /// Factor by which a row can be longer in the engine than in Arrow.
+    /// Factor by which a row can be longer in the engine than in Arrow: an item of a list takes 5
+    /// bytes more.
     pub(super) stretch: usize,
 }
 
@@ -162,6 +163,7 @@ impl Costs {
         writing.together = writing.together.saturating_add(2 * written);
         writing.in_turn = writing.in_turn.saturating_add(2 * written + (TIGHT - tight));
         let (Output::Written { schema, .. } | Output::Taken { schema }) = output;
+        let is_nested = schema.fields().iter().any(|field| field.data_type().is_nested());
         let least = row_bytes(inputs, arrangement);
         let longest = inputs.needs().longest_row.max(least);
         Self {
@@ -181,7 +183,7 @@ impl Costs {
             longest,
             known: longest,
             copies_read: inputs.needs().copies,
-            stretch: lists_stretch(schema),
+            stretch: if is_nested { 2 } else { 1 },
         }
     }
 
@@ -336,13 +338,6 @@ fn row_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     let widths = arrangement.layout.schema().fields().iter();
     let least: usize = widths.map(|field| field.data_type().primitive_width().unwrap_or(1)).sum();
     arrangement.layout.stride().unwrap_or(inputs.needs().row_bytes.max(least)).max(1)
-}
-
-/// Returns the factor by which a row can be longer in the engine than in Arrow: an item of a list
-/// takes 5 bytes more.
-fn lists_stretch(schema: &SchemaRef) -> usize {
-    let nested = schema.fields().iter().any(|field| field.data_type().is_nested());
-    if nested { 2 } else { 1 }
 }
 
 /// Returns the maximum bytes of all rows; `usize::MAX` if the inputs do not show it.
