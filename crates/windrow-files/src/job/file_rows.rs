@@ -5,11 +5,11 @@ use std::sync::mpsc::sync_channel;
 
 use arrow_array::RecordBatch;
 
-use super::running::Running;
+use super::running::{Job, Running};
 use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};
-use crate::verbs::{Arrangement, FirstRow, Preparation};
+use crate::verbs::{FirstRow, Preparation};
 use crate::watch::Watch;
 
 /// Record batches of one file, for a merge.
@@ -34,18 +34,14 @@ pub(super) struct FileRows {
 }
 
 impl FileRows {
-    pub(super) fn new(
-        inputs: Arc<Inputs>,
-        file: usize,
-        arrangement: &Arrangement,
-        running: &Running,
-    ) -> Self {
+    pub(super) fn new(job: &Job, file: usize, running: &Running) -> Self {
+        let inputs = Arc::clone(&job.inputs);
         let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
         let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
         units.reverse();
         let name = Arc::clone(&inputs.files()[file].name);
         let (tally, watch) = (Arc::clone(&running.tally), running.watch.clone());
-        let preparation = arrangement.preparation();
+        let preparation = job.arrangement.preparation();
         Self { units, inputs, batches: None, row: 0, file, preparation, name, tally, watch }
     }
 

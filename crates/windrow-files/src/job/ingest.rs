@@ -1,8 +1,8 @@
 //! The reading phase: moves record batches from the inputs to the batcher, on all threads.
 
 use std::iter::repeat_n;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use windrow::{Batch, Batcher, Pusher, merge_in};
 
@@ -11,30 +11,23 @@ use super::best::Best;
 use super::file_rows::{Batches, FileRows, prepared};
 use super::lock::{lock, unlocked};
 use super::replan::make_room;
-use super::running::Running;
+use super::running::{Job, Running};
 use super::source::{ROW_BITS, Reader, Step, Units};
 use super::tally::timed;
 use crate::error::{Error, Result};
-use crate::input::Inputs;
 use crate::progress::Phase;
-use crate::verbs::{Arrangement, FirstRow};
+use crate::verbs::FirstRow;
 
-/// Pushes all rows of `inputs` into `batcher`.
-pub(super) fn ingest(
-    inputs: &Inputs,
-    arrangement: &Arrangement,
-    batcher: &Batcher,
-    readers: usize,
-    running: &Running,
-) -> Result<()> {
-    let units = Units::new(inputs, &running.watch);
+/// Pushes all rows of the inputs into `batcher`.
+pub(super) fn ingest(job: &Job, batcher: &Batcher, plan: &Plan, running: &Running) -> Result<()> {
+    let units = Units::new(&job.inputs, &running.watch);
     // One thread defines which rows are the first.
-    let readers = if arrangement.head.is_some() { 1 } else { readers };
+    let readers = if job.arrangement.head.is_some() { 1 } else { plan.readers };
     let units_of_all = &units;
     let push_all = batcher.pushers(readers).into_iter().map(|pusher| {
         move || {
             let mut reader = units_of_all.reader();
-            work(inputs, &mut reader, pusher, arrangement, running).or_else(|error| {
+            work(job, &mut reader, pusher, running).or_else(|error| {
                 units_of_all.fail(&reader, error);
                 Ok(())
             })
@@ -44,13 +37,8 @@ pub(super) fn ingest(
     units.outcome()
 }
 
-fn work(
-    inputs: &Inputs,
-    reader: &mut Reader<'_>,
-    mut pusher: Pusher,
-    arrangement: &Arrangement,
-    running: &Running,
-) -> Result<()> {
+fn work(job: &Job, reader: &mut Reader<'_>, mut pusher: Pusher, running: &Running) -> Result<()> {
+    let Job { inputs, arrangement, .. } = job;
     let mut best = arrangement.best.map(|rows| Best::new(&arrangement.layout, rows)).transpose()?;
     let preparation = arrangement.preparation();
     let mut pushed = 0;
@@ -116,19 +104,14 @@ const MOST_THREADS: usize = 64;
 
 /// Merges sorted files. If the limit does not allow all files to be open at once, each reader first
 /// merges groups of files into runs on disk.
-pub(super) fn merge(
-    inputs: &Arc<Inputs>,
-    arrangement: &Arrangement,
-    plan: &Plan,
-    running: &Running,
-) -> Result<(Batch, Plan)> {
-    let (layout, pool) = (&arrangement.layout, &running.pool);
-    let files: Vec<usize> = (0..inputs.files().len()).collect();
+pub(super) fn merge(job: &Job, plan: &Plan, running: &Running) -> Result<(Batch, Plan)> {
+    let (layout, pool) = (&job.arrangement.layout, &running.pool);
+    let files: Vec<usize> = (0..job.inputs.files().len()).collect();
     let open = |files: &[usize]| {
         // Readers of groups are threads enough.
         let ahead = plan.readers > 1 && plan.direct && files.len() <= MOST_THREADS;
         let runs = files.iter().map(|&file| {
-            let rows = FileRows::new(Arc::clone(inputs), file, arrangement, running);
+            let rows = FileRows::new(job, file, running);
             (file, if ahead { rows.read_ahead() } else { Box::new(rows) as Batches })
         });
         merge_in(layout, pool, runs)

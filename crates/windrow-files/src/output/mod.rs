@@ -54,6 +54,7 @@ pub(crate) use directory::Contents;
 pub(crate) use folder::Directory;
 pub use options::{Encodings, WriteOptions};
 pub(crate) use options::{OutputOptions, Uploads, not_written};
+pub(crate) use parquet_memory::footer_bytes;
 pub(crate) use part::{Appender, Encoder, Incoming, Part, PartRows, Written};
 pub(crate) use properties::SAMPLE_ROWS;
 pub use target::Target;
@@ -181,21 +182,6 @@ pub(crate) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: Part
         Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, part),
         Format::Csv | Format::Ndjson => text::part_bytes(schema, options, part),
         Format::Avro => 0,
-    }
-}
-
-/// Returns the bytes held until the file is finished, for an output of `parts` parts with `bytes`
-/// bytes as Arrow arrays.
-pub(crate) fn footer_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    parts: usize,
-    bytes: usize,
-) -> usize {
-    match options.format {
-        Format::Parquet => parquet_memory::footer_bytes(schema, options, parts, bytes),
-        // Arrow holds a few bytes for each message.
-        _ => 0,
     }
 }
 

@@ -35,6 +35,7 @@ use super::part::PartRows;
 use super::properties::DICTIONARY_BYTES;
 use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
 use super::storable::storable;
+use crate::format::Format;
 
 /// Minimum bytes of a compression context. Above it, zstd fits its tables to the size of the data.
 const LEAST_CONTEXT: usize = 64 << 10;
@@ -109,13 +110,16 @@ impl Leaves {
 }
 
 /// Returns the memory for the metadata of `groups` row groups until the end of the file. `bytes` is
-/// the size of their rows together as Arrow arrays.
-pub(super) fn footer_bytes(
+/// the size of their rows together as Arrow arrays. Other formats hold a few bytes for each part.
+pub(crate) fn footer_bytes(
     schema: &SchemaRef,
     options: &OutputOptions,
     groups: usize,
     bytes: usize,
 ) -> usize {
+    if options.format != Format::Parquet {
+        return 0;
+    }
     let chunks = groups.saturating_mul(Leaves::of(schema).all);
     chunks.saturating_mul(CHUNK).saturating_add(bytes / options.page_bytes.max(1) * PAGE)
 }
