@@ -140,19 +140,11 @@ fn line<const N: usize>(cells: [&str; N]) -> Vec<String> {
 
 /// Formats a size for people, with the bytes for scripts.
 fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    let mut unit = "";
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = larger;
-    }
-    if unit.is_empty() {
-        format!("{bytes} bytes")
-    } else {
-        format!("{value:.1} {unit} ({bytes} bytes)")
+    let power = (bytes.max(1).ilog2() / 10).min(4);
+    let value = bytes as f64 / 1024_f64.powi(power.cast_signed());
+    match ["", "KiB", "MiB", "GiB", "TiB"][power as usize] {
+        "" => format!("{bytes} bytes"),
+        unit => format!("{value:.1} {unit} ({bytes} bytes)"),
     }
 }
 

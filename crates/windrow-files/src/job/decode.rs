@@ -36,14 +36,13 @@ impl RowDecoder {
     /// # Errors
     /// `Unfit`, with the name of the column whose type cannot hold the values.
     pub(super) fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
-        let batch = self.decoder.decode(slab).map_err(|error| match &error {
-            Error::Value { column, message } => {
-                match self.decoder.schema().column_with_name(column) {
-                    Some((_, field)) => unfit(column, &field.data_type().to_string(), message),
-                    None => error.into(),
-                }
+        let batch = self.decoder.decode(slab).map_err(|error| {
+            if let Error::Value { column, message } = &error
+                && let Some((_, field)) = self.decoder.schema().column_with_name(column)
+            {
+                return unfit(column, &field.data_type().to_string(), message);
             }
-            _ => error.into(),
+            error.into()
         })?;
         if self.is_sifted { Ok(batch) } else { self.written(batch) }
     }

@@ -76,12 +76,11 @@ impl<'a> Out<'a> {
     /// true, it goes to a new file.
     pub(super) fn append(&mut self, part: Part, starts_key: bool) -> Result<()> {
         self.ordinal += 1;
+        let bytes = part.bytes();
+        if starts_key && matches!(&self.files, OutFiles::Sized(files) if files.overflows(bytes)) {
+            self.close()?;
+        }
         if let OutFiles::Sized(files) = &mut self.files {
-            let bytes = part.bytes();
-            if starts_key && files.overflows(bytes) {
-                self.close()?;
-            }
-            let OutFiles::Sized(files) = &mut self.files else { return Err(no_file()) };
             if self.current.is_none() {
                 self.current = Some(files.open()?.1);
             }

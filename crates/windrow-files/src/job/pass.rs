@@ -74,10 +74,9 @@ impl<'a> Passage<'a> {
         let Some((columns, layout)) = of_keys(job.arrangement.layout.schema(), order)? else {
             return Ok(None);
         };
-        let mut ranges = Vec::with_capacity(inputs.files().len());
-        let mut stamps = Vec::with_capacity(inputs.files().len());
-        for file in 0..inputs.files().len() {
-            stamps.push(stamp(&inputs.files()[file]));
+        let (mut ranges, mut stamps) = (Vec::new(), Vec::new());
+        for (file, info) in inputs.files().iter().enumerate() {
+            stamps.push(stamp(info));
             let alike = |footer: &Footer| output::is_alike(footer, schema, options);
             let Some(groups) = inputs.row_groups(file, &alike)? else { return Ok(None) };
             match inputs.files().len() {

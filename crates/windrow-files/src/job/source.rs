@@ -204,7 +204,7 @@ impl Reader<'_> {
         let in_hand = self
             .mine
             .as_ref()
-            .and_then(|(opened, reader)| reader.in_hand().map(|row| place(opened.file, row)));
+            .and_then(|(opened, reader)| Some(place(opened.file, reader.in_hand()?)));
         let is_before = |place: u64| place < failed && place >> ROW_BITS == failed >> ROW_BITS;
         !in_hand.is_some_and(is_before)
     }

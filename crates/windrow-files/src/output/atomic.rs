@@ -101,17 +101,15 @@ pub(super) fn parent(target: &Path, kind: &str) -> Result<(PathBuf, OsString)> {
     let Some(name) = target.file_name() else {
         return Err(Error::usage(format!("{shown}: the output has no {kind} name")));
     };
-    let parent = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
+    let named = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = named.unwrap_or(Path::new("."));
     if !parent.is_dir() {
         let parent = parent.display();
         let message = format!("{shown}: there is no directory {parent}; create it first");
         return Err(Error::usage(message));
     }
     let prefix = [OsStr::new("."), name, OsStr::new(".windrow-")].into_iter().collect();
-    Ok((parent, prefix))
+    Ok((parent.to_owned(), prefix))
 }
 
 /// Follows the links of `target`. The file at their end is replaced, not the link, and need not
