@@ -152,9 +152,10 @@ fn size(bytes: u64) -> String {
 /// are untrusted.
 fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        match c.is_control() {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
+        if c.is_control() {
+            shown.extend(c.escape_default())
+        } else {
+            shown.push(c)
         }
         shown
     })

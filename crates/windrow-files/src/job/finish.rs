@@ -76,7 +76,7 @@ impl<'a> Out<'a> {
     /// true, it goes to a new file.
     pub(super) fn append(&mut self, part: Part, starts_key: bool) -> Result<()> {
         self.ordinal += 1;
-        let bytes = part.bytes();
+        let bytes = if let OutFiles::Sized(_) = self.files { part.bytes() } else { 0 };
         if starts_key && matches!(&self.files, OutFiles::Sized(files) if files.overflows(bytes)) {
             self.close()?;
         }

@@ -23,12 +23,12 @@ pub(super) fn ingest(job: &Job, batcher: &Batcher, plan: &Plan, running: &Runnin
     let units = Units::new(&job.inputs, &running.watch);
     // One thread defines which rows are the first.
     let readers = if job.arrangement.head.is_some() { 1 } else { plan.readers };
-    let units_of_all = &units;
+    let shared = &units;
     let push_all = batcher.pushers(readers).into_iter().map(|pusher| {
         move || {
-            let mut reader = units_of_all.reader();
+            let mut reader = shared.reader();
             work(job, &mut reader, pusher, running).or_else(|error| {
-                units_of_all.fail(&reader, error);
+                shared.fail(&reader, error);
                 Ok(())
             })
         }

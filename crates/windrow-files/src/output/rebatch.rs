@@ -76,8 +76,7 @@ pub(super) fn rebatch(
 ) -> Result<u64> {
     pieces(batches, runs, |pieces| {
         let Some(first) = pieces.first() else { return Ok(()) };
-        let ends_a_byte = first.num_rows().is_multiple_of(8);
-        if pieces.len() == 1 && ends_a_byte {
+        if pieces.len() == 1 && first.num_rows().is_multiple_of(8) {
             return pieces.into_iter().try_for_each(&mut each);
         }
         watch.room_for(pieces.iter().map(array_bytes).sum());

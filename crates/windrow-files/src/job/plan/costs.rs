@@ -199,10 +199,7 @@ impl Costs {
 
     /// Returns the length of a long row in the engine; 0 if all rows are short.
     pub(super) fn long(&self) -> usize {
-        match self.longest >= NOTABLE_ROW {
-            true => self.longest.saturating_mul(self.stretch),
-            false => 0,
-        }
+        if self.longest >= NOTABLE_ROW { self.longest.saturating_mul(self.stretch) } else { 0 }
     }
 
     /// Returns the minimum budget for sorting.

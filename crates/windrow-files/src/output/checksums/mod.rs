@@ -144,12 +144,8 @@ impl Pages {
     fn put(&mut self, blob: Bytes) -> Result<PageKey> {
         let place = self.blobs.len();
         let key = PageKey::new(place as u64);
-        if !self.checked {
-            self.blobs.push(short(blob));
-            return Ok(key);
-        }
-        if place.is_multiple_of(2) {
-            self.blobs.push(blob);
+        if !self.checked || place.is_multiple_of(2) {
+            self.blobs.push(if self.checked { blob } else { short(blob) });
             return Ok(key);
         }
         let header = self.blobs.last_mut().ok_or_else(|| unexpected("a body without a header"))?;
@@ -214,10 +210,7 @@ impl Pages {
             location.compressed_page_size = i32::try_from(size)?;
             offset += size;
         }
-        match sizes.next() {
-            None => Ok(()),
-            Some(_) => Err(unexpected("an index of fewer pages")),
-        }
+        sizes.next().map_or(Ok(()), |_| Err(unexpected("an index of fewer pages")))
     }
 
     /// Takes all blobs in the order of the file, if they include a dictionary.
