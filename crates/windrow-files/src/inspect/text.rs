@@ -13,45 +13,42 @@ const LISTED_GROUPS: usize = 12;
 const UNKNOWN: &str = "-";
 
 impl fmt::Display for FileFacts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> Result {
-        write(self, f)
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> Result {
+        let facts = self;
+        writeln!(out, "{}", facts.file)?;
+        let mut head = vec![
+            pair("format", facts.format.clone()),
+            pair("size", facts.bytes.map_or(UNKNOWN.into(), size)),
+            pair("rows", facts.rows.map_or(UNKNOWN.into(), |rows| rows.to_string())),
+        ];
+        if let Some(parquet) = &facts.parquet {
+            head.push(pair("row groups", parquet.row_groups.len().to_string()));
+            let writer = parquet.created_by.clone().unwrap_or(UNKNOWN.into());
+            head.push(pair("created by", writer));
+            head.push(pair("version", parquet.version.to_string()));
+        }
+        if !facts.metadata_keys.is_empty() {
+            head.push(pair("metadata", facts.metadata_keys.join(", ")));
+        }
+        if let Some(parquet) = &facts.parquet {
+            head.push(pair("declared order", declared(parquet)));
+        }
+        table(&head, &[], out)?;
+        writeln!(out, "\nschema")?;
+        let mut rows = vec![line(["column", "type", "nullable"])];
+        rows.extend(facts.schema.iter().map(|field| {
+            let nullable = if field.nullable { "yes" } else { "no" };
+            line([&field.name, &field.kind, nullable])
+        }));
+        table(&rows, &[], out)?;
+        if let Some(parquet) = &facts.parquet {
+            writeln!(out, "\ncolumns")?;
+            columns(&parquet.columns, out)?;
+            writeln!(out, "\nrow groups")?;
+            groups(&parquet.row_groups, out)?;
+        }
+        Ok(())
     }
-}
-
-fn write(facts: &FileFacts, out: &mut dyn Write) -> Result {
-    writeln!(out, "{}", facts.file)?;
-    let mut head = vec![
-        pair("format", facts.format.clone()),
-        pair("size", facts.bytes.map_or(UNKNOWN.into(), size)),
-        pair("rows", facts.rows.map_or(UNKNOWN.into(), |rows| rows.to_string())),
-    ];
-    if let Some(parquet) = &facts.parquet {
-        head.push(pair("row groups", parquet.row_groups.len().to_string()));
-        let writer = parquet.created_by.clone().unwrap_or(UNKNOWN.into());
-        head.push(pair("created by", writer));
-        head.push(pair("version", parquet.version.to_string()));
-    }
-    if !facts.metadata_keys.is_empty() {
-        head.push(pair("metadata", facts.metadata_keys.join(", ")));
-    }
-    if let Some(parquet) = &facts.parquet {
-        head.push(pair("declared order", declared(parquet)));
-    }
-    table(&head, &[], out)?;
-    writeln!(out, "\nschema")?;
-    let mut rows = vec![line(["column", "type", "nullable"])];
-    rows.extend(facts.schema.iter().map(|field| {
-        let nullable = if field.nullable { "yes" } else { "no" };
-        line([&field.name, &field.kind, nullable])
-    }));
-    table(&rows, &[], out)?;
-    if let Some(parquet) = &facts.parquet {
-        writeln!(out, "\ncolumns")?;
-        columns(&parquet.columns, out)?;
-        writeln!(out, "\nrow groups")?;
-        groups(&parquet.row_groups, out)?;
-    }
-    Ok(())
 }
 
 fn declared(parquet: &ParquetFacts) -> String {
@@ -82,17 +79,9 @@ fn order(columns: &[DeclaredColumn]) -> String {
 }
 
 fn columns(leaves: &[LeafFacts], out: &mut dyn Write) -> Result {
-    let mut rows = vec![line([
-        "column",
-        "physical",
-        "codec",
-        "encodings",
-        "compressed",
-        "plain",
-        "nulls",
-        "min",
-        "max",
-    ])];
+    let head =
+        ["column", "physical", "codec", "encodings", "compressed", "plain", "nulls", "min", "max"];
+    let mut rows = vec![line(head)];
     rows.extend(leaves.iter().map(|leaf| {
         vec![
             leaf.name.clone(),
@@ -151,19 +140,11 @@ fn line<const N: usize>(cells: [&str; N]) -> Vec<String> {
 
 /// Formats a size for people, with the bytes for scripts.
 fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    let mut unit = "";
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = larger;
-    }
-    if unit.is_empty() {
-        format!("{bytes} bytes")
-    } else {
-        format!("{value:.1} {unit} ({bytes} bytes)")
+    let power = (bytes.max(1).ilog2() / 10).min(4);
+    let value = bytes as f64 / 1024_f64.powi(power.cast_signed());
+    match ["", "KiB", "MiB", "GiB", "TiB"][power as usize] {
+        "" => format!("{bytes} bytes"),
+        unit => format!("{value:.1} {unit} ({bytes} bytes)"),
     }
 }
 
@@ -171,9 +152,10 @@ fn size(bytes: u64) -> String {
 /// are untrusted.
 fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        match c.is_control() {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
+        if c.is_control() {
+            shown.extend(c.escape_default())
+        } else {
+            shown.push(c)
         }
         shown
     })

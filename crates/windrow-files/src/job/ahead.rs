@@ -11,13 +11,14 @@
 //! Batches arrive in the order of their rows; an error arrives after all batches before it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use arrow_array::RecordBatch;
 use windrow::MergeHelper;
 
 use super::decode::RowDecoder;
+use super::lock::lock;
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use super::rows::{Rows, Taken};
 use super::tally::Tally;
@@ -72,7 +73,7 @@ impl Ahead {
     ) -> Result<Self> {
         let most = decoders.len();
         let shared = Arc::new(Shared {
-            helper: rows.helper(),
+            helper: rows.helper.clone(),
             ahead: 2 * most * BATCH_BYTES,
             source: Mutex::new(Unmerged { rows: Some(rows), next: 0 }),
             line: Mutex::new(Line { room: most, at_work: most, ..Line::default() }),
@@ -131,7 +132,7 @@ impl Drop for Ahead {
 
 impl Shared {
     fn work(&self, mut decoder: RowDecoder) {
-        while let Some((number, taken)) = self.merge_and_take() {
+        while let Some((number, taken)) = self.take() {
             let batch = taken.and_then(|taken| taken.decode(&mut decoder));
             if !self.hand_over(number, batch) {
                 return;
@@ -139,23 +140,19 @@ impl Shared {
         }
     }
 
-    /// Merges rows ahead, unless enough merged rows wait, then takes the next ones.
-    fn merge_and_take(&self) -> Option<(usize, Result<Taken>)> {
+    /// Merges rows ahead, unless enough merged rows wait, then takes the next ones; `None` at the
+    /// end and after an error.
+    fn take(&self) -> Option<(usize, Result<Taken>)> {
         if let Some(helper) = &self.helper {
             helper.help(self.ahead);
         }
-        self.take()
-    }
-
-    /// Takes the next merged rows; `None` at the end and after an error.
-    fn take(&self) -> Option<(usize, Result<Taken>)> {
         let mut source = lock(&self.source);
         // Put back below if more rows may follow.
         let mut rows = source.rows.take()?;
         let taken = self.watch.pause().and_then(|()| rows.next(BATCH_ROWS, BATCH_BYTES));
         match &taken {
             Ok(Some(_)) => source.rows = Some(rows),
-            Ok(None) => self.tally.set_keys(rows.keys()),
+            Ok(None) => self.tally.outcome().keys = rows.keys(),
             Err(_) => {}
         }
         let number = source.next;
@@ -197,8 +194,4 @@ impl Drop for Leaves {
         drop(line);
         self.0.changed.notify_all();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,10 +2,9 @@
 
 use windrow::{Batch, Batcher};
 
-use super::ingest;
 use super::plan::Plan;
 use super::running::{Job, Running};
-use super::sampling;
+use super::{ingest, sampling};
 use crate::error::Result;
 use crate::progress::Phase;
 use crate::verbs::Way;
@@ -24,7 +23,7 @@ impl Job {
             Way::Unordered => {
                 tally.enter(Phase::Read);
                 let batcher = Batcher::new(&arrangement.layout, &running.pool);
-                ingest::ingest(inputs, arrangement, &batcher, plan.readers, running)?;
+                ingest::ingest(self, &batcher, plan, running)?;
                 arrangement.verify.as_ref().map_or(Ok(()), |verify| verify())?;
                 tally.enter(Phase::Settle);
                 let plan = running.met.replan()?;
@@ -32,9 +31,7 @@ impl Job {
                 running.pool.budget().set_limit(plan.settle_budget);
                 Ok((batcher.finish()?, plan))
             }
-            Way::Sorted => {
-                ingest::merge(inputs, arrangement, plan, running).map_err(|error| self.named(error))
-            }
+            Way::Sorted => ingest::merge(self, plan, running).map_err(|error| self.named(error)),
         }
     }
 }

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::ArrowError;
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 
 use super::ahead::Ahead;
 use super::decode::RowDecoder;
@@ -43,7 +42,7 @@ impl Batches {
         }
         limits.check()?;
         let decoder = || RowDecoder::new(&job.arrangement);
-        let schema = Arc::clone(decoder()?.schema());
+        let schema = Arc::clone(&decoder()?.schema);
         let output = Output::Taken { schema: &schema };
         let mut planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
         let (batch, plan, running) = loop {
@@ -56,7 +55,7 @@ impl Batches {
             }
         };
         running.tally.enter(Phase::Write);
-        running.tally.set_runs(batch.runs());
+        running.tally.outcome().runs = batch.runs();
         let slabs = batch.slabs(job.arrangement.finish);
         let ahead = (BATCH_ROWS, BATCH_BYTES);
         let rows = Rows::open(slabs, &job.arrangement, ahead, None, plan.writers)?;
@@ -67,12 +66,12 @@ impl Batches {
                 Decoded::Ahead(Ahead::start(rows, decoders, &running.watch, &running.tally)?)
             }
         };
-        Ok(Self { job, running, schema, rows: Some(rows), written: Written { rows: 0, bytes: 0 } })
+        Ok(Self { job, running, schema, rows: Some(rows), written: Written::default() })
     }
 
     /// Returns the figures of the job so far. The bytes written are always 0.
     pub fn stats(&self) -> Stats {
-        self.running.tally.written(self.written, None);
+        self.running.tally.outcome().written = self.written;
         self.running.tally.finish()
     }
 
@@ -85,7 +84,7 @@ impl Batches {
                 let (rows, decoder) = &mut **here;
                 let taken = rows.next(BATCH_ROWS, BATCH_BYTES)?;
                 if taken.is_none() {
-                    self.running.tally.set_keys(rows.keys());
+                    self.running.tally.outcome().keys = rows.keys();
                 }
                 taken.map(|taken| taken.decode(decoder)).transpose()?
             }

@@ -67,12 +67,8 @@ impl Best {
                         self.bytes = self.bytes + row.len() - worst.len();
                         heap.pop();
                     }
-                    Some(worst) => {
-                        *kept = row == &**worst;
-                        continue;
-                    }
-                    None => {
-                        *kept = false;
+                    worst => {
+                        *kept = worst.is_some_and(|worst| row == &**worst);
                         continue;
                     }
                 }

@@ -27,18 +27,18 @@ use super::opening::{File, First, Opening};
 use super::piece::{Decoders, Piece, Whole};
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use super::rows::{Rows, Taken};
-use super::sized;
-use super::sized::{Edges, Keys};
+use super::sized::{self, Edges};
 use crate::error::{Error, Result};
-use crate::output::{Encoder, Folder, OutputOptions};
+use crate::output::{Directory, Encoder, OutputOptions};
 use crate::partition::{Name, Partitioning};
 
 /// Sorted rows, and the rules for cutting them.
 pub(super) struct Cutter<'a> {
     pub(super) rows: Rows,
     part_rows: usize,
-    part_bytes: usize,
-    files: Files<'a>,
+    /// Maximum bytes of a part's rows.
+    pub(super) part_bytes: usize,
+    files: CutFiles<'a>,
     /// Runs taken from slabs, for later parts.
     ready: VecDeque<Run>,
     /// Number of the next part.
@@ -71,64 +71,36 @@ struct Run {
 }
 
 /// The files of an output.
-enum Files<'a> {
+pub(super) enum CutFiles<'a> {
     One(Arc<dyn Encoder>),
     /// A number of files determined by their sizes.
     Sized(Arc<dyn Encoder>, Edges),
-    Many(Many<'a>),
+    ByName(ByName<'a>),
 }
 
 /// Files by partition.
-struct Many<'a> {
-    partitioning: &'a Partitioning,
-    options: &'a OutputOptions,
-    folder: Folder,
-    current: Option<Arc<Opening<'a>>>,
+pub(super) struct ByName<'a> {
+    pub(super) partitioning: &'a Partitioning,
+    pub(super) options: &'a OutputOptions,
+    pub(super) folder: &'a Directory,
+    pub(super) current: Option<Arc<Opening<'a>>>,
 }
 
 impl<'a> Cutter<'a> {
-    /// Cuts the rows into parts of one file.
-    pub(super) fn one(rows: Rows, limits: (usize, usize), encoder: Arc<dyn Encoder>) -> Self {
-        Self::new(rows, limits, Files::One(encoder))
-    }
-
-    /// Cuts the rows into parts of files that may end between two keys.
-    pub(super) fn sized(
+    pub(super) fn new(
         rows: Rows,
-        limits: (usize, usize),
-        encoder: Arc<dyn Encoder>,
-        keys: Keys,
+        (part_rows, part_bytes): (usize, usize),
+        files: CutFiles<'a>,
     ) -> Self {
-        Self::new(rows, limits, Files::Sized(encoder, Edges::new(keys, limits)))
-    }
-
-    /// Cuts the rows into files in `folder`, and each file into parts.
-    pub(super) fn many(
-        rows: Rows,
-        limits: (usize, usize),
-        partitioning: &'a Partitioning,
-        options: &'a OutputOptions,
-        folder: Folder,
-    ) -> Self {
-        let many = Many { partitioning, options, folder, current: None };
-        Self::new(rows, limits, Files::Many(many))
-    }
-
-    fn new(rows: Rows, (part_rows, part_bytes): (usize, usize), files: Files<'a>) -> Self {
         Self { rows, part_rows, part_bytes, files, ready: VecDeque::new(), part: 0 }
-    }
-
-    /// Returns the maximum bytes of a part's rows.
-    pub(super) fn part_bytes(&self) -> usize {
-        self.part_bytes
     }
 
     /// Returns the columns that distinguish files.
     pub(super) fn keys(&self) -> Option<&[usize]> {
         match &self.files {
-            Files::One(_) => None,
-            Files::Sized(_, edges) => edges.columns(),
-            Files::Many(many) => Some(&many.partitioning.keys),
+            CutFiles::One(_) => None,
+            CutFiles::Sized(_, edges) => edges.keys.as_deref(),
+            CutFiles::ByName(many) => Some(&many.partitioning.keys),
         }
     }
 
@@ -140,20 +112,20 @@ impl<'a> Cutter<'a> {
         let Some(run) = self.ready.front() else { return Ok(None) };
         let starts_key = run.edge == Some(0);
         let file = match &mut self.files {
-            Files::One(encoder) => File::Open(Arc::clone(encoder)),
-            Files::Sized(encoder, edges) => {
-                edges.begin(starts_key);
+            CutFiles::One(encoder) => File::Open(Arc::clone(encoder)),
+            CutFiles::Sized(encoder, edges) => {
+                edges.within_key = !starts_key;
                 File::Open(Arc::clone(encoder))
             }
-            Files::Many(many) => match (&many.current, &run.name) {
+            CutFiles::ByName(many) => match (&many.current, &run.name) {
                 (Some(current), Some(name)) if current.name == *name => {
                     File::Later(Arc::clone(current))
                 }
                 (_, name) => {
                     let name = name.clone().ok_or_else(nameless)?;
-                    let opening = Opening::new(name, many.folder.clone(), many.options);
+                    let opening = Opening::new(name, many.folder, many.options);
                     many.current = Some(Arc::clone(&opening));
-                    File::First(First::new(opening))
+                    File::First(First(opening))
                 }
             },
         };
@@ -176,8 +148,8 @@ impl<'a> Cutter<'a> {
         }
         let same = match (&self.files, self.ready.front()) {
             (_, None) => false,
-            (Files::One(_), Some(_)) => true,
-            (Files::Sized(_, edges), Some(run)) => match run.edge {
+            (CutFiles::One(_), Some(_)) => true,
+            (CutFiles::Sized(_, edges), Some(run)) => match run.edge {
                 Some(edge) if edges.ends_at_edge((extent.rows, extent.bytes)) => {
                     if edge > 0 {
                         self.cut_ready(edge);
@@ -186,7 +158,7 @@ impl<'a> Cutter<'a> {
                 }
                 _ => true,
             },
-            (Files::Many(many), Some(run)) => {
+            (CutFiles::ByName(many), Some(run)) => {
                 many.current.as_ref().map(|current| &current.name) == run.name.as_ref()
             }
         };
@@ -201,42 +173,33 @@ impl<'a> Cutter<'a> {
     /// Takes a slab for a part of size `extent`.
     fn fill(&mut self, extent: Extent, decoders: &mut Decoders) -> Result<()> {
         let (most, most_bytes) = match &self.files {
-            Files::Sized(..) => sized::slab((self.part_rows, self.part_bytes)),
+            CutFiles::Sized(..) => sized::slab((self.part_rows, self.part_bytes)),
             _ => (BATCH_ROWS, BATCH_BYTES),
         };
         let most = most.min(self.part_rows - extent.rows);
-        let slab = match self.rows.next(most, most_bytes)? {
-            None => return Ok(()),
-            Some(Taken::Slab(slab)) => slab,
-            Some(Taken::Batch { batch, bytes, keys }) => {
-                let rows = batch.num_rows();
-                let edge = match &mut self.files {
-                    Files::Sized(_, edges) => {
-                        edges.first((extent.rows + rows, extent.bytes + bytes), || Ok(keys))?
-                    }
-                    _ => None,
-                };
-                let piece = Piece::Decoded(batch);
-                self.ready.push_back(Run { name: None, piece, rows, bytes, edge });
-                return Ok(());
+        let Some(taken) = self.rows.next(most, most_bytes)? else { return Ok(()) };
+        let taken = match (&self.files, taken) {
+            (CutFiles::ByName(many), Taken::Slab(slab)) => {
+                return many.split(slab, &mut self.ready, decoders);
             }
+            (_, taken) => taken,
         };
-        match &mut self.files {
-            Files::One(_) | Files::Sized(..) => {
-                let (rows, bytes) = (slab.rows(), slab.bytes());
-                let edge = match &mut self.files {
-                    Files::Sized(_, edges) => {
-                        let mut keys =
-                            || decoders.keys.as_mut().map(|keys| keys.decode(&slab)).transpose();
-                        edges.first((extent.rows + rows, extent.bytes + bytes), || Ok(keys()?))?
-                    }
-                    _ => None,
-                };
-                let piece = decoders.piece(slab)?;
-                self.ready.push_back(Run { name: None, piece, rows, bytes, edge });
-            }
-            Files::Many(many) => many.split(slab, &mut self.ready, decoders)?,
+        let (rows, bytes) = taken.size();
+        let mut edge = None;
+        if let CutFiles::Sized(_, edges) = &mut self.files {
+            let keys = || match &taken {
+                Taken::Batch { keys, .. } => Ok(keys.clone()),
+                Taken::Slab(slab) => {
+                    Ok(decoders.keys.as_mut().map(|keys| keys.decode(slab)).transpose()?)
+                }
+            };
+            edge = edges.first((extent.rows + rows, extent.bytes + bytes), keys)?;
         }
+        let piece = match taken {
+            Taken::Slab(slab) => decoders.piece(slab)?,
+            Taken::Batch { batch, .. } => Piece::Decoded(batch),
+        };
+        self.ready.push_back(Run { name: None, piece, rows, bytes, edge });
         Ok(())
     }
 
@@ -253,7 +216,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-impl Many<'_> {
+impl ByName<'_> {
     /// Appends the runs of `slab` to `ready`.
     fn split(&self, slab: Slab, ready: &mut VecDeque<Run>, decoders: &mut Decoders) -> Result<()> {
         let extension = &self.options.extension();

@@ -18,7 +18,7 @@ use crate::verbs::Arrangement;
 pub(super) struct RowDecoder {
     decoder: Decoder,
     /// Schema of the written columns.
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     /// Whether a sift turns the decoded columns into the written ones.
     is_sifted: bool,
 }
@@ -30,25 +30,19 @@ impl RowDecoder {
         Ok(Self { decoder, schema, is_sifted })
     }
 
-    /// Returns the schema of the written columns.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
     /// Decodes `slab` to the written columns, or to the input columns of the sift if the
     /// arrangement has one.
     ///
     /// # Errors
     /// `Unfit`, with the name of the column whose type cannot hold the values.
     pub(super) fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
-        let batch = self.decoder.decode(slab).map_err(|error| match &error {
-            Error::Value { column, message } => {
-                match self.decoder.schema().column_with_name(column) {
-                    Some((_, field)) => unfit(column, &field.data_type().to_string(), message),
-                    None => error.into(),
-                }
+        let batch = self.decoder.decode(slab).map_err(|error| {
+            if let Error::Value { column, message } = &error
+                && let Some((_, field)) = self.decoder.schema().column_with_name(column)
+            {
+                return unfit(column, &field.data_type().to_string(), message);
             }
-            _ => error.into(),
+            error.into()
         })?;
         if self.is_sifted { Ok(batch) } else { self.written(batch) }
     }

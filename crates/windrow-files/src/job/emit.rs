@@ -12,17 +12,20 @@
 //! holds a part, but encodes rows as they are merged.
 
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use windrow::MergeHelper;
 
 use super::cut::{Cutter, Extent, NewPart};
 use super::finish::Out;
-use super::ingest::join;
+use super::ingest::side_by_side;
+use super::lock::{lock, unlocked};
 use super::opening::Opened;
 use super::piece::{Decoders, Piece};
 use super::running::{Job, Running};
+use super::tally::timed;
 use crate::error::Result;
 use crate::output::{Part, Written};
 use crate::stats::Spread;
@@ -66,7 +69,7 @@ impl Line<'_> {
     fn append(&mut self, encoded: Encoded) -> Result<u64> {
         let (mut next, mut rows) = (Some(encoded), 0);
         while let Some(Encoded { part, opened, starts_key }) = next {
-            rows += part.rows();
+            rows += part.rows;
             opened.map_or(Ok(()), |opened| self.out.open(opened))?;
             self.out.append(part, starts_key)?;
             next = self.waiting.remove(&self.out.ordinal);
@@ -86,8 +89,8 @@ pub(super) fn emit(
 ) -> Result<(Written, Option<Spread>)> {
     let shared = Shared {
         keys: cutter.keys().map(<[usize]>::to_vec),
-        helper: cutter.rows.helper(),
-        ahead: cutter.part_bytes().saturating_mul(PARTS_AHEAD).min(MOST_AHEAD),
+        helper: cutter.rows.helper.clone(),
+        ahead: cutter.part_bytes.saturating_mul(PARTS_AHEAD).min(MOST_AHEAD),
         cutter: Mutex::new(cutter),
         line: Mutex::new(Line { out, waiting: BTreeMap::new() }),
         waiting: if running.watch.is_limited() { 0 } else { writers.min(most_waiting) },
@@ -106,14 +109,12 @@ pub(super) fn emit(
         }
         done
     };
-    running.tally.together(|| {
-        std::thread::scope(|scope| join((0..writers).map(|_| scope.spawn(work)).collect()))
-    })?;
+    timed(&running.tally.together, || side_by_side(repeat_n(work, writers)))?;
     running.watch.cancel.check()?;
-    let cutter = shared.cutter.into_inner().unwrap_or_else(PoisonError::into_inner);
-    running.tally.set_keys(cutter.rows.keys());
+    let cutter = unlocked(shared.cutter);
+    running.tally.outcome().keys = cutter.rows.keys();
     running.watch.kept()?;
-    shared.line.into_inner().unwrap_or_else(PoisonError::into_inner).out.finish()
+    unlocked(shared.line).out.finish()
 }
 
 impl<'a> Shared<'a> {
@@ -123,7 +124,7 @@ impl<'a> Shared<'a> {
         loop {
             if let Some(helper) = &self.helper {
                 while !self.failed.load(Ordering::Relaxed) && helper.help(self.ahead) {
-                    self.pause()?;
+                    self.running.watch.pause()?;
                 }
             }
             let taken = {
@@ -131,7 +132,8 @@ impl<'a> Shared<'a> {
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                let taken = self.running.tally.merging(|| self.take(&mut cutter, &mut decoders));
+                let taken =
+                    timed(&self.running.tally.merging, || self.take(&mut cutter, &mut decoders));
                 if taken.is_err() {
                     // Set before another thread takes rows: no rows follow an error.
                     self.failed.store(true, Ordering::Relaxed);
@@ -146,7 +148,7 @@ impl<'a> Shared<'a> {
             };
             // The memory of each slab is released after decoding.
             let mut batches = pieces.into_iter().map(|piece| {
-                self.pause()?;
+                self.running.watch.pause()?;
                 decoders.decode(piece)
             });
             let part = encoder.encode(&mut batches)?;
@@ -170,7 +172,7 @@ impl<'a> Shared<'a> {
             }
             line = self.appended.wait(line).unwrap_or_else(PoisonError::into_inner);
         }
-        let appended = self.running.tally.appending(|| line.append(encoded));
+        let appended = timed(&self.running.tally.appending, || line.append(encoded));
         if appended.is_err() {
             // Set before another thread has the turn: nothing may follow a partly written part.
             self.failed.store(true, Ordering::Relaxed);
@@ -189,7 +191,7 @@ impl<'a> Shared<'a> {
         let Some(begun) = cutter.begin(decoders)? else { return Ok(None) };
         let (mut pieces, mut extent) = (Vec::new(), Extent::default());
         while let Some(piece) = cutter.next(&mut extent, decoders)? {
-            self.pause()?;
+            self.running.watch.pause()?;
             pieces.push(piece);
         }
         Ok(Some((begun, pieces)))
@@ -204,8 +206,8 @@ impl<'a> Shared<'a> {
         while let Some(NewPart { file, starts_key, .. }) = cutter.begin(&mut decoders)? {
             let mut extent = Extent::default();
             let mut next = |decoders: &mut Decoders| {
-                self.pause()?;
-                self.running.tally.merging(|| cutter.next(&mut extent, decoders))
+                self.running.watch.pause()?;
+                timed(&self.running.tally.merging, || cutter.next(&mut extent, decoders))
             };
             let mut head = Vec::new();
             while !file.is_sampled(&head)
@@ -228,12 +230,4 @@ impl<'a> Shared<'a> {
         }
         Ok(())
     }
-
-    fn pause(&self) -> Result<()> {
-        self.running.watch.pause()
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -46,45 +46,50 @@ impl fmt::Display for Explain {
     }
 }
 
-pub(super) fn explain(
-    job: &Job,
-    target: &Target,
-    write: &WriteOptions,
-    limits: &Limits,
-) -> Result<Explain> {
-    let Outlined { options, planned, .. } = Outlined::of(job, target, write, limits)?;
-    let plan = planned.plan;
-    let layout = &job.arrangement.layout;
-    let inputs = &job.inputs;
-    let size = |bytes: usize| Size(bytes as u64).to_string();
-    let limit = plan.limit.map_or("none".to_owned(), |limit| Size(limit).to_string());
-    let mut lines = vec![
-        ("inputs", format!("{} files, {} units", inputs.files().len(), inputs.units().len())),
-        ("order", describe(layout.order())),
-        ("rule", rule(layout.rule()).to_owned()),
-        ("row", row(layout)),
-        ("output", format!("{target} as {}", options.format)),
-        ("memory limit", format!("{limit} (floor {})", plan.floor)),
-        ("reading", format!("{} threads, {} each", plan.readers, size(plan.reader_bytes))),
-        match job.arrangement.way {
-            Way::Unordered => ("sorting", format!("{} for rows", shown(plan.ingest_budget))),
-            Way::Sorted => ("files", format!("{} merged at a time", plan.open_files)),
-        },
-        ("writing", format!("{} threads, {} each", plan.writers, size(plan.writer_bytes))),
-        ("merging", merging(&plan, limits, inputs.temp_bytes())),
-        ("temporary", temporary(limits)),
-        ("parts", format!("{} rows or {} at the most", plan.part_rows, size(plan.part_bytes))),
-    ];
-    if let Some(rows) = inputs.rows() {
-        lines.insert(1, ("rows", rows.to_string()));
+impl Job {
+    /// Returns the plan of [`write`](Self::write), without writing.
+    ///
+    /// # Errors
+    /// `MemoryFloor` if the limit is below the floor; `Usage` for an impossible output.
+    pub fn explain(
+        &self,
+        target: &Target,
+        write: &WriteOptions,
+        limits: &Limits,
+    ) -> Result<Explain> {
+        let Outlined { options, planned, .. } = Outlined::of(self, target, write, limits)?;
+        let (plan, inputs, arrangement) = (planned.plan, &self.inputs, &self.arrangement);
+        let layout = &arrangement.layout;
+        let size = |bytes: usize| Size(bytes as u64).to_string();
+        let limit = plan.limit.map_or("none".to_owned(), |limit| Size(limit).to_string());
+        let mut lines = vec![
+            ("inputs", format!("{} files, {} units", inputs.files().len(), inputs.units().len())),
+            ("order", describe(layout.order())),
+            ("rule", rule(layout.rule()).to_owned()),
+            ("row", row(layout)),
+            ("output", format!("{target} as {}", options.format)),
+            ("memory limit", format!("{limit} (floor {})", plan.floor)),
+            ("reading", format!("{} threads, {} each", plan.readers, size(plan.reader_bytes))),
+            match arrangement.way {
+                Way::Unordered => ("sorting", format!("{} for rows", shown(plan.ingest_budget))),
+                Way::Sorted => ("files", format!("{} merged at a time", plan.open_files)),
+            },
+            ("writing", format!("{} threads, {} each", plan.writers, size(plan.writer_bytes))),
+            ("merging", merging(&plan, limits, inputs.temp_bytes())),
+            ("temporary", temporary(limits)),
+            ("parts", format!("{} rows or {} at the most", plan.part.0, size(plan.part.1))),
+        ];
+        if let Some(rows) = inputs.rows() {
+            lines.insert(1, ("rows", rows.to_string()));
+        }
+        if let Some(partitioning) = &self.partitioning {
+            lines.push(("partitions", partitioning.to_string()));
+        }
+        if drops_bloom_filters(self, &options) {
+            lines.push(("not kept", "the Bloom filters of the inputs".to_owned()));
+        }
+        Ok(Explain { lines, floor: plan.floor.0, limit: plan.limit })
     }
-    if let Some(partitioning) = &job.partitioning {
-        lines.push(("partitions", partitioning.to_string()));
-    }
-    if drops_bloom_filters(job, &options) {
-        lines.push(("not kept", "the Bloom filters of the inputs".to_owned()));
-    }
-    Ok(Explain { lines, floor: plan.floor.0, limit: plan.limit })
 }
 
 /// Describes the budget for runs and the largest fan-in that fits the budget.

@@ -5,11 +5,11 @@ use std::sync::mpsc::sync_channel;
 
 use arrow_array::RecordBatch;
 
-use super::running::Running;
+use super::running::{Job, Running};
 use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};
-use crate::verbs::{Arrangement, FirstRow, Preparation};
+use crate::verbs::{FirstRow, Preparation};
 use crate::watch::Watch;
 
 /// Record batches of one file, for a merge.
@@ -34,18 +34,14 @@ pub(super) struct FileRows {
 }
 
 impl FileRows {
-    pub(super) fn new(
-        inputs: Arc<Inputs>,
-        file: usize,
-        arrangement: &Arrangement,
-        running: &Running,
-    ) -> Self {
+    pub(super) fn new(job: &Job, file: usize, running: &Running) -> Self {
+        let inputs = Arc::clone(&job.inputs);
         let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
         let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
         units.reverse();
         let name = Arc::clone(&inputs.files()[file].name);
         let (tally, watch) = (Arc::clone(&running.tally), running.watch.clone());
-        let preparation = arrangement.preparation();
+        let preparation = job.arrangement.preparation();
         Self { units, inputs, batches: None, row: 0, file, preparation, name, tally, watch }
     }
 
@@ -78,9 +74,9 @@ impl FileRows {
                         continue;
                     }
                     self.tally.read(&batch);
-                    let first = self.row;
+                    let first = FirstRow { file: self.file, row: self.row };
                     self.row += batch.num_rows() as u64;
-                    let kept = self.kept(batch, first);
+                    let kept = prepared(&self.inputs, &self.preparation, batch, first);
                     match kept.map_err(|error| error.in_input(&self.name))? {
                         kept if kept.num_rows() == 0 => continue,
                         kept => return Ok(Some(kept)),
@@ -98,18 +94,27 @@ impl FileRows {
             self.batches = Some(unit.read(&self.watch)?);
         }
     }
+}
 
-    /// Returns the selected rows of `batch`, with all columns of the order.
-    fn kept(&self, batch: RecordBatch, first: u64) -> Result<RecordBatch> {
-        let mask = self.inputs.mask(&batch)?;
-        let batch = match &mask {
-            Some(mask) => chosen(&batch, mask)?,
-            None => batch,
-        };
-        let place = FirstRow { file: self.file, row: first };
-        let arranged = self.preparation.apply(&batch, place);
-        arranged.map_err(|error| if mask.is_some() { error.of_kept_rows(first) } else { error })
+/// Returns the selected rows of `batch`, with all columns of the order. `first` is the place of the
+/// batch's first row.
+pub(super) fn prepared(
+    inputs: &Inputs,
+    preparation: &Preparation,
+    batch: RecordBatch,
+    first: FirstRow,
+) -> Result<RecordBatch> {
+    let mask = inputs.mask(&batch)?;
+    let batch = match &mask {
+        Some(mask) => chosen(&batch, mask)?,
+        None => batch,
+    };
+    if batch.num_rows() == 0 {
+        return Ok(batch);
     }
+    let row = first.row;
+    let arranged = preparation.apply(&batch, first);
+    arranged.map_err(|error| if mask.is_some() { error.of_kept_rows(row) } else { error })
 }
 
 impl Iterator for FileRows {

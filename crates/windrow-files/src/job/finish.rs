@@ -17,7 +17,9 @@ use arrow_schema::SchemaRef;
 use super::opening::Opened;
 use super::sized::SizedFiles;
 use crate::error::{Error, Result};
-use crate::output::{self, Appender, Destination, Encoder, Folder, OutputOptions, Part, Written};
+use crate::output::{
+    self, Appender, Destination, Directory, Encoder, Incoming, OutputOptions, Part, Written,
+};
 use crate::partition::Partitioning;
 use crate::stats::Spread;
 
@@ -27,12 +29,13 @@ pub(super) struct Out<'a> {
     pub(super) ordinal: usize,
     current: Option<Box<dyn Appender>>,
     written: Written,
-    files: Many<'a>,
+    files: OutFiles<'a>,
 }
 
-/// The kind of a directory of files, if the output is one.
-enum Many<'a> {
-    No,
+/// The files of an output.
+pub(super) enum OutFiles<'a> {
+    /// A single file.
+    One,
     /// A file for each partition.
     Partitions(Files<'a>),
     /// A number of files determined by their sizes.
@@ -44,7 +47,7 @@ pub(super) struct Files<'a> {
     pub(super) partitioning: &'a Partitioning,
     pub(super) options: &'a OutputOptions,
     pub(super) schema: &'a SchemaRef,
-    pub(super) folder: Folder,
+    pub(super) folder: &'a Directory,
     /// Number of the next file.
     pub(super) next: u32,
     /// Bytes of a file without rows, once known: all such files are equal.
@@ -53,27 +56,15 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Out<'a> {
-    pub(super) fn one(appender: Box<dyn Appender>) -> Self {
-        Self { current: Some(appender), ..Self::new(Many::No) }
-    }
-
-    pub(super) fn many(files: Files<'a>) -> Self {
-        Self::new(Many::Partitions(files))
-    }
-
-    /// Makes an output of size-limited files. `appender` belongs to the first file.
-    pub(super) fn sized(files: SizedFiles<'a>, appender: Box<dyn Appender>) -> Self {
-        Self { current: Some(appender), ..Self::new(Many::Sized(files)) }
-    }
-
-    fn new(files: Many<'a>) -> Self {
-        Self { ordinal: 0, current: None, written: Written { rows: 0, bytes: 0 }, files }
+    /// Makes an output of `files`. `current` is the first file, if it is open.
+    pub(super) fn new(files: OutFiles<'a>, current: Option<Box<dyn Appender>>) -> Self {
+        Self { ordinal: 0, current, written: Written::default(), files }
     }
 
     /// Starts a new file for the following parts.
     pub(super) fn open(&mut self, opened: Opened) -> Result<()> {
         self.close()?;
-        if let (Some(number), Many::Partitions(many)) = (opened.name.number, &mut self.files) {
+        if let (Some(number), OutFiles::Partitions(many)) = (opened.name.number, &mut self.files) {
             self.written.bytes += many.fill(number)?;
             many.next = number + 1;
         }
@@ -85,16 +76,15 @@ impl<'a> Out<'a> {
     /// true, it goes to a new file.
     pub(super) fn append(&mut self, part: Part, starts_key: bool) -> Result<()> {
         self.ordinal += 1;
-        if let Many::Sized(files) = &mut self.files {
-            let bytes = part.bytes();
-            if starts_key && files.overflows(bytes) {
-                self.close()?;
-            }
-            let Many::Sized(files) = &mut self.files else { return Err(no_file()) };
+        let bytes = if let OutFiles::Sized(_) = self.files { part.bytes() } else { 0 };
+        if starts_key && matches!(&self.files, OutFiles::Sized(files) if files.overflows(bytes)) {
+            self.close()?;
+        }
+        if let OutFiles::Sized(files) = &mut self.files {
             if self.current.is_none() {
-                self.current = Some(files.open()?);
+                self.current = Some(files.open()?.1);
             }
-            files.grow(bytes);
+            files.bytes = files.bytes.saturating_add(bytes);
         }
         self.current()?.append(part)
     }
@@ -103,13 +93,13 @@ impl<'a> Out<'a> {
     pub(super) fn encode(
         &mut self,
         encoder: &dyn Encoder,
-        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+        batches: Incoming<'_>,
         starts_key: bool,
     ) -> Result<u64> {
-        if let Many::Sized(_) = &self.files {
+        if let OutFiles::Sized(_) = &self.files {
             // The length of the part decides about its file.
             let part = encoder.encode(batches)?;
-            let rows = part.rows();
+            let rows = part.rows;
             self.append(part, starts_key)?;
             return Ok(rows);
         }
@@ -124,15 +114,15 @@ impl<'a> Out<'a> {
     /// Completes the open file.
     pub(super) fn finish(mut self) -> Result<(Written, Option<Spread>)> {
         self.close()?;
-        if let Many::Partitions(many) = &mut self.files
+        if let OutFiles::Partitions(many) = &mut self.files
             && let Some(partitions) = many.partitioning.names.partitions()
         {
             self.written.bytes += many.fill(partitions)?;
         }
         let spread = match self.files {
-            Many::No => None,
-            Many::Partitions(many) => Some(many.spread),
-            Many::Sized(files) => Some(files.spread()),
+            OutFiles::One => None,
+            OutFiles::Partitions(many) => Some(many.spread),
+            OutFiles::Sized(files) => Some(files.spread),
         };
         Ok((self.written, spread))
     }
@@ -143,13 +133,13 @@ impl<'a> Out<'a> {
         self.written.rows += rows;
         self.written.bytes += bytes;
         match &mut self.files {
-            Many::No => {}
-            Many::Partitions(many) => {
+            OutFiles::One => {}
+            OutFiles::Partitions(many) => {
                 many.spread.files += 1;
                 many.spread.occupied += 1;
                 many.spread.most_rows = many.spread.most_rows.max(rows);
             }
-            Many::Sized(files) => files.closed(written),
+            OutFiles::Sized(files) => files.closed(written),
         }
         Ok(())
     }

@@ -1,63 +1,44 @@
 //! The reading phase: moves record batches from the inputs to the batcher, on all threads.
 
+use std::iter::repeat_n;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow::{Batch, Batcher, Pusher, merge_in};
 
 use super::Plan;
 use super::best::Best;
-use super::file_rows::{Batches, FileRows};
+use super::file_rows::{Batches, FileRows, prepared};
+use super::lock::{lock, unlocked};
 use super::replan::make_room;
-use super::running::Running;
+use super::running::{Job, Running};
 use super::source::{ROW_BITS, Reader, Step, Units};
+use super::tally::timed;
 use crate::error::{Error, Result};
-use crate::input::{Inputs, chosen};
 use crate::progress::Phase;
-use crate::verbs::{Arrangement, FirstRow};
+use crate::verbs::FirstRow;
 
-/// Pushes all rows of `inputs` into `batcher`.
-pub(super) fn ingest(
-    inputs: &Inputs,
-    arrangement: &Arrangement,
-    batcher: &Batcher,
-    readers: usize,
-    running: &Running,
-) -> Result<()> {
-    let units = Units::new(inputs, &running.watch);
+/// Pushes all rows of the inputs into `batcher`.
+pub(super) fn ingest(job: &Job, batcher: &Batcher, plan: &Plan, running: &Running) -> Result<()> {
+    let units = Units::new(&job.inputs, &running.watch);
     // One thread defines which rows are the first.
-    let readers = if arrangement.head.is_some() { 1 } else { readers };
-    let push_all = || {
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = batcher
-                .pushers(readers)
-                .into_iter()
-                .map(|pusher| {
-                    let units = &units;
-                    scope.spawn(move || {
-                        let mut reader = units.reader();
-                        let done = work(inputs, &mut reader, pusher, arrangement, running);
-                        done.or_else(|error| {
-                            units.fail(&reader, error);
-                            Ok(())
-                        })
-                    })
-                })
-                .collect();
-            join(workers)
-        })
-    };
-    running.tally.together(push_all)?;
+    let readers = if job.arrangement.head.is_some() { 1 } else { plan.readers };
+    let shared = &units;
+    let push_all = batcher.pushers(readers).into_iter().map(|pusher| {
+        move || {
+            let mut reader = shared.reader();
+            work(job, &mut reader, pusher, running).or_else(|error| {
+                shared.fail(&reader, error);
+                Ok(())
+            })
+        }
+    });
+    timed(&running.tally.together, || side_by_side(push_all))?;
     units.outcome()
 }
 
-fn work(
-    inputs: &Inputs,
-    reader: &mut Reader<'_>,
-    mut pusher: Pusher,
-    arrangement: &Arrangement,
-    running: &Running,
-) -> Result<()> {
+fn work(job: &Job, reader: &mut Reader<'_>, mut pusher: Pusher, running: &Running) -> Result<()> {
+    let Job { inputs, arrangement, .. } = job;
     let mut best = arrangement.best.map(|rows| Best::new(&arrangement.layout, rows)).transpose()?;
     let preparation = arrangement.preparation();
     let mut pushed = 0;
@@ -69,19 +50,12 @@ fn work(
         };
         running.tally.read(&batch);
         let name = || &*inputs.files()[file_of(sequence)].name;
-        let mask = inputs.mask(&batch).map_err(|error| error.in_input(name()))?;
-        let batch = match &mask {
-            Some(mask) => chosen(&batch, mask)?,
-            None => batch,
-        };
+        let first = FirstRow { file: file_of(sequence), row: row_of(sequence) };
+        let batch = prepared(inputs, &preparation, batch, first);
+        let batch = batch.map_err(|error| error.in_input(name()))?;
         if batch.num_rows() == 0 {
             continue;
         }
-        let first = FirstRow { file: file_of(sequence), row: row_of(sequence) };
-        let batch = preparation.apply(&batch, first).map_err(|error| {
-            let told = if mask.is_some() { error.of_kept_rows(row_of(sequence)) } else { error };
-            told.in_input(name())
-        })?;
         let batch = match &mut best {
             Some(best) => best.keep(&batch)?,
             None => batch,
@@ -112,18 +86,17 @@ fn row_of(sequence: u64) -> u64 {
     sequence & ((1 << ROW_BITS) - 1)
 }
 
-/// Joins the workers, and returns the first failure in their order.
-pub(super) fn join<T>(workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<()> {
-    let mut first = Ok(());
-    for worker in workers {
-        let done = worker.join().unwrap_or_else(|_| {
-            Err(Error::data("a worker failed unexpectedly; please report this"))
-        });
-        if first.is_ok() {
-            first = done.map(|_| ());
-        }
-    }
-    first
+/// Runs each of `works` on a thread of its own, and returns the first failure in their order.
+pub(super) fn side_by_side<W: FnOnce() -> Result<()> + Send>(
+    works: impl IntoIterator<Item = W>,
+) -> Result<()> {
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = works.into_iter().map(|work| scope.spawn(work)).collect();
+        let panicked = |_| Err(Error::data("a worker failed unexpectedly; please report this"));
+        let ends = workers.into_iter().map(|worker| worker.join().unwrap_or_else(panicked));
+        // All threads end before the first failure is returned.
+        ends.collect::<Vec<_>>().into_iter().collect()
+    })
 }
 
 /// Maximum number of sorted files with a reading thread each; the merge reads further files itself.
@@ -131,19 +104,14 @@ const MOST_THREADS: usize = 64;
 
 /// Merges sorted files. If the limit does not allow all files to be open at once, each reader first
 /// merges groups of files into runs on disk.
-pub(super) fn merge(
-    inputs: &Arc<Inputs>,
-    arrangement: &Arrangement,
-    plan: &Plan,
-    running: &Running,
-) -> Result<(Batch, Plan)> {
-    let (layout, pool) = (&arrangement.layout, &running.pool);
-    let files: Vec<usize> = (0..inputs.files().len()).collect();
+pub(super) fn merge(job: &Job, plan: &Plan, running: &Running) -> Result<(Batch, Plan)> {
+    let (layout, pool) = (&job.arrangement.layout, &running.pool);
+    let files: Vec<usize> = (0..job.inputs.files().len()).collect();
     let open = |files: &[usize]| {
         // Readers of groups are threads enough.
         let ahead = plan.readers > 1 && plan.direct && files.len() <= MOST_THREADS;
         let runs = files.iter().map(|&file| {
-            let rows = FileRows::new(Arc::clone(inputs), file, arrangement, running);
+            let rows = FileRows::new(job, file, running);
             (file, if ahead { rows.read_ahead() } else { Box::new(rows) as Batches })
         });
         merge_in(layout, pool, runs)
@@ -160,15 +128,13 @@ pub(super) fn merge(
             let run = open(group).spill().inspect_err(|_| {
                 next.store(groups.len(), Ordering::Relaxed);
             })?;
-            runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+            lock(&runs).push(run);
         }
         Ok(())
     };
-    running.tally.together(|| {
-        std::thread::scope(|scope| join((0..plan.readers).map(|_| scope.spawn(work)).collect()))
-    })?;
+    timed(&running.tally.together, || side_by_side(repeat_n(work, plan.readers)))?;
     let plan = running.met.replan()?;
     pool.budget().set_limit(plan.settle_budget);
-    let runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let runs = unlocked(runs);
     Ok((Batch::union(layout, pool, runs), plan))
 }

@@ -22,6 +22,7 @@ mod explain;
 mod file_rows;
 mod finish;
 mod ingest;
+mod lock;
 mod opening;
 mod pass;
 mod piece;
@@ -48,10 +49,8 @@ use crate::error::Result;
 use crate::facts;
 use crate::input::Inputs;
 use crate::limits::Limits;
-use crate::output::{Target, WriteOptions};
 use crate::partition::Partitioning;
 use crate::progress::Progress;
-use crate::stats::Stats;
 use crate::verbs::{
     Arrangement, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec,
 };
@@ -63,8 +62,7 @@ impl Job {
     /// # Errors
     /// `Usage` for a missing column, here and in the methods below.
     pub fn sort(inputs: Inputs, spec: &SortSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Reduces the changes in `inputs`.
@@ -72,8 +70,7 @@ impl Job {
     /// # Errors
     /// `Usage` also for an operation column or a time column of an unsupported type.
     pub fn compact(inputs: Inputs, spec: &CompactSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Merges `inputs`, each of which must be sorted. The job checks the order while it reads.
@@ -81,8 +78,7 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn merge(inputs: Inputs, spec: &MergeSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Removes rows with duplicate keys.
@@ -90,8 +86,7 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn dedupe(inputs: Inputs, spec: &DedupeSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Finds the differences between the two sides of `inputs`, an
@@ -101,8 +96,7 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort); `Usage` for inputs that are not a pair.
     pub fn diff(inputs: Inputs, spec: &DiffSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Returns the first rows of `inputs`, in input order. The job reads no more than it needs.
@@ -110,8 +104,7 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn head(inputs: Inputs, spec: &HeadSpec) -> Result<Self> {
-        let arrangement = spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, None)
+        Self::new(spec.bind(&inputs).map(unsplit), inputs)
     }
 
     /// Splits `inputs` into files. [`write`](Self::write) then creates a directory;
@@ -120,16 +113,11 @@ impl Job {
     /// # Errors
     /// `Usage` also for ranges that do not ascend, and for nested columns in names.
     pub fn partition(inputs: Inputs, spec: &PartitionSpec) -> Result<Self> {
-        let (arrangement, partitioning) =
-            spec.bind(&inputs).map_err(|error| inputs.advised(error))?;
-        Self::new(inputs, arrangement, Some(partitioning))
+        Self::new(spec.bind(&inputs).map(|(rows, files)| (rows, Some(files))), inputs)
     }
 
-    fn new(
-        inputs: Inputs,
-        mut arrangement: Arrangement,
-        partitioning: Option<Partitioning>,
-    ) -> Result<Self> {
+    fn new(bound: Result<(Arrangement, Option<Partitioning>)>, inputs: Inputs) -> Result<Self> {
+        let (mut arrangement, partitioning) = bound.map_err(|error| inputs.advised(error))?;
         let schema = arrangement.schema()?;
         arrangement.metadata = Some(facts::kept(inputs.schema(), &schema));
         Ok(Self {
@@ -166,28 +154,6 @@ impl Job {
         self.arrangement.schema()
     }
 
-    /// Returns the plan of [`write`](Self::write), without writing.
-    ///
-    /// # Errors
-    /// `MemoryFloor` if the limit is below the floor; `Usage` for an impossible output.
-    pub fn explain(
-        &self,
-        target: &Target,
-        write: &WriteOptions,
-        limits: &Limits,
-    ) -> Result<Explain> {
-        explain::explain(self, target, write, limits)
-    }
-
-    /// Runs the job and writes to `target`, which appears complete or not at all.
-    ///
-    /// # Errors
-    /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves nothing behind, except bytes
-    /// already taken by a pipe or a device.
-    pub fn write(self, target: &Target, write: &WriteOptions, limits: &Limits) -> Result<Stats> {
-        write::write(&self, target, write, limits)
-    }
-
     /// Runs the job up to the last merge, and returns a reader of the rows.
     ///
     /// Record batches have at most 8,192 rows or 2 MiB of row bytes. As many threads as the limits
@@ -201,4 +167,9 @@ impl Job {
     pub fn batches(self, limits: &Limits) -> Result<Batches> {
         Batches::open(self, limits)
     }
+}
+
+/// Returns the specification of a job without partitions.
+fn unsplit(arrangement: Arrangement) -> (Arrangement, Option<Partitioning>) {
+    (arrangement, None)
 }

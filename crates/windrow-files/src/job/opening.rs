@@ -16,7 +16,7 @@ use arrow_select::concat::concat_batches;
 
 use super::piece::{Decoders, Piece};
 use crate::error::{Error, Result};
-use crate::output::{self, Appender, Encoder, Folder, OutputOptions, SAMPLE_ROWS};
+use crate::output::{self, Appender, Directory, Encoder, OutputOptions, SAMPLE_ROWS};
 use crate::partition::Name;
 
 /// Number of pieces to sample before a file is opened: the first may be the short end of a slab.
@@ -43,39 +43,31 @@ type Encoding = (Arc<dyn Encoder>, Option<Opened>);
 /// A file, open or yet to be opened.
 pub(super) struct Opening<'a> {
     pub(super) name: Name,
-    folder: Folder,
+    folder: &'a Directory,
     options: &'a OutputOptions,
     /// `Some(None)` after a failure. The opening thread reports the error.
     encoder: OnceLock<Option<Arc<dyn Encoder>>>,
 }
 
 /// The duty to open a file. Dropping it without an open file marks a failure.
-pub(super) struct First<'a>(Arc<Opening<'a>>);
+pub(super) struct First<'a>(pub(super) Arc<Opening<'a>>);
 
 impl<'a> Opening<'a> {
-    pub(super) fn new(name: Name, folder: Folder, options: &'a OutputOptions) -> Arc<Self> {
+    pub(super) fn new(name: Name, folder: &'a Directory, options: &'a OutputOptions) -> Arc<Self> {
         Arc::new(Self { name, folder, options, encoder: OnceLock::new() })
     }
 }
 
-impl<'a> First<'a> {
-    pub(super) fn new(opening: Arc<Opening<'a>>) -> Self {
-        Self(opening)
-    }
-
+impl First<'_> {
     /// Opens the file by its first pieces.
-    fn open(
-        &self,
-        pieces: &mut [Piece],
-        decoders: &mut Decoders,
-    ) -> Result<(Arc<dyn Encoder>, Opened)> {
+    fn open(&self, pieces: &mut [Piece], decoders: &mut Decoders) -> Result<Encoding> {
         let Opening { name, folder, options, encoder } = &*self.0;
         let sample = sample(pieces, decoders)?;
         let target = folder.file(&name.path)?;
-        let (opened, appender) = output::open(&target, decoders.rows.schema(), &sample, options)?;
+        let (opened, appender) = output::open(&target, &decoders.rows.schema, &sample, options)?;
         // No other thread sets this cell.
         let _ = encoder.set(Some(Arc::clone(&opened)));
-        Ok((opened, Opened { name: name.clone(), appender }))
+        Ok((opened, Some(Opened { name: name.clone(), appender })))
     }
 }
 
@@ -107,10 +99,7 @@ impl File<'_> {
     ) -> Result<Option<Encoding>> {
         Ok(match self {
             Self::Open(encoder) => Some((encoder, None)),
-            Self::First(first) => {
-                let (encoder, opened) = first.open(pieces, decoders)?;
-                Some((encoder, Some(opened)))
-            }
+            Self::First(first) => Some(first.open(pieces, decoders)?),
             Self::Later(opening) => opening.encoder.wait().clone().map(|encoder| (encoder, None)),
         })
     }
@@ -125,7 +114,7 @@ fn sample(pieces: &mut [Piece], decoders: &mut Decoders) -> Result<RecordBatch> 
             sample.push(decoders.decode_in_place(piece)?);
         }
     }
-    match concat_batches(decoders.rows.schema(), &sample) {
+    match concat_batches(&decoders.rows.schema, &sample) {
         Ok(sample) => Ok(sample),
         // The dictionaries together have too many values.
         Err(_) if !sample.is_empty() => Ok(sample.swap_remove(0)),

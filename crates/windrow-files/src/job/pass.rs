@@ -16,23 +16,25 @@
 
 use std::cmp::Ordering as Order;
 use std::collections::HashSet;
+use std::iter::repeat_n;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ord::ord::{DynComparator, make_comparator};
-use arrow_schema::SortOptions;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef, SortOptions};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
-use super::ingest::join;
+use super::ingest::side_by_side;
+use super::lock::{lock, unlocked};
 use super::running::{Job, Running};
+use super::tally::timed;
 use crate::error::{Error, Result};
 use crate::input::{FileInfo, Footer, RowGroups, Unit};
 use crate::names::Places;
-use crate::output::{self, Destination, OutputOptions, Part, Written};
+use crate::output::{self, Destination, OutputOptions, Part};
 use crate::progress::Phase;
 
 /// Maximum number of row groups in a Parquet file.
@@ -72,10 +74,9 @@ impl<'a> Passage<'a> {
         let Some((columns, layout)) = of_keys(job.arrangement.layout.schema(), order)? else {
             return Ok(None);
         };
-        let mut ranges = Vec::with_capacity(inputs.files().len());
-        let mut stamps = Vec::with_capacity(inputs.files().len());
-        for file in 0..inputs.files().len() {
-            stamps.push(stamp(&inputs.files()[file]));
+        let (mut ranges, mut stamps) = (Vec::new(), Vec::new());
+        for (file, info) in inputs.files().iter().enumerate() {
+            stamps.push(stamp(info));
             let alike = |footer: &Footer| output::is_alike(footer, schema, options);
             let Some(groups) = inputs.row_groups(file, &alike)? else { return Ok(None) };
             match inputs.files().len() {
@@ -112,14 +113,12 @@ impl<'a> Passage<'a> {
                 let Some(unit) = units.get(place) else { break };
                 let found = self.ends_of(unit, running);
                 let found = found.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-                ends.lock().unwrap_or_else(PoisonError::into_inner)[place] = found;
+                lock(&ends)[place] = found;
             }
             Ok(())
         };
-        running.tally.together(|| {
-            std::thread::scope(|scope| join((0..readers).map(|_| scope.spawn(work)).collect()))
-        })?;
-        Ok(ends.into_inner().unwrap_or_else(PoisonError::into_inner))
+        timed(&running.tally.together, || side_by_side(repeat_n(work, readers)))?;
+        Ok(unlocked(ends))
     }
 
     /// Returns the first and last key of a row group; `None` for a row group without rows.
@@ -194,7 +193,7 @@ impl<'a> Passage<'a> {
             for index in 0..groups.footer().metadata().num_row_groups() {
                 running.watch.pause()?;
                 let part = Part::of_row_group(&groups, index);
-                running.tally.wrote(part.rows());
+                running.tally.wrote(part.rows);
                 appender.append(part)?;
                 passed += 1;
             }
@@ -202,9 +201,9 @@ impl<'a> Passage<'a> {
                 return Err(replaced(file));
             }
         }
-        let written: Written = appender.finish()?;
-        running.tally.written(written, None);
-        running.tally.passed(passed);
+        let written = appender.finish()?;
+        let mut outcome = running.tally.outcome();
+        (outcome.written, outcome.passed) = (written, passed);
         Ok(())
     }
 }

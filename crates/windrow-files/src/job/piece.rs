@@ -7,12 +7,13 @@
 //! Invariant: the decoded columns depend on the rows alone, not on the decoding thread.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 use windrow::{Decoder, Slab};
 
 use super::decode::RowDecoder;
+use super::lock::lock;
 use crate::error::Result;
 use crate::verbs::Arrangement;
 
@@ -82,7 +83,7 @@ impl Decoders {
             Piece::Rows(slab) => self.rows.decode(slab)?,
             Piece::Decoded(batch) => return Ok(batch.clone()),
             Piece::Within(whole, rows) => {
-                let mut whole = whole.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut whole = lock(&whole.0);
                 self.decode_in_place(&mut whole)?.slice(rows.start, rows.len())
             }
         };

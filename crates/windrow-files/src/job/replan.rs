@@ -6,11 +6,12 @@
 //! after reading: --> choose once more, by the longest row met: who writes, and how
 //! ```
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use windrow::{Pool, Pusher};
 
+use super::lock::lock;
 use super::plan::{Costs, Plan, Planned, enough_for};
 use crate::error::Result;
 use crate::longest::{Longest, Need};
@@ -41,7 +42,7 @@ impl Met {
 
     /// Takes the plan for a restart, if the job ended for one.
     pub(super) fn again(&self) -> Option<Planned> {
-        self.again.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.again).take()
     }
 
     /// Returns the limit of row lengths. Admitting a longer row shrinks the budget of `pool`.
@@ -56,7 +57,7 @@ impl Met {
 
     fn admit(&self, row: u64, pool: &Pool) -> Result<u64, Need> {
         let Planned { costs: known, terms, plan } = &self.planned;
-        let mut met = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = lock(&self.costs);
         let bytes = usize::try_from(row).unwrap_or(usize::MAX);
         // A margin of an eighth avoids a decision for each of many slowly growing rows.
         for bytes in [bytes.saturating_add(bytes / 8), bytes] {
@@ -76,7 +77,7 @@ impl Met {
             Ok(plan) => {
                 let enough = plan.floor;
                 let again = Planned { costs, terms: *terms, plan };
-                *self.again.lock().unwrap_or_else(PoisonError::into_inner) = Some(again);
+                *lock(&self.again) = Some(again);
                 enough
             }
         };
@@ -88,7 +89,7 @@ impl Met {
     /// # Errors
     /// `MemoryFloor`, if the longest row so far does not fit the limit.
     pub(super) fn replan(&self) -> Result<Plan> {
-        let costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let costs = lock(&self.costs);
         let terms = &self.planned.terms;
         Plan::choose(&costs, terms).map_err(|floor| floor.error(&costs, terms))
     }

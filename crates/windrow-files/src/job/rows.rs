@@ -18,9 +18,11 @@ use crate::verbs::{Arrangement, Sift};
 /// The sorted rows. The first block is read in advance.
 pub(super) struct Rows {
     slabs: Slabs,
-    helper: Option<MergeHelper>,
+    /// The helper that merges ahead of the consumer; `None` if no merge can run ahead.
+    pub(super) helper: Option<MergeHelper>,
     sift: Option<Sifted>,
-    first: Option<Taken>,
+    /// The first block until `next` takes it.
+    pub(super) first: Option<Taken>,
 }
 
 /// A block of rows.
@@ -43,6 +45,14 @@ struct Sifted {
 }
 
 impl Taken {
+    /// Returns the number of rows, and their bytes as rows.
+    pub(super) fn size(&self) -> (usize, usize) {
+        match self {
+            Self::Slab(slab) => (slab.rows(), slab.bytes()),
+            Self::Batch { batch, bytes, .. } => (batch.num_rows(), *bytes),
+        }
+    }
+
     /// Returns the columns of the block.
     pub(super) fn decode(&self, decoder: &mut RowDecoder) -> Result<RecordBatch> {
         match self {
@@ -72,16 +82,6 @@ impl Rows {
         let mut all = Self { slabs, helper, sift: sift.transpose()?, first: None };
         all.first = all.read(rows, bytes)?;
         Ok(all)
-    }
-
-    /// Returns the helper that merges ahead of the consumer; `None` if no merge can run ahead.
-    pub(super) fn helper(&self) -> Option<MergeHelper> {
-        self.helper.clone()
-    }
-
-    /// Returns the first block until `next` takes it.
-    pub(super) fn first(&self) -> Option<&Taken> {
-        self.first.as_ref()
     }
 
     /// Takes the next block, of at most `rows` or `bytes`.

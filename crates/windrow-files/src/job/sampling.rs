@@ -1,6 +1,7 @@
 //! Sampling for range partitions: an extra pass over the inputs before the job.
 
-use super::ingest::join;
+use super::ingest::side_by_side;
+use super::lock::{lock, unlocked};
 use super::source::{Step, Units};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};
@@ -19,25 +20,23 @@ pub(super) fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) 
     }
     let units = Units::new(inputs, watch);
     let drawn = std::sync::Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        let work = || -> Result<()> {
-            let Some(mut sample) = ids.sample()? else { return Ok(()) };
-            let mut reader = units.reader();
-            while let Some(step) = reader.next()? {
-                watch.pause()?;
-                let Step::Rows(batch, place) = step else { continue };
-                let batch = match inputs.mask(&batch)? {
-                    Some(mask) => chosen(&batch, &mask)?,
-                    None => batch,
-                };
-                sample.push(&ids.prepared(&batch)?, place)?;
-            }
-            drawn.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sample);
-            Ok(())
-        };
-        join((0..readers).map(|_| scope.spawn(work)).collect())
-    })?;
-    for other in drawn.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+    let work = || -> Result<()> {
+        let Some(mut sample) = ids.sample()? else { return Ok(()) };
+        let mut reader = units.reader();
+        while let Some(step) = reader.next()? {
+            watch.pause()?;
+            let Step::Rows(batch, place) = step else { continue };
+            let batch = match inputs.mask(&batch)? {
+                Some(mask) => chosen(&batch, &mask)?,
+                None => batch,
+            };
+            sample.push(&ids.prepared(&batch)?, place)?;
+        }
+        lock(&drawn).push(sample);
+        Ok(())
+    };
+    side_by_side(std::iter::repeat_n(work, readers))?;
+    for other in unlocked(drawn) {
         sample.merge(other);
     }
     ids.cut(sample)

@@ -19,16 +19,15 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_ord::partition::partition;
-use arrow_schema::ArrowError;
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::concat::concat;
-use arrow_select::take::take;
+use arrow_select::take::take_record_batch;
 use windrow::Rule;
 
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use crate::error::{Error, Result};
 use crate::names::Places;
-use crate::output::{self, Appender, Encoder, Folder, OutputOptions, Written};
+use crate::output::{self, Appender, Directory, Encoder, OutputOptions, Written};
 use crate::partition::numbered;
 use crate::stats::Spread;
 use crate::verbs::Arrangement;
@@ -40,68 +39,40 @@ pub(super) fn slab((rows, bytes): (usize, usize)) -> (usize, usize) {
     ((rows / SLABS).clamp(1, BATCH_ROWS), (bytes / SLABS).clamp(1, BATCH_BYTES))
 }
 
-/// The rule for keeping rows in one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Keys {
-    /// Every row may be separated from the others.
-    Each,
-    /// Rows with equal values in these columns of the layout's schema stay together.
-    Columns(Vec<usize>),
-}
-
-impl Keys {
-    /// Returns the keys of the output rows of `arrangement`.
-    pub(super) fn of(arrangement: &Arrangement) -> Self {
-        let layout = &arrangement.layout;
-        let is_limit = arrangement.best.is_some() || arrangement.head.is_some();
-        let columns: Vec<usize> = match layout.rule() {
-            // A sift outputs one row of each key, except a sift that ends early.
-            Rule::Keep if arrangement.sifting.is_some() && !is_limit => return Self::Each,
-            Rule::Keep => {
-                let places = Places::of(layout.schema().fields());
-                layout.order().iter().filter_map(|by| places.first(&by.name)).collect()
-            }
-            Rule::Sum => layout.key().collect(),
-            _ => return Self::Each,
-        };
-        if columns.is_empty() { Self::Each } else { Self::Columns(columns) }
-    }
-
-    /// Returns the columns, if any.
-    pub(super) fn columns(&self) -> Option<&[usize]> {
-        match self {
-            Self::Each => None,
-            Self::Columns(columns) => Some(columns),
+/// Returns the columns of the layout's schema by which rows stay together in one file, if they have
+/// equal values there; `None` if every row may be separated from the others.
+pub(super) fn keys_of(arrangement: &Arrangement) -> Option<Vec<usize>> {
+    let layout = &arrangement.layout;
+    let is_limit = arrangement.best.is_some() || arrangement.head.is_some();
+    let columns: Vec<usize> = match layout.rule() {
+        // A sift outputs one row of each key, except a sift that ends early.
+        Rule::Keep if arrangement.sifting.is_some() && !is_limit => return None,
+        Rule::Keep => {
+            let places = Places::of(layout.schema().fields());
+            layout.order().iter().filter_map(|by| places.first(&by.name)).collect()
         }
-    }
+        Rule::Sum => layout.key().collect(),
+        _ => return None,
+    };
+    (!columns.is_empty()).then_some(columns)
 }
 
 /// Finds edges between keys.
 pub(super) struct Edges {
-    keys: Keys,
+    pub(super) keys: Option<Vec<usize>>,
     /// Rows and row bytes from which a part ends at the next edge.
     full: (usize, usize),
     /// Whether the part began within a key; the part then ends with that key.
-    within_key: bool,
+    pub(super) within_key: bool,
     /// The last key examined; `None` at the start and before rows that need no examination.
     last: Option<RecordBatch>,
     is_start: bool,
 }
 
 impl Edges {
-    pub(super) fn new(keys: Keys, (rows, bytes): (usize, usize)) -> Self {
+    pub(super) fn new(keys: Option<Vec<usize>>, (rows, bytes): (usize, usize)) -> Self {
         let full = (rows - rows / 4, bytes - bytes / 4);
         Self { keys, full, within_key: false, last: None, is_start: true }
-    }
-
-    /// Returns the key columns.
-    pub(super) fn columns(&self) -> Option<&[usize]> {
-        self.keys.columns()
-    }
-
-    /// Begins a part, with the first row of a key or within a key.
-    pub(super) fn begin(&mut self, starts_key: bool) {
-        self.within_key = !starts_key;
     }
 
     /// Returns true if a part of this size ends at the next edge.
@@ -116,7 +87,7 @@ impl Edges {
         extent: (usize, usize),
         keys: impl FnOnce() -> Result<Option<RecordBatch>>,
     ) -> Result<Option<usize>> {
-        if self.keys == Keys::Each {
+        if self.keys.is_none() {
             return Ok(Some(0));
         }
         let near = self.ends_at_edge(extent);
@@ -124,6 +95,7 @@ impl Edges {
         if !near && self.last.is_none() {
             return Ok(is_start.then_some(0));
         }
+        let failed = |error: ArrowError| Error::data(error.to_string());
         let Some(keys) = keys()? else { return Ok(None) };
         let edge = match (&self.last, is_start) {
             (_, true) => Some(0),
@@ -132,7 +104,10 @@ impl Edges {
         // The rows after these are examined too if the part may end after or among these rows.
         let end = keys.num_rows().saturating_sub(1);
         self.last = match near || edge.is_none() {
-            true => Some(copied(&keys.slice(end, 1)).map_err(failed)?),
+            // A slice would keep the whole batch in memory.
+            true => Some(
+                take_record_batch(&keys, &UInt32Array::from(vec![end as u32])).map_err(failed)?,
+            ),
             false => None,
         };
         Ok(edge)
@@ -157,66 +132,38 @@ fn first_edge(last: Option<&RecordBatch>, keys: &RecordBatch) -> Result<Option<u
     edge(keys.columns())
 }
 
-/// Copies a batch: a slice would keep the whole batch in memory.
-fn copied(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let all = UInt32Array::from_iter_values(0..batch.num_rows() as u32);
-    let columns = batch.columns().iter().map(|column| take(column, &all, None));
-    RecordBatch::try_new(batch.schema(), columns.collect::<Result<_, _>>()?)
-}
-
-fn failed(error: ArrowError) -> Error {
-    Error::data(error.to_string())
-}
-
 /// The sequence of files, with one file open.
 pub(super) struct SizedFiles<'a> {
     options: &'a OutputOptions,
     schema: &'a SchemaRef,
-    folder: Folder,
+    folder: &'a Directory,
     /// The first rows of the output, from which the encoding of all files is derived.
     sample: RecordBatch,
-    /// Bytes of a file: the limit, the size without rows, and the size of the open file.
-    most: u64,
+    /// Bytes of a file: the size without rows, and the size of the open file.
     frame: u64,
-    bytes: u64,
-    spread: Spread,
+    pub(super) bytes: u64,
+    pub(super) spread: Spread,
 }
 
 impl<'a> SizedFiles<'a> {
     pub(super) fn new(
         options: &'a OutputOptions,
         schema: &'a SchemaRef,
-        folder: Folder,
+        folder: &'a Directory,
         sample: RecordBatch,
     ) -> Self {
-        let most = options.max_file_bytes.unwrap_or(u64::MAX);
-        let frame = output::frame_bytes(schema, options);
-        let spread = Spread::default();
-        Self { options, schema, folder, sample, most, frame, bytes: frame, spread }
+        let (frame, spread) = (output::frame_bytes(schema, options), Spread::default());
+        Self { options, schema, folder, sample, frame, bytes: frame, spread }
     }
 
     /// Returns true if `bytes` more would make the open file too large.
     pub(super) fn overflows(&self, bytes: u64) -> bool {
-        self.bytes > self.frame && self.bytes.saturating_add(bytes) > self.most
+        let most = self.options.max_file_bytes.unwrap_or(u64::MAX);
+        self.bytes > self.frame && self.bytes.saturating_add(bytes) > most
     }
 
-    /// Adds the bytes of a part to the open file.
-    pub(super) fn grow(&mut self, bytes: u64) {
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-
-    /// Opens the first file; returns the encoder for all files as well.
-    pub(super) fn first(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
-        self.begin()
-    }
-
-    /// Opens the next file.
-    pub(super) fn open(&mut self) -> Result<Box<dyn Appender>> {
-        let (_, appender) = self.begin()?;
-        Ok(appender)
-    }
-
-    fn begin(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    /// Opens the next file. All files have the same encoder.
+    pub(super) fn open(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
         let number = u32::try_from(self.spread.files).unwrap_or(u32::MAX);
         let name = numbered(number, 1, &self.options.extension());
         let target = self.folder.file(&name.path)?;
@@ -229,9 +176,5 @@ impl<'a> SizedFiles<'a> {
     pub(super) fn closed(&mut self, written: Written) {
         self.spread.occupied += u64::from(written.rows > 0);
         self.spread.most_rows = self.spread.most_rows.max(written.rows);
-    }
-
-    pub(super) fn spread(&self) -> Spread {
-        self.spread
     }
 }

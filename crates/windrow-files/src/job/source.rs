@@ -12,10 +12,11 @@
 //! whichever thread meets it, and whenever.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 
+use super::lock::{lock, unlocked};
 use crate::error::{Error, Result};
 use crate::input::{self, Inputs, OpenUnit, Unit, UnitReader};
 use crate::watch::Watch;
@@ -93,7 +94,7 @@ impl<'a> Units<'a> {
 
     /// Returns the first error of all readers.
     pub(super) fn outcome(self) -> Result<()> {
-        let first = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let first = unlocked(self.error);
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 
@@ -147,10 +148,6 @@ impl Drop for OpeningGuard<'_> {
         lock(self.open).opening -= 1;
         self.done.notify_all();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the position of a file's row in the whole input.
@@ -207,7 +204,7 @@ impl Reader<'_> {
         let in_hand = self
             .mine
             .as_ref()
-            .and_then(|(opened, reader)| reader.in_hand().map(|row| place(opened.file, row)));
+            .and_then(|(opened, reader)| Some(place(opened.file, reader.in_hand()?)));
         let is_before = |place: u64| place < failed && place >> ROW_BITS == failed >> ROW_BITS;
         !in_hand.is_some_and(is_before)
     }

@@ -6,12 +6,13 @@
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use windrow::{Pool, PoolStats};
 
+use super::lock::lock;
 use crate::input::Inputs;
 use crate::output::Written;
 use crate::progress::{Moment, Phase, Progress};
@@ -25,6 +26,19 @@ pub(super) struct Keys {
     pub(super) deleted: u64,
     /// Keys whose row came from a late snapshot.
     pub(super) renewed: u64,
+}
+
+/// Figures that are known at the end of their phase.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Outcome {
+    pub(super) keys: Keys,
+    /// Runs of the last merge.
+    pub(super) runs: usize,
+    /// Row groups copied without encoding.
+    pub(super) passed: u64,
+    /// Size of the complete output; `spread` for an output of many files.
+    pub(super) written: Written,
+    pub(super) spread: Option<Spread>,
 }
 
 /// The start of a phase and the pool's figures at that moment.
@@ -45,19 +59,14 @@ pub(super) struct Tally {
     bytes_in: Option<u64>,
     limit: Option<u64>,
     rows_in: AtomicU64,
-    rows_out: AtomicU64,
-    bytes_out: AtomicU64,
     /// Rows processed in the current phase.
     in_phase: AtomicU64,
-    spread: OnceLock<Spread>,
-    deleted: AtomicU64,
-    renewed: AtomicU64,
-    runs: AtomicU64,
-    passed: AtomicU64,
-    /// Nanoseconds spent merging, spent appending, and open to all threads.
-    merging: AtomicU64,
-    appending: AtomicU64,
-    together: AtomicU64,
+    outcome: Mutex<Outcome>,
+    /// Nanoseconds of merges and of appends, each work for one thread at a time, and of work that
+    /// all threads share. See [`timed`].
+    pub(super) merging: AtomicU64,
+    pub(super) appending: AtomicU64,
+    pub(super) together: AtomicU64,
     start: Instant,
     phases: Mutex<Vec<PhaseStart>>,
 }
@@ -77,14 +86,8 @@ impl Tally {
             bytes_in: inputs.bytes(),
             limit,
             rows_in: AtomicU64::new(0),
-            rows_out: AtomicU64::new(0),
-            bytes_out: AtomicU64::new(0),
             in_phase: AtomicU64::new(0),
-            spread: OnceLock::new(),
-            deleted: AtomicU64::new(0),
-            renewed: AtomicU64::new(0),
-            runs: AtomicU64::new(0),
-            passed: AtomicU64::new(0),
+            outcome: Mutex::default(),
             merging: AtomicU64::new(0),
             appending: AtomicU64::new(0),
             together: AtomicU64::new(0),
@@ -110,12 +113,7 @@ impl Tally {
     pub(super) fn read(&self, batch: &RecordBatch) {
         let rows = batch.num_rows() as u64;
         self.rows_in.fetch_add(rows, Ordering::Relaxed);
-        self.advance(rows);
-    }
-
-    /// Counts rows written.
-    pub(super) fn wrote(&self, rows: u64) {
-        self.advance(rows);
+        self.wrote(rows);
     }
 
     /// Resets the counts of rows read, before the inputs are read again.
@@ -124,27 +122,13 @@ impl Tally {
         self.in_phase.store(0, Ordering::Relaxed);
     }
 
-    /// Sets the number of row groups copied without encoding.
-    pub(super) fn passed(&self, row_groups: u64) {
-        self.passed.store(row_groups, Ordering::Relaxed);
+    /// Returns the figures of the outcome, to be set.
+    pub(super) fn outcome(&self) -> MutexGuard<'_, Outcome> {
+        lock(&self.outcome)
     }
 
-    /// Times a merge, work for one thread at a time.
-    pub(super) fn merging<T>(&self, work: impl FnOnce() -> T) -> T {
-        timed(&self.merging, work)
-    }
-
-    /// Times an append, work for one thread at a time.
-    pub(super) fn appending<T>(&self, work: impl FnOnce() -> T) -> T {
-        timed(&self.appending, work)
-    }
-
-    /// Times work that all threads share.
-    pub(super) fn together<T>(&self, work: impl FnOnce() -> T) -> T {
-        timed(&self.together, work)
-    }
-
-    fn advance(&self, rows: u64) {
+    /// Counts rows written.
+    pub(super) fn wrote(&self, rows: u64) {
         let rows = self.in_phase.fetch_add(rows, Ordering::Relaxed) + rows;
         let phase = self.phases().last().map_or(Phase::Read, |last| last.phase);
         self.progress.advances(&self.moment(phase, rows));
@@ -161,34 +145,6 @@ impl Tally {
         Moment { phase, rows, total: total.or(self.rows), pool: Some(&self.pool), network_bytes }
     }
 
-    pub(super) fn set_keys(&self, keys: Keys) {
-        self.deleted.store(keys.deleted, Ordering::Relaxed);
-        self.renewed.store(keys.renewed, Ordering::Relaxed);
-    }
-
-    pub(super) fn set_runs(&self, runs: usize) {
-        self.runs.store(runs as u64, Ordering::Relaxed);
-    }
-
-    /// Records the size of the complete output; `spread` for an output of many files.
-    pub(super) fn written(&self, written: Written, spread: Option<Spread>) {
-        self.rows_out.store(written.rows, Ordering::Relaxed);
-        self.bytes_out.store(written.bytes, Ordering::Relaxed);
-        if let Some(spread) = spread {
-            self.spread.get_or_init(|| spread);
-        }
-    }
-
-    /// Splits the total time `all` into the serial parts, in seconds.
-    fn serial(&self, all: Duration) -> Serial {
-        let time = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
-        Serial {
-            merge: time(&self.merging).as_secs_f64(),
-            append: time(&self.appending).as_secs_f64(),
-            other: all.saturating_sub(time(&self.together)).as_secs_f64(),
-        }
-    }
-
     /// Sums `figure` over all spans of `phase`; `figure` gets the state at the beginning and at the
     /// end of a span.
     fn over<T: std::iter::Sum>(
@@ -203,8 +159,8 @@ impl Tally {
         spans.map(|(begun, ended)| figure(begun, ended)).sum()
     }
 
-    fn phases(&self) -> std::sync::MutexGuard<'_, Vec<PhaseStart>> {
-        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+    fn phases(&self) -> MutexGuard<'_, Vec<PhaseStart>> {
+        lock(&self.phases)
     }
 
     /// Returns the figures of the finished job.
@@ -220,20 +176,22 @@ impl Tally {
                 move |from: &PhaseStart, to: &PhaseStart| figure(&to.pool) - figure(&from.pool);
             per_phase(|phase| self.over(phase, end, between) as u64)
         };
-        let (rows_in, rows_out) =
-            (self.rows_in.load(Ordering::Relaxed), self.rows_out.load(Ordering::Relaxed));
+        let all = end.at.duration_since(self.start);
+        let time = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
+        let rows_in = self.rows_in.load(Ordering::Relaxed);
+        let Outcome { keys, runs, passed, written, spread } = *self.outcome();
         Stats {
             rows_in,
-            rows_out,
-            rows_dropped: rows_in.saturating_sub(rows_out),
-            keys_deleted: self.deleted.load(Ordering::Relaxed),
-            keys_renewed: self.renewed.load(Ordering::Relaxed),
+            rows_out: written.rows,
+            rows_dropped: rows_in.saturating_sub(written.rows),
+            keys_deleted: keys.deleted,
+            keys_renewed: keys.renewed,
             bytes_in: self.bytes_in,
-            bytes_out: self.bytes_out.load(Ordering::Relaxed),
-            partitions: self.spread.get().copied(),
+            bytes_out: written.bytes,
+            partitions: spread,
             bloom_filters_dropped: false,
-            runs: self.runs.load(Ordering::Relaxed),
-            row_groups_passed: self.passed.load(Ordering::Relaxed),
+            runs: runs as u64,
+            row_groups_passed: passed,
             spilled_bytes: pool.spilled_bytes as u64,
             stored_bytes: pool.stored_bytes as u64,
             spills: pool.spills,
@@ -259,9 +217,13 @@ impl Tally {
             network: self.stores.traffic(),
             peak_rss_bytes: system::peak_resident(),
             memory_limit_bytes: self.limit,
-            seconds: end.at.duration_since(self.start).as_secs_f64(),
+            seconds: all.as_secs_f64(),
             phase_seconds: per_phase(seconds),
-            serial_seconds: self.serial(end.at.duration_since(self.start)),
+            serial_seconds: Serial {
+                merge: time(&self.merging).as_secs_f64(),
+                append: time(&self.appending).as_secs_f64(),
+                other: all.saturating_sub(time(&self.together)).as_secs_f64(),
+            },
             phase_spilled_bytes: figures(|pool| pool.spilled_bytes),
             phase_loaded_bytes: figures(|pool| pool.loaded_bytes),
         }
@@ -269,7 +231,7 @@ impl Tally {
 }
 
 /// Runs `work` and adds the elapsed nanoseconds to `all`.
-fn timed<T>(all: &AtomicU64, work: impl FnOnce() -> T) -> T {
+pub(super) fn timed<T>(all: &AtomicU64, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();
     let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);

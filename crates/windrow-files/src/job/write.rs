@@ -1,22 +1,22 @@
 //! Jobs with an output file, or a directory of output files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use windrow::Batch;
 
-use super::cut::Cutter;
+use super::cut::{ByName, CutFiles, Cutter};
 use super::decode::RowDecoder;
 use super::emit::emit;
-use super::finish::{Files, Out};
+use super::finish::{Files, Out, OutFiles};
 use super::pass::Passage;
-use super::plan;
 use super::plan::{Output, Plan, Planned};
 use super::rows::Rows;
 use super::running::{Job, Running};
-use super::sized;
-use super::sized::{Keys, SizedFiles};
+use super::sized::{Edges, SizedFiles};
+use super::{plan, sized};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
@@ -28,9 +28,8 @@ use crate::partition::Partitioning;
 use crate::progress::Phase;
 use crate::setting::Setting;
 use crate::stats::{Spread, Stats};
-use crate::store;
-use crate::system;
 use crate::verbs::sort_columns;
+use crate::{store, system};
 
 /// A planned output: its columns, options and memory plan.
 pub(super) struct Outlined {
@@ -54,13 +53,8 @@ impl Outlined {
         let mut options = options(job, target, write)?;
         options.stores = job.inputs.stores().clone();
         options.upload = uploads(job, target, limits)?;
-        output::check_columns(decoder.schema(), options.format)?;
-        let row_group = usize::try_from(write.row_group_bytes).unwrap_or(usize::MAX);
-        let output = Output::Written {
-            schema: decoder.schema(),
-            options: &options,
-            row_group_bytes: row_group,
-        };
+        output::check_columns(&decoder.schema, options.format)?;
+        let output = Output::Written { schema: &decoder.schema, options: &options };
         let planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
         Ok(Self { decoder, options, planned })
     }
@@ -76,27 +70,24 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
     let mut csv = write.csv.as_ref().unwrap_or(job.inputs.csv()).clone();
     let told = write.csv.is_none().then(|| job.inputs.told_delimiter()).flatten();
     let row_bytes = job.inputs.needs().row_bytes;
-    if is_many(job, write) {
-        let sorting = match (&job.partitioning, write.max_file_bytes) {
-            (Some(partitioning), None) => sort_columns(&partitioning.sorting),
-            (Some(_), Some(_)) => {
-                return Err(Error::usage(format!(
-                    "{}: partitions are files of their own, of any size",
-                    Setting::MaxFileSize
-                )));
-            }
-            (None, _) => job.arrangement.sorting(),
-        };
-        if *target == Target::Stdout {
+    let is_many = is_many(job, write);
+    let sorting = match (&job.partitioning, write.max_file_bytes) {
+        (Some(partitioning), None) => sort_columns(&partitioning.sorting),
+        (Some(_), Some(_)) => {
+            return Err(Error::usage(format!(
+                "{}: partitions are files of their own, of any size",
+                Setting::MaxFileSize
+            )));
+        }
+        (None, _) => job.arrangement.sorting(),
+    };
+    let usual = match target {
+        Target::Stdout if is_many => {
             return Err(Error::usage(
                 "the output is many files: name a directory, and not standard output",
             ));
         }
-        let format = write.format.unwrap_or(Format::Parquet);
-        csv.delimiter = csv.delimiter.or(told);
-        return write.bind(format, sorting, csv, row_bytes);
-    }
-    let named = match target {
+        _ if is_many => Some(Format::Parquet),
         Target::Path(path) => {
             csv = csv.known_of(Some(path));
             Format::of_path(path)
@@ -104,13 +95,13 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
         Target::Stdout => None,
     };
     csv.delimiter = csv.delimiter.or(told);
-    let format = write.format.or(named).ok_or_else(|| {
+    let format = write.format.or(usual).ok_or_else(|| {
         Error::usage(format!(
             "the format of {target} is not told by its extension; name it with `output_format`"
         ))
     })?;
-    let mut options = write.bind(format, job.arrangement.sorting(), csv, row_bytes)?;
-    if let Target::Path(path) = target {
+    let mut options = write.bind(format, sorting, csv, row_bytes)?;
+    if let (Target::Path(path), false) = (target, is_many) {
         options.compression = Compression::of_name(path, format, options.compression)?;
     }
     Ok(options)
@@ -147,35 +138,34 @@ fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions
     }
 }
 
-/// Runs `job`.
-pub(super) fn write(
-    job: &Job,
-    target: &Target,
-    write: &WriteOptions,
-    limits: &Limits,
-) -> Result<Stats> {
-    let Outlined { mut decoder, mut options, mut planned } =
-        Outlined::of(job, target, write, limits)?;
-    options.watch.cancel = job.cancel.clone();
-    check(job, target, decoder.schema(), &options)?;
-    loop {
-        // A direct merge writes output before all input is read.
-        let repeats = !planned.plan.direct || output::can_be_taken_back(&target.into());
-        let running = Running::start(job, &planned, limits, repeats)?;
-        options.watch = running.watch.clone();
-        match attempt(job, target, &mut decoder, &mut options, &planned.plan, &running) {
-            Err(error) => match running.met.again() {
-                Some(again) => planned = again,
-                None => return Err(error),
-            },
-            Ok(()) => {
-                let mut stats = running.tally.finish();
-                stats.bloom_filters_dropped = drops_bloom_filters(job, &options);
-                return Ok(stats);
+impl Job {
+    /// Runs the job and writes to `target`, which appears complete or not at all.
+    ///
+    /// # Errors
+    /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves nothing behind, except bytes
+    /// already taken by a pipe or a device.
+    pub fn write(self, target: &Target, write: &WriteOptions, limits: &Limits) -> Result<Stats> {
+        let job = &self;
+        let Outlined { mut decoder, mut options, mut planned } =
+            Outlined::of(job, target, write, limits)?;
+        options.watch.cancel = job.cancel.clone();
+        check(job, target, &decoder.schema, &options)?;
+        loop {
+            // A direct merge writes output before all input is read.
+            let repeats = !planned.plan.direct || output::can_be_taken_back(&target.into());
+            let running = Running::start(job, &planned, limits, repeats)?;
+            options.watch = running.watch.clone();
+            match attempt(job, target, &mut decoder, &mut options, &planned.plan, &running) {
+                Err(error) => planned = running.met.again().ok_or(error)?,
+                Ok(()) => {
+                    let mut stats = running.tally.finish();
+                    stats.bloom_filters_dropped = drops_bloom_filters(job, &options);
+                    return Ok(stats);
+                }
             }
+            drop(running);
+            windrow::give_back_free_blocks();
         }
-        drop(running);
-        windrow::give_back_free_blocks();
     }
 }
 
@@ -188,15 +178,15 @@ fn attempt(
     plan: &Plan,
     running: &Running,
 ) -> Result<()> {
-    if let Some(passage) = Passage::of(job, decoder.schema(), options)?
+    if let Some(passage) = Passage::of(job, &decoder.schema, options)?
         && passage.is_in_order(plan.readers, running)
     {
-        return passage.write(&target.into(), decoder.schema(), options, running);
+        return passage.write(&target.into(), &decoder.schema, options, running);
     }
     let (batch, plan) = job.arrange(plan, running)?;
     options.columns_in_turn = plan.columns_in_turn;
     running.tally.enter(Phase::Write);
-    running.tally.set_runs(batch.runs());
+    running.tally.outcome().runs = batch.runs();
     let emission = Emission { job, options, plan: &plan, running };
     let written = match (target, &job.partitioning) {
         (Target::Path(directory), Some(partitioning)) => {
@@ -223,34 +213,30 @@ impl Emission<'_> {
     fn one(&self, batch: Batch, target: &Destination, decoder: &mut RowDecoder) -> Result<()> {
         let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let sample = head(&rows, decoder)?;
-        let (encoder, appender) = output::open(target, decoder.schema(), &sample, self.options)?;
+        let (encoder, appender) = output::open(target, &decoder.schema, &sample, self.options)?;
         drop(sample);
         self.running.watch.room_for(self.plan.writing_bytes());
-        let cutter = Cutter::one(rows, self.limits(), encoder);
+        let cutter = Cutter::new(rows, self.plan.part, CutFiles::One(encoder));
+        let out = Out::new(OutFiles::One, Some(appender));
         let writers = (self.plan.writers, usize::MAX);
-        let (written, _) = emit(cutter, Out::one(appender), self.job, writers, self.running)?;
-        self.running.tally.written(written, None);
+        let (written, _) = emit(cutter, out, self.job, writers, self.running)?;
+        self.running.tally.outcome().written = written;
         Ok(())
     }
 
     /// Writes all rows to a sequence of files with limited sizes.
-    fn sized(
-        &self,
-        batch: Batch,
-        directory: &std::path::Path,
-        decoder: &mut RowDecoder,
-    ) -> Result<()> {
-        let keys = Keys::of(&self.job.arrangement);
-        let rows = self.rows(batch, sized::slab(self.limits()), keys.columns())?;
+    fn sized(&self, batch: Batch, directory: &Path, decoder: &mut RowDecoder) -> Result<()> {
+        let keys = sized::keys_of(&self.job.arrangement);
+        let rows = self.rows(batch, sized::slab(self.plan.part), keys.as_deref())?;
         let sample = head(&rows, decoder)?;
         let directory = Directory::create(directory, self.options)?;
-        let folder = directory.folder();
-        let schema = decoder.schema();
-        let mut files = SizedFiles::new(self.options, schema, folder, sample);
-        let (encoder, appender) = files.first()?;
+        let schema = &decoder.schema;
+        let mut files = SizedFiles::new(self.options, schema, &directory, sample);
+        let (encoder, appender) = files.open()?;
         self.running.watch.room_for(self.plan.writing_bytes());
-        let cutter = Cutter::sized(rows, self.limits(), encoder, keys);
-        let out = Out::sized(files, appender);
+        let edges = Edges::new(keys, self.plan.part);
+        let cutter = Cutter::new(rows, self.plan.part, CutFiles::Sized(encoder, edges));
+        let out = Out::new(OutFiles::Sized(files), Some(appender));
         let writers = (self.plan.writers, usize::MAX);
         let (written, spread) = emit(cutter, out, self.job, writers, self.running)?;
         self.commit(directory, written, spread)
@@ -260,23 +246,18 @@ impl Emission<'_> {
     fn many(
         &self,
         batch: Batch,
-        directory: &std::path::Path,
+        directory: &Path,
         partitioning: &Partitioning,
         decoder: &RowDecoder,
     ) -> Result<()> {
         let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let directory = Directory::create(directory, self.options)?;
-        let folder = directory.folder();
-        let cutter = Cutter::many(rows, self.limits(), partitioning, self.options, folder.clone());
-        let out = Out::many(Files {
-            partitioning,
-            options: self.options,
-            schema: decoder.schema(),
-            folder,
-            next: 0,
-            empty: None,
-            spread: Spread::default(),
-        });
+        let (options, folder) = (self.options, &directory);
+        let by_name = ByName { partitioning, options, folder, current: None };
+        let cutter = Cutter::new(rows, self.plan.part, CutFiles::ByName(by_name));
+        let (schema, spread) = (&decoder.schema, Spread::default());
+        let files = Files { partitioning, options, schema, folder, next: 0, empty: None, spread };
+        let out = Out::new(OutFiles::Partitions(files), None);
         // Each writer and each waiting part has at most one open file, and one more file is being
         // finished.
         let allowed = system::open_files().saturating_sub(plan::OTHER_FILES).max(1);
@@ -291,7 +272,8 @@ impl Emission<'_> {
         let files = spread.map_or(0, |spread| spread.files);
         self.running.watch.kept()?;
         directory.commit(Contents { files, bytes: written.bytes })?;
-        self.running.tally.written(written, spread);
+        let mut outcome = self.running.tally.outcome();
+        (outcome.written, outcome.spread) = (written, spread);
         Ok(())
     }
 
@@ -301,16 +283,12 @@ impl Emission<'_> {
         let slabs = batch.slabs(arrangement.finish);
         Rows::open(slabs, arrangement, ahead, keys, self.plan.writers)
     }
-
-    fn limits(&self) -> (usize, usize) {
-        (self.plan.part_rows, self.plan.part_bytes)
-    }
 }
 
 /// Decodes the first rows, which determine the encoding of all rows.
 fn head(rows: &Rows, decoder: &mut RowDecoder) -> Result<RecordBatch> {
-    match rows.first() {
+    match &rows.first {
         Some(first) => first.decode(decoder),
-        None => Ok(RecordBatch::new_empty(Arc::clone(decoder.schema()))),
+        None => Ok(RecordBatch::new_empty(Arc::clone(&decoder.schema))),
     }
 }

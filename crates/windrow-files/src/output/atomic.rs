@@ -14,7 +14,7 @@
 //!
 //! Known limit: orphans stay on file systems without locks, such as some network mounts.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -47,23 +47,7 @@ impl AtomicFile {
     /// Opens a temporary for `target`, whose directory must exist.
     pub(super) fn create(target: &Path, cancel: &Cancel) -> Result<Self> {
         let target = linked(target)?;
-        let name = target.file_name().ok_or_else(|| {
-            Error::usage(format!("{}: the output has no file name", target.display()))
-        })?;
-        let directory = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        if !directory.is_dir() {
-            return Err(Error::usage(format!(
-                "{}: there is no directory {}; create it first",
-                target.display(),
-                directory.display()
-            )));
-        }
-        let mut prefix = OsString::from(".");
-        prefix.push(name);
-        prefix.push(".windrow-");
+        let (directory, prefix) = parent(&target, "file")?;
         remove_orphans(&directory, &prefix);
 
         let failed = |error: io::Error| Error::output(&target, &error);
@@ -108,6 +92,24 @@ impl AtomicFile {
         }
         Ok(())
     }
+}
+
+/// Returns the directory of a file or directory, which must exist, and the prefix of the names of
+/// the target's temporaries.
+pub(super) fn parent(target: &Path, kind: &str) -> Result<(PathBuf, OsString)> {
+    let shown = target.display();
+    let Some(name) = target.file_name() else {
+        return Err(Error::usage(format!("{shown}: the output has no {kind} name")));
+    };
+    let named = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = named.unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        let parent = parent.display();
+        let message = format!("{shown}: there is no directory {parent}; create it first");
+        return Err(Error::usage(message));
+    }
+    let prefix = [OsStr::new("."), name, OsStr::new(".windrow-")].into_iter().collect();
+    Ok((parent.to_owned(), prefix))
 }
 
 /// Follows the links of `target`. The file at their end is replaced, not the link, and need not

@@ -9,7 +9,7 @@ use parquet::basic::{BrotliLevel, Compression as ParquetCodec, GzipLevel, ZstdLe
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::packing::Packing;
+use crate::packing::{Packing, zstd_bytes};
 
 /// A codec, with its level if it has levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,10 @@ impl Compression {
         }
     }
 
+    fn refused(self, lacks: &str, known: &str) -> Error {
+        Error::usage(format!("{lacks} {} compression; use {known}", self.name()))
+    }
+
     pub(super) fn parquet(self) -> Result<ParquetCodec> {
         let level = |error: parquet::errors::ParquetError| Error::usage(error.to_string());
         Ok(match self {
@@ -61,10 +65,8 @@ impl Compression {
             Self::Gzip(n) => ParquetCodec::GZIP(GzipLevel::try_new(n).map_err(level)?),
             Self::Brotli(n) => ParquetCodec::BROTLI(BrotliLevel::try_new(n).map_err(level)?),
             Self::Bzip2(_) | Self::Xz(_) => {
-                return Err(Error::usage(format!(
-                    "Parquet knows no {} compression; use none, snappy, lz4, zstd, gzip or brotli",
-                    self.name()
-                )));
+                let known = "none, snappy, lz4, zstd, gzip or brotli";
+                return Err(self.refused("Parquet knows no", known));
             }
         })
     }
@@ -78,10 +80,7 @@ impl Compression {
                 .try_with_compression(Some(CompressionType::ZSTD))
                 .and_then(|options| options.try_with_compression_level(Some(level))),
             Self::Snappy | Self::Gzip(_) | Self::Brotli(_) | Self::Bzip2(_) | Self::Xz(_) => {
-                return Err(Error::usage(format!(
-                    "Arrow files know no {} compression; use none, lz4 or zstd",
-                    self.name()
-                )));
+                return Err(self.refused("Arrow files know no", "none, lz4 or zstd"));
             }
         };
         options.map_err(|error| Error::usage(error.to_string()))
@@ -97,10 +96,8 @@ impl Compression {
             Self::Bzip2(level) => (Packing::Bzip2, level),
             Self::Xz(level) => (Packing::Xz, level),
             Self::Snappy | Self::Brotli(_) => {
-                return Err(Error::usage(format!(
-                    "CSV and NDJSON are written without {} compression; use none, gzip, zstd, lz4, bzip2 or xz",
-                    self.name()
-                )));
+                let known = "none, gzip, zstd, lz4, bzip2 or xz";
+                return Err(self.refused("CSV and NDJSON are written without", known));
             }
         }))
     }
@@ -123,23 +120,12 @@ impl Compression {
             )));
         }
         match codec.map(Self::text).transpose()? {
-            None => Ok(Some(Self::of_packing(packing))),
+            None => packing.name().parse().map(Some).map_err(Error::usage),
             Some(Some((same, _))) if same == packing => Ok(codec),
             Some(_) => Err(Error::usage(format!(
                 "{name}: its name is that of {} data; give it another, or leave `compression` out",
                 packing.name()
             ))),
-        }
-    }
-
-    /// Returns the codec for text with the extension of `packing`.
-    fn of_packing(packing: Packing) -> Self {
-        match packing {
-            Packing::Gzip => Self::Gzip(6),
-            Packing::Zstd => Self::Zstd(2),
-            Packing::Bzip2 => Self::Bzip2(9),
-            Packing::Xz => Self::Xz(6),
-            Packing::Lz4 => Self::Lz4,
         }
     }
 
@@ -153,14 +139,7 @@ impl Compression {
             Self::Brotli(level) => (1 << 20) << (level / 4).min(4),
             Self::Bzip2(level) => Packing::Bzip2.writer_bytes(level),
             Self::Xz(level) => Packing::Xz.writer_bytes(level),
-            Self::Zstd(level) => match level {
-                ..=1 => 600 << 10,
-                2..=3 => 1300 << 10,
-                4..=6 => 5 << 20,
-                7..=9 => 13 << 20,
-                10..=15 => 32 << 20,
-                16.. => 96 << 20,
-            },
+            Self::Zstd(level) => zstd_bytes(u32::try_from(level).unwrap_or(0)),
         }
     }
 }

@@ -6,25 +6,18 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, StringArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_cast::cast;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::input::CsvOptions;
 use crate::setting::Setting;
 
-/// Returns true if columns are converted to text before they are written.
-pub(super) fn converts(csv: &CsvOptions) -> bool {
-    csv.decimal_comma
-}
-
 /// Returns the schema of a batch converted by [`shown`].
 pub(super) fn shown_schema(schema: &SchemaRef, csv: &CsvOptions) -> SchemaRef {
-    if !converts(csv) {
+    if !csv.decimal_comma {
         return Arc::clone(schema);
     }
     let field = |field: &Arc<Field>| match has_fractions(field.data_type()) {
@@ -40,7 +33,7 @@ pub(super) fn shown_schema(schema: &SchemaRef, csv: &CsvOptions) -> SchemaRef {
 /// `Data`, with the name of a column that has a value to be read back differently.
 pub(super) fn shown(batch: &RecordBatch, csv: &CsvOptions) -> Result<RecordBatch> {
     check(batch, csv)?;
-    if !converts(csv) {
+    if !csv.decimal_comma {
         return Ok(batch.clone());
     }
     let columns = batch.columns().iter().map(|column| match has_fractions(column.data_type()) {

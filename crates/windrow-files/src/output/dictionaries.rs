@@ -11,20 +11,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
-};
-use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt64Array, make_array, new_empty_array};
-use arrow_buffer::ArrowNativeType;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array, new_empty_array};
 use arrow_data::ArrayData;
 use arrow_row::{RowConverter, SortField};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 
+use super::nested::{child_fields, with_fields};
+use super::storable::cast;
 use super::views::own;
 use crate::error::{Error, Result};
 
@@ -52,27 +47,20 @@ impl Dictionaries {
     /// Replaces dictionary arrays by keys, of the key types of the schema.
     pub(super) fn renumber(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut interners = self.columns.iter_mut();
-        let columns = batch
-            .columns()
-            .iter()
-            .zip(self.key_schema.fields())
-            .map(|(column, field)| renumber(column, field, &mut interners))
-            .collect::<Result<Vec<_>>>()?;
-        RecordBatch::try_new(Arc::clone(&self.key_schema), columns).map_err(internal)
+        let columns = batch.columns().iter().zip(self.key_schema.fields());
+        let keys = columns.map(|(column, field)| renumber(column, field, &mut interners));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        RecordBatch::try_new(Arc::clone(&self.key_schema), keys).map_err(internal)
     }
 
     /// Returns a record batch without rows whose dictionaries hold all values so far.
     pub(super) fn carrier(&self) -> Result<RecordBatch> {
         let mut interners = self.columns.iter();
-        let columns = self
-            .schema
-            .fields()
-            .iter()
-            .map(|field| {
-                let empty = new_empty_array(field.data_type()).to_data();
-                carry(empty, &mut interners).map(make_array)
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let columns = self.schema.fields().iter().map(|field| {
+            let empty = new_empty_array(field.data_type()).to_data();
+            carry(empty, &mut interners).map(make_array)
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(internal)
     }
 }
@@ -81,7 +69,7 @@ impl Dictionaries {
 struct Interner {
     name: String,
     converter: RowConverter,
-    numbers: HashMap<Box<[u8]>, usize>,
+    numbers: HashMap<Box<[u8]>, u64>,
 }
 
 impl Interner {
@@ -101,11 +89,11 @@ impl Interner {
     }
 
     /// Returns the number of each row's value.
-    fn intern(&mut self, array: &ArrayRef) -> Result<Vec<Option<usize>>> {
+    fn intern(&mut self, array: &ArrayRef) -> Result<UInt64Array> {
         let dictionary = array.as_any_dictionary();
         let values = dictionary.values();
         if values.is_empty() {
-            return Ok(vec![None; array.len()]);
+            return Ok(UInt64Array::new_null(array.len()));
         }
         // The used values in the order of their first occurrence: a slice may use few values of a
         // large dictionary.
@@ -122,16 +110,16 @@ impl Interner {
         }
         let used = take(values, &UInt64Array::from(used), None).map_err(internal)?;
         let rows = self.converter.convert_columns(&[used]).map_err(internal)?;
-        let numbers: Vec<usize> = rows.iter().map(|row| self.number(row.data())).collect();
+        let numbers: Vec<u64> = rows.iter().map(|row| self.number(row.data())).collect();
         let rows = keys.iter().enumerate();
         Ok(rows.map(|(row, key)| present(row).then(|| numbers[place[*key]])).collect())
     }
 
-    fn number(&mut self, value: &[u8]) -> usize {
+    fn number(&mut self, value: &[u8]) -> u64 {
         if let Some(number) = self.numbers.get(value) {
             return *number;
         }
-        let number = self.numbers.len();
+        let number = self.numbers.len() as u64;
         self.numbers.insert(value.into(), number);
         number
     }
@@ -140,7 +128,7 @@ impl Interner {
     fn values(&self) -> Result<ArrayRef> {
         let mut values: Vec<&[u8]> = vec![&[]; self.numbers.len()];
         for (value, number) in &self.numbers {
-            values[*number] = value;
+            values[*number as usize] = value;
         }
         let parser = self.converter.parser();
         let rows = values.into_iter().map(|value| parser.parse(value));
@@ -151,43 +139,26 @@ impl Interner {
 
 /// Replaces dictionary types in the field by their key types. Appends each dictionary to `columns`.
 fn to_keys(field: &FieldRef, columns: &mut Vec<Interner>) -> Result<FieldRef> {
-    let data_type = match field.data_type() {
-        DataType::Dictionary(key, values) => {
-            let mut inner = Vec::new();
-            to_keys(&Arc::new(Field::new("", (**values).clone(), true)), &mut inner)?;
-            if !inner.is_empty() {
-                return Err(Error::usage(format!(
-                    "Arrow output cannot hold the column {:?}, a dictionary of dictionaries; write Parquet",
-                    field.name()
-                )));
-            }
-            if is_bare(values) {
-                return Err(Error::usage(format!(
-                    "Arrow output cannot hold the column {:?}, a dictionary of binary of no bytes; leave \
-                     it out with `select`",
-                    field.name()
-                )));
-            }
-            columns.push(Interner::new(field, values)?);
-            // A dictionary may have null values even if its keys are never null.
-            let keys = Field::new(field.name(), (**key).clone(), true);
-            return Ok(Arc::new(keys));
+    if let DataType::Dictionary(key, values) = field.data_type() {
+        let refuse = |why: &str| {
+            let name = field.name();
+            let message =
+                format!("Arrow output cannot hold the column {name:?}, a dictionary of {why}");
+            Err(Error::usage(message))
+        };
+        let mut inner = Vec::new();
+        to_keys(&Arc::new(Field::new("", (**values).clone(), true)), &mut inner)?;
+        if !inner.is_empty() {
+            return refuse("dictionaries; write Parquet");
         }
-        DataType::Struct(fields) => {
-            let fields = fields.iter().map(|field| to_keys(field, columns));
-            DataType::Struct(fields.collect::<Result<_>>()?)
+        if is_bare(values) {
+            return refuse("binary of no bytes; leave it out with `select`");
         }
-        DataType::List(item) => DataType::List(to_keys(item, columns)?),
-        DataType::LargeList(item) => DataType::LargeList(to_keys(item, columns)?),
-        DataType::ListView(item) => DataType::ListView(to_keys(item, columns)?),
-        DataType::LargeListView(item) => DataType::LargeListView(to_keys(item, columns)?),
-        DataType::FixedSizeList(item, n) => DataType::FixedSizeList(to_keys(item, columns)?, *n),
-        DataType::Map(entries, sorted) => DataType::Map(to_keys(entries, columns)?, *sorted),
-        DataType::RunEndEncoded(ends, values) => {
-            DataType::RunEndEncoded(Arc::clone(ends), to_keys(values, columns)?)
-        }
-        _ => return Ok(Arc::clone(field)),
-    };
+        columns.push(Interner::new(field, values)?);
+        // A dictionary may have null values even if its keys are never null.
+        return Ok(Arc::new(Field::new(field.name(), (**key).clone(), true)));
+    }
+    let data_type = with_fields(field.data_type(), |field| to_keys(field, columns))?;
     Ok(Arc::new(field.as_ref().clone().with_data_type(data_type)))
 }
 
@@ -202,8 +173,7 @@ fn renumber(
     }
     if let DataType::Dictionary(key, _) = array.data_type() {
         let interner = interners.next().ok_or_else(|| internal("no dictionary"))?;
-        let numbers = interner.intern(array)?;
-        return keys(key, numbers).ok_or_else(|| {
+        return cast(&interner.intern(array)?, key).map_err(|_| {
             Error::data(format!(
                 "the dictionary column {:?} has more values than {key} can number; \
                  write Parquet, where each value stands for itself",
@@ -214,12 +184,10 @@ fn renumber(
     let data = own(array).map_err(internal)?.to_data();
     let fields = child_fields(field.data_type());
     let children = data.child_data().iter().zip(&fields);
-    let children = children
-        .map(|(child, field)| {
-            let child = renumber(&make_array(child.clone()), field, interners)?;
-            Ok(child.to_data())
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let children = children.map(|(child, field)| {
+        Ok(renumber(&make_array(child.clone()), field, interners)?.to_data())
+    });
+    let children = children.collect::<Result<Vec<_>>>()?;
     let builder = data.into_builder().data_type(field.data_type().clone());
     let renumbered = builder.child_data(children).build().map_err(internal)?;
     Ok(make_array(renumbered))
@@ -245,47 +213,6 @@ fn carry(data: ArrayData, interners: &mut std::slice::Iter<'_, Interner>) -> Res
         children.map(|child| carry(child.clone(), interners)).collect::<Result<Vec<_>>>()?
     };
     data.into_builder().child_data(children).build().map_err(internal)
-}
-
-/// Returns the fields of an array's children.
-pub(super) fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
-    match data_type {
-        DataType::Struct(fields) => fields.iter().map(Arc::clone).collect(),
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::ListView(item)
-        | DataType::LargeListView(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => vec![Arc::clone(item)],
-        DataType::RunEndEncoded(ends, values) => vec![Arc::clone(ends), Arc::clone(values)],
-        _ => Vec::new(),
-    }
-}
-
-/// Makes keys of a type; `None` if a number is too large for the type.
-fn keys(key: &DataType, numbers: Vec<Option<usize>>) -> Option<ArrayRef> {
-    match key {
-        DataType::Int8 => typed_keys::<Int8Type>(numbers),
-        DataType::Int16 => typed_keys::<Int16Type>(numbers),
-        DataType::Int32 => typed_keys::<Int32Type>(numbers),
-        DataType::Int64 => typed_keys::<Int64Type>(numbers),
-        DataType::UInt8 => typed_keys::<UInt8Type>(numbers),
-        DataType::UInt16 => typed_keys::<UInt16Type>(numbers),
-        DataType::UInt32 => typed_keys::<UInt32Type>(numbers),
-        DataType::UInt64 => typed_keys::<UInt64Type>(numbers),
-        _ => None,
-    }
-}
-
-fn typed_keys<K: ArrowPrimitiveType>(numbers: Vec<Option<usize>>) -> Option<ArrayRef> {
-    let keys: Option<Vec<Option<K::Native>>> = numbers
-        .into_iter()
-        .map(|number| match number {
-            None => Some(None),
-            Some(number) => K::Native::from_usize(number).map(Some),
-        })
-        .collect();
-    Some(Arc::new(PrimitiveArray::<K>::from_iter(keys?)))
 }
 
 fn internal(cause: impl std::fmt::Display) -> Error {

@@ -31,8 +31,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::atomic;
-use super::atomic::{RANDOM, TRIES};
+use super::atomic::{self, RANDOM, TRIES};
 use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Live, remove};
@@ -76,6 +75,8 @@ struct Place {
     /// The parent of the temporary directory: the target's parent, or the target if it stays in
     /// place.
     parent: PathBuf,
+    /// Start of the temporary directory's name.
+    prefix: OsString,
     kept: bool,
 }
 
@@ -91,14 +92,13 @@ impl AtomicDirectory {
     /// Creates a temporary directory for `target`.
     pub(crate) fn create(target: &Path, cancel: &Cancel) -> Result<Self> {
         let place = Place::of(target)?;
-        let prefix = prefix(&place.target);
-        atomic::remove_orphans(&place.parent, &prefix);
+        atomic::remove_orphans(&place.parent, &place.prefix);
 
         let failed = |error: io::Error| Error::output(&place.target, &error);
         let existing = fs::metadata(&place.target).ok();
         let mode = existing.as_ref().map_or(0o777, |existing| existing.mode() & 0o777);
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(".tmp").rand_bytes(RANDOM);
+        builder.prefix(&place.prefix).suffix(".tmp").rand_bytes(RANDOM);
         builder.permissions(Permissions::from_mode(mode));
         for _ in 0..TRIES {
             let temporary = builder.tempdir_in(&place.parent).map_err(failed)?;
@@ -126,7 +126,7 @@ impl AtomicDirectory {
     /// # Errors
     /// `Space` if the temporary directory was moved, or its content differs from `written`.
     pub(crate) fn commit(self, written: Contents) -> Result<()> {
-        let Self { temporary, open, live, place: Place { target, parent, kept } } = self;
+        let Self { temporary, open, live, place: Place { target, parent, kept, .. } } = self;
         let failed = |error: io::Error| Error::output(&target, &error);
         sync(&open).map_err(failed)?;
         let path = temporary.path();
@@ -216,21 +216,11 @@ impl Place {
         let usage = |message: String| Err(Error::usage(message));
         let target = atomic::linked(target)?;
         let shown = target.display();
-        if target.file_name().is_none() {
-            return usage(format!("{shown}: the output has no directory name"));
-        }
-        let parent = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        if !parent.is_dir() {
-            let parent = parent.display();
-            return usage(format!("{shown}: there is no directory {parent}; create it first"));
-        }
+        let (parent, prefix) = atomic::parent(&target, "directory")?;
         let kept = keeps_its_place(&target, &parent);
         let parent = if kept { target.clone() } else { parent };
         if kept {
-            atomic::remove_orphans(&parent, &prefix(&target));
+            atomic::remove_orphans(&parent, &prefix);
         }
         match fs::read_dir(&target).map(|mut entries| entries.next().is_some()) {
             Ok(true) => usage(format!(
@@ -243,17 +233,9 @@ impl Place {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Error::output(&target, &error))
             }
-            _ => Ok(Self { target, parent, kept }),
+            _ => Ok(Self { target, parent, prefix, kept }),
         }
     }
-}
-
-/// Returns the prefix of the temporary directories of `target`.
-fn prefix(target: &Path) -> OsString {
-    let mut prefix = OsString::from(".");
-    prefix.push(target.file_name().unwrap_or_default());
-    prefix.push(".windrow-");
-    prefix
 }
 
 /// Returns true if `target` is a mount point or the working directory.

@@ -1,6 +1,6 @@
 //! The destination of a partitioned output: a directory, or objects below a prefix.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::{AtomicDirectory, Contents, make_within};
@@ -12,13 +12,6 @@ use crate::store::{Prefix, is_far};
 /// Files that appear together, as far as the destination allows.
 pub(crate) enum Directory {
     Disk(AtomicDirectory),
-    Store(Arc<Prefix>),
-}
-
-/// The destination of a single file.
-#[derive(Clone)]
-pub(crate) enum Folder {
-    Disk(PathBuf),
     Store(Arc<Prefix>),
 }
 
@@ -47,10 +40,14 @@ impl Directory {
         Ok(Self::Store(Arc::new(prefix)))
     }
 
-    pub(crate) fn folder(&self) -> Folder {
+    /// Returns the destination of the file `name`, and creates its directories.
+    pub(crate) fn file(&self, name: &Path) -> Result<Destination> {
         match self {
-            Self::Disk(directory) => Folder::Disk(directory.path().to_owned()),
-            Self::Store(prefix) => Folder::Store(Arc::clone(prefix)),
+            Self::Disk(directory) => {
+                make_within(directory.path(), name)?;
+                Ok(Destination::Within(directory.path().join(name)))
+            }
+            Self::Store(prefix) => Ok(Destination::Below(Arc::clone(prefix), name.to_owned())),
         }
     }
 
@@ -59,19 +56,6 @@ impl Directory {
         match self {
             Self::Disk(directory) => directory.commit(written),
             Self::Store(prefix) => prefix.commit(written.files),
-        }
-    }
-}
-
-impl Folder {
-    /// Returns the destination of the file `name`, and creates its directories.
-    pub(crate) fn file(&self, name: &Path) -> Result<Destination> {
-        match self {
-            Self::Disk(directory) => {
-                make_within(directory, name)?;
-                Ok(Destination::Within(directory.join(name)))
-            }
-            Self::Store(prefix) => Ok(Destination::Below(Arc::clone(prefix), name.to_owned())),
         }
     }
 }

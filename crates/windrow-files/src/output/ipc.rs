@@ -16,8 +16,7 @@
 //! type, the job fails: the type of a column never changes. Dictionaries of dictionaries are
 //! refused.
 
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::io::BufWriter;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -27,17 +26,17 @@ use arrow_ipc::writer::{
     write_message,
 };
 use arrow_ipc::{Block, FooterBuilder, MetadataVersion};
-use arrow_schema::ArrowError;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::compression::Compression;
 use super::dictionaries::Dictionaries;
 use super::options::OutputOptions;
 use super::part::{
-    ALIGNMENT, Appender, Encoder, Part, Payload, Written, array_bytes, foreign_part,
+    ALIGNMENT, Appender, Encoder, Incoming, Part, PartRows, Payload, Written, array_bytes,
+    foreign_part,
 };
 use super::rebatch::{Runs, rebatch};
-use super::sink::Sink;
+use super::sink::{self, Sink};
 use super::target::Destination;
 use super::views::compact_views;
 use crate::error::{Error, Result};
@@ -70,7 +69,6 @@ pub(super) fn open(
         messages: messages.clone(),
         footer: file.then(Footer::default),
         position: 0,
-        rows: 0,
         dictionaries: None,
     };
     appender.start()?;
@@ -87,12 +85,8 @@ pub(super) fn open(
 }
 
 /// See [`super::part_bytes`].
-pub(super) fn part_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    rows: usize,
-    bytes: usize,
-) -> usize {
+pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
+    let PartRows { rows, bytes, .. } = part;
     // The encoded part; the rows of a message, as received and concatenated; the message, in a
     // vector that doubles to grow; the metadata.
     let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);
@@ -118,7 +112,7 @@ struct MessageEncoder {
 }
 
 impl Encoder for MessageEncoder {
-    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn encode(&self, batches: Incoming<'_>) -> Result<Part> {
         let mut context = IpcWriteContext::default();
         let mut encoded = Vec::new();
         let mut postponed = Vec::new();
@@ -158,11 +152,9 @@ impl Messages {
     /// Returns the first message, and a tracker with the ids of its dictionaries.
     fn schema(&self) -> (EncodedData, DictionaryTracker) {
         let mut tracker = DictionaryTracker::new(false);
-        let message = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(
-            &self.schema,
-            &mut tracker,
-            &self.options,
-        );
+        let (generator, options) = (IpcDataGenerator::default(), &self.options);
+        let message =
+            generator.schema_to_bytes_with_dictionary_tracker(&self.schema, &mut tracker, options);
         (message, tracker)
     }
 
@@ -206,7 +198,6 @@ struct MessageAppender {
     /// `None` for a stream.
     footer: Option<Footer>,
     position: usize,
-    rows: u64,
     dictionaries: Option<Dictionaries>,
 }
 
@@ -217,14 +208,11 @@ impl MessageAppender {
             magic[..MAGIC.len()].copy_from_slice(MAGIC);
             self.bytes(&magic)?;
         }
-        let (schema, _) = self.messages.schema();
-        self.message(schema)?;
-        Ok(())
+        self.message(self.messages.schema().0).map(drop)
     }
 
     fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = self.sink.write_all(bytes);
-        written.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
+        sink::write(&mut self.sink, bytes)?;
         self.position += bytes.len();
         Ok(())
     }
@@ -232,8 +220,7 @@ impl MessageAppender {
     /// Writes a message, and returns its position.
     fn message(&mut self, message: EncodedData) -> Result<Block> {
         let written = write_message(&mut self.sink, message, &self.messages.options);
-        let (metadata, body) =
-            written.map_err(|error| failed(self.sink.get_ref().label(), error))?;
+        let (metadata, body) = written.map_err(|error| self.sink.get_ref().failed(error))?;
         let too_large = |_| Error::data("Arrow: a message is too large");
         let block = Block::new(
             i64::try_from(self.position).map_err(too_large)?,
@@ -246,9 +233,7 @@ impl MessageAppender {
 
     fn rows_message(&mut self, message: EncodedData) -> Result<()> {
         let block = self.message(message)?;
-        if let Some(footer) = &mut self.footer {
-            footer.rows.push(block);
-        }
+        self.footer.iter_mut().for_each(|footer| footer.rows.push(block));
         Ok(())
     }
 
@@ -259,9 +244,7 @@ impl MessageAppender {
             let carrier = dictionaries.carrier()?;
             for message in self.messages.dictionaries(&carrier, &mut context)? {
                 let block = self.message(message)?;
-                if let Some(footer) = &mut self.footer {
-                    footer.dictionaries.push(block);
-                }
+                self.footer.iter_mut().for_each(|footer| footer.dictionaries.push(block));
             }
         }
         self.bytes(&END)?;
@@ -287,14 +270,12 @@ impl MessageAppender {
         let schema = IpcSchemaEncoder::new()
             .with_dictionary_tracker(&mut tracker)
             .schema_to_fb_offset(&mut builder, &self.messages.schema);
-        let root = {
-            let mut footer = FooterBuilder::new(&mut builder);
-            footer.add_version(MetadataVersion::V5);
-            footer.add_schema(schema);
-            footer.add_dictionaries(dictionaries);
-            footer.add_recordBatches(rows);
-            footer.finish()
-        };
+        let mut footer = FooterBuilder::new(&mut builder);
+        footer.add_version(MetadataVersion::V5);
+        footer.add_schema(schema);
+        footer.add_dictionaries(dictionaries);
+        footer.add_recordBatches(rows);
+        let root = footer.finish();
         builder.finish(root, None);
         builder.finished_data().to_vec()
     }
@@ -304,9 +285,7 @@ impl Appender for MessageAppender {
     fn append(&mut self, part: Part) -> Result<()> {
         match part.payload {
             Payload::Messages(messages) => {
-                for message in messages {
-                    self.rows_message(message)?;
-                }
+                messages.into_iter().try_for_each(|message| self.rows_message(message))?;
             }
             Payload::Batches(batches) => {
                 let mut context = IpcWriteContext::default();
@@ -321,28 +300,16 @@ impl Appender for MessageAppender {
             }
             _ => return Err(foreign_part()),
         }
-        self.rows += part.rows;
-        self.sink.get_mut().write_behind();
+        self.sink.get_mut().appended(part.rows);
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written> {
         self.end()?;
-        let flushed = self.sink.flush();
-        flushed.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
-        let rows = self.rows;
-        let bytes = self.sink.get_mut().finish()?;
-        Ok(Written { rows, bytes })
+        sink::finish(&mut self.sink)
     }
 }
 
 fn encoding(error: ArrowError) -> Error {
     Error::data(format!("Arrow: {error}"))
-}
-
-fn failed(label: &Path, error: ArrowError) -> Error {
-    match error {
-        ArrowError::IoError(_, error) => Error::output(label, &error),
-        error => Error::data(format!("{}: {error}", label.display())),
-    }
 }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, FieldRef, SchemaRef};
+use arrow_schema::{DataType, FieldRef, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -30,6 +30,7 @@ mod dictionaries;
 mod directory;
 mod folder;
 mod ipc;
+mod nested;
 mod options;
 mod owner;
 mod parquet_file;
@@ -50,10 +51,11 @@ mod views;
 
 pub use compression::Compression;
 pub(crate) use directory::Contents;
-pub(crate) use folder::{Directory, Folder};
+pub(crate) use folder::Directory;
 pub use options::{Encodings, WriteOptions};
 pub(crate) use options::{OutputOptions, Uploads, not_written};
-pub(crate) use part::{Appender, Encoder, Part, Written};
+pub(crate) use parquet_memory::footer_bytes;
+pub(crate) use part::{Appender, Encoder, Incoming, Part, PartRows, Written};
 pub(crate) use properties::SAMPLE_ROWS;
 pub use target::Target;
 pub(crate) use target::{Destination, can_be_taken_back};
@@ -78,12 +80,13 @@ pub(crate) fn open(
         Format::Avro => return Err(not_written(options.format)),
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {}
     }
-    if let Some(field) = schema.fields().iter().find(|field| depth(field) > MOST_DEPTH) {
+    if let Some(field) = schema.fields().iter().find(|field| depth(field.data_type()) > MOST_DEPTH)
+    {
         return Err(Error::usage(format!(
             "column {:?} is nested {} deep, and an Arrow schema, which Parquet has too, is read to {MOST_DEPTH}; \
              write NDJSON, or leave it out with `select`",
             field.name(),
-            depth(field)
+            depth(field.data_type())
         )));
     }
     match options.format {
@@ -95,25 +98,18 @@ pub(crate) fn open(
 /// Depth of nested fields supported by Arrow readers.
 const MOST_DEPTH: usize = 61;
 
-/// Returns the depth of a column's nested fields, including the column itself.
-fn depth(field: &Field) -> usize {
-    fn within(data_type: &DataType) -> usize {
-        use DataType as D;
-        match data_type {
-            D::List(of)
-            | D::LargeList(of)
-            | D::ListView(of)
-            | D::LargeListView(of)
-            | D::FixedSizeList(of, _)
-            | D::Map(of, _)
-            | D::RunEndEncoded(_, of) => depth(of),
-            D::Struct(fields) => fields.iter().map(|field| depth(field)).max().unwrap_or(0),
-            D::Union(fields, _) => fields.iter().map(|(_, field)| depth(field)).max().unwrap_or(0),
-            D::Dictionary(_, values) => within(values),
-            _ => 0,
+/// Returns the depth of a type's nested fields, including the column itself.
+fn depth(data_type: &DataType) -> usize {
+    let deepest = |fields: &[FieldRef]| {
+        1 + fields.iter().map(|field| depth(field.data_type())).max().unwrap_or(0)
+    };
+    match data_type {
+        DataType::Dictionary(_, values) => depth(values),
+        DataType::Union(fields, _) => {
+            deepest(&fields.iter().map(|(_, field)| Arc::clone(field)).collect::<Vec<_>>())
         }
+        other => deepest(&nested::child_fields(other)),
     }
-    1 + within(field.data_type())
 }
 
 /// Returns the error of [`open`] in advance, before there are rows to write.
@@ -155,12 +151,18 @@ pub(crate) fn frame_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
 /// Returns the maximum rows and row bytes of a part. Only a Parquet part is a unit of the file;
 /// other formats use small parts, because a part is held in memory until it is written. A file of
 /// limited size has at least one part, so the file's limit also limits parts.
-pub(crate) fn part_limits(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    row_group_bytes: usize,
-) -> (usize, usize) {
-    let (rows, bytes) = usual_limits(options.format, row_group_bytes);
+pub(crate) fn part_limits(schema: &SchemaRef, options: &OutputOptions) -> (usize, usize) {
+    /// Rows of the row groups written by DuckDB, and best for its scans.
+    const ROW_GROUP_ROWS: usize = 122_880;
+    /// Four messages of an Arrow file.
+    const STREAM_ROWS: usize = 32_768;
+    const STREAM_BYTES: usize = 4 << 20;
+    let (rows, bytes) = match options.format {
+        Format::Parquet => (ROW_GROUP_ROWS, options.row_group_bytes.max(1)),
+        Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson | Format::Avro => {
+            (STREAM_ROWS, STREAM_BYTES)
+        }
+    };
     let Some(most) = options.max_file_bytes else { return (rows, bytes) };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     match options.format {
@@ -173,50 +175,13 @@ pub(crate) fn part_limits(
     }
 }
 
-fn usual_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
-    /// Rows of the row groups written by DuckDB, and best for its scans.
-    const ROW_GROUP_ROWS: usize = 122_880;
-    /// Four messages of an Arrow file.
-    const STREAM_ROWS: usize = 32_768;
-    const STREAM_BYTES: usize = 4 << 20;
-    match format {
-        Format::Parquet => (ROW_GROUP_ROWS, row_group_bytes.max(1)),
-        Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson | Format::Avro => {
-            (STREAM_ROWS, STREAM_BYTES)
-        }
-    }
-}
-
 /// Returns an upper estimate of the heap bytes for encoding a part, including the finished part.
-/// The part has at most `rows` rows, which take at most `bytes` bytes as Arrow arrays; `longest` is
-/// the size of the longest row, if known.
-pub(crate) fn part_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    rows: usize,
-    bytes: usize,
-    longest: Option<usize>,
-) -> usize {
+pub(crate) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
     match options.format {
-        Format::Parquet => parquet_memory::part_bytes(schema, options, rows, bytes, longest),
-        Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, rows, bytes),
-        Format::Csv | Format::Ndjson => text::part_bytes(schema, options, rows, bytes),
+        Format::Parquet => parquet_memory::part_bytes(schema, options, part),
+        Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, part),
+        Format::Csv | Format::Ndjson => text::part_bytes(schema, options, part),
         Format::Avro => 0,
-    }
-}
-
-/// Returns the bytes held until the file is finished, for an output of `parts` parts with `bytes`
-/// bytes as Arrow arrays.
-pub(crate) fn footer_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    parts: usize,
-    bytes: usize,
-) -> usize {
-    match options.format {
-        Format::Parquet => parquet_memory::footer_bytes(schema, options, parts, bytes),
-        // Arrow holds a few bytes for each message.
-        _ => 0,
     }
 }
 

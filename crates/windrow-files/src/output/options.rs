@@ -73,59 +73,38 @@ impl Default for WriteOptions {
     }
 }
 
+/// Declares methods that set a field and return the options.
+macro_rules! setters {
+    ($($(#[$about:meta])* $field:ident: $of:ty => $value:expr;)*) => {
+        $($(#[$about])*
+        pub fn $field(mut self, $field: $of) -> Self {
+            self.$field = $value;
+            self
+        })*
+    };
+}
+
 impl WriteOptions {
-    /// Sets the format.
-    pub fn format(mut self, format: Format) -> Self {
-        self.format = Some(format);
-        self
-    }
-
-    /// Sets the codec.
-    pub fn compression(mut self, compression: Compression) -> Self {
-        self.compression = Some(compression);
-        self
-    }
-
-    /// Sets the row bytes of a Parquet row group.
-    pub fn row_group_bytes(mut self, bytes: u64) -> Self {
-        self.row_group_bytes = bytes;
-        self
-    }
-
-    /// Sets the bytes of a Parquet page.
-    pub fn page_bytes(mut self, bytes: u64) -> Self {
-        self.page_bytes = bytes;
-        self
-    }
-
-    /// Sets whether Parquet pages and column chunks carry minima and maxima.
-    pub fn statistics(mut self, statistics: bool) -> Self {
-        self.statistics = statistics;
-        self
-    }
-
-    /// Sets whether Parquet pages carry checksums.
-    pub fn checksums(mut self, checksums: bool) -> Self {
-        self.checksums = checksums;
-        self
-    }
-
-    /// Sets the encodings of Parquet columns.
-    pub fn encodings(mut self, encodings: Encodings) -> Self {
-        self.encodings = encodings;
-        self
-    }
-
-    /// Sets the dialect of CSV.
-    pub fn csv(mut self, csv: CsvOptions) -> Self {
-        self.csv = Some(csv);
-        self
-    }
-
-    /// Sets the maximum size of a file. The output becomes a directory of as many files as needed.
-    pub fn max_file_bytes(mut self, bytes: u64) -> Self {
-        self.max_file_bytes = Some(bytes);
-        self
+    setters! {
+        /// Sets the format.
+        format: Format => Some(format);
+        /// Sets the codec.
+        compression: Compression => Some(compression);
+        /// Sets the row bytes of a Parquet row group.
+        row_group_bytes: u64 => row_group_bytes;
+        /// Sets the bytes of a Parquet page.
+        page_bytes: u64 => page_bytes;
+        /// Sets whether Parquet pages and column chunks carry minima and maxima.
+        statistics: bool => statistics;
+        /// Sets whether Parquet pages carry checksums.
+        checksums: bool => checksums;
+        /// Sets the encodings of Parquet columns.
+        encodings: Encodings => encodings;
+        /// Sets the dialect of CSV.
+        csv: CsvOptions => Some(csv);
+        /// Sets the maximum size of a file. The output becomes a directory of as many files as
+        /// needed.
+        max_file_bytes: u64 => Some(max_file_bytes);
     }
 
     /// Returns true if all options of Parquet are the defaults.
@@ -162,7 +141,7 @@ impl WriteOptions {
         row_bytes: usize,
     ) -> Result<OutputOptions> {
         if !Format::WRITTEN.contains(&format) {
-            return Err(super::options::not_written(format));
+            return Err(not_written(format));
         }
         /// Minimum sizes. A page has a header, and a row group has an entry in the footer for every
         /// column; below these sizes most bytes are metadata.
@@ -183,6 +162,7 @@ impl WriteOptions {
             format,
             compression: self.compression,
             sorting,
+            row_group_bytes: usize::try_from(self.row_group_bytes).unwrap_or(usize::MAX),
             page_bytes: usize::try_from(self.page_bytes).unwrap_or(usize::MAX),
             statistics: self.statistics,
             checksums: self.checksums,
@@ -210,6 +190,8 @@ pub(crate) struct OutputOptions {
     pub(crate) compression: Option<Compression>,
     /// The order of the rows, as declared by a Parquet footer.
     pub(crate) sorting: Vec<DeclaredColumn>,
+    /// Maximum row bytes of a Parquet row group.
+    pub(crate) row_group_bytes: usize,
     /// Size at which a Parquet page is closed, before compression.
     pub(crate) page_bytes: usize,
     /// Whether Parquet pages and column chunks have minima and maxima.
@@ -266,6 +248,7 @@ impl OutputOptions {
             format,
             compression: None,
             sorting: Vec::new(),
+            row_group_bytes: 16 << 20,
             // Small enough that a page of every column of a row group is a few MB, large enough that
             // zstd loses about 2 %.
             page_bytes: 512 << 10,

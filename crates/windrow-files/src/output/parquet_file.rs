@@ -20,10 +20,11 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::compression::Compression;
+use super::nested::child_fields;
 use super::options::OutputOptions;
 use super::part::{Appender, Encoder, Part, Payload, Written, foreign_part};
 use super::properties::{CREATED_BY, properties};
-use super::row_group::RowGroupEncoder;
+use super::row_group::{RowGroupEncoder, rows_a_call};
 use super::sink::Sink;
 use super::storable::storable;
 use super::target::Destination;
@@ -39,14 +40,8 @@ pub(super) fn check(schema: &Schema) -> Result<()> {
             | DataType::LargeListView(_)
             | DataType::FixedSizeBinary(0)
             | DataType::Interval(IntervalUnit::MonthDayNano) => false,
-            DataType::Struct(fields) => fields.iter().all(|field| holds(field.data_type())),
-            DataType::List(field)
-            | DataType::LargeList(field)
-            | DataType::FixedSizeList(field, _)
-            | DataType::Map(field, _) => holds(field.data_type()),
             DataType::Dictionary(_, values) => holds(values),
-            DataType::RunEndEncoded(_, values) => holds(values.data_type()),
-            _ => true,
+            other => child_fields(other).iter().all(|field| holds(field.data_type())),
         }
     }
     match schema.fields().iter().find(|field| !holds(field.data_type())) {
@@ -74,16 +69,22 @@ pub(super) fn open(
     let sink = Sink::open(target, options)?;
     let label = sink.label().to_owned();
     let root = descriptor.root_schema_ptr();
-    let (schema, of_file) = (Arc::clone(schema), Arc::clone(&properties));
-    let encoder = RowGroupEncoder::new(schema, Arc::clone(&root), of_file, sample, options);
+    let encoder = RowGroupEncoder {
+        schema: Arc::clone(schema),
+        root: Arc::clone(&root),
+        properties: Arc::clone(&properties),
+        rows_a_call: rows_a_call(sample),
+        in_turn: options.columns_in_turn,
+        checked: options.checksums,
+        watch: options.watch.clone(),
+    };
     if sample.num_rows() == 0 {
         // Finds errors before any work is done.
         encoder.check().map_err(unsupported)?;
     }
     let writer =
         SerializedFileWriter::new(sink, root, properties).map_err(|error| failed(&label, error))?;
-    let appender = RowGroupAppender { writer, rows: 0 };
-    Ok((Arc::new(encoder), Box::new(appender)))
+    Ok((Arc::new(encoder), Box::new(RowGroupAppender(writer))))
 }
 
 /// Returns the Parquet schema of a file with these columns, which must be [storable].
@@ -110,17 +111,14 @@ pub(super) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOpti
             .is_ok_and(|usual| chunks.all(|chunk| codec(chunk) == std::mem::discriminant(&usual)))
 }
 
-struct RowGroupAppender {
-    writer: SerializedFileWriter<Sink>,
-    rows: u64,
-}
+struct RowGroupAppender(SerializedFileWriter<Sink>);
 
 impl Appender for RowGroupAppender {
     fn append(&mut self, part: Part) -> Result<()> {
         if part.rows == 0 {
             return Ok(());
         }
-        let writer = &mut self.writer;
+        let writer = &mut self.0;
         let label = writer.inner().label().to_owned();
         let mut splice = |payload| {
             let mut group = writer.next_row_group()?;
@@ -138,28 +136,24 @@ impl Appender for RowGroupAppender {
         if !splice(part.payload).map_err(|error| failed(&label, error))? {
             return Err(foreign_part());
         }
-        self.rows += part.rows;
-        self.writer.inner_mut().write_behind();
+        self.0.inner_mut().appended(part.rows);
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written> {
-        let label = self.writer.inner().label().to_owned();
+        let label = self.0.inner().label().to_owned();
         // Not `into_inner`, which loses the kind of an error of the last write.
-        self.writer.finish().map_err(|error| failed(&label, error))?;
-        let rows = self.rows;
-        let bytes = self.writer.inner_mut().finish()?;
-        Ok(Written { rows, bytes })
+        self.0.finish().map_err(|error| failed(&label, error))?;
+        self.0.inner_mut().finish()
     }
 }
 
 /// Returns an error of the file; a system error keeps its cause.
 fn failed(label: &std::path::Path, error: ParquetError) -> Error {
-    match &error {
-        ParquetError::External(cause) => match cause.downcast_ref::<std::io::Error>() {
-            Some(cause) => Error::output(label, cause),
-            None => Error::data(format!("{}: {error}", label.display())),
-        },
-        _ => Error::data(format!("{}: {error}", label.display())),
-    }
+    let cause = match &error {
+        ParquetError::External(cause) => cause.downcast_ref::<std::io::Error>(),
+        _ => None,
+    };
+    let other = || Error::data(format!("{}: {error}", label.display()));
+    cause.map_or_else(other, |cause| Error::output(label, cause))
 }

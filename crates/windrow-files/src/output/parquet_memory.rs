@@ -29,10 +29,13 @@ use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 
 use super::compression::Compression;
+use super::nested::child_fields;
 use super::options::OutputOptions;
+use super::part::PartRows;
 use super::properties::DICTIONARY_BYTES;
 use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
 use super::storable::storable;
+use crate::format::Format;
 
 /// Minimum bytes of a compression context. Above it, zstd fits its tables to the size of the data.
 const LEAST_CONTEXT: usize = 64 << 10;
@@ -78,16 +81,13 @@ const ITEM: usize = 3;
 
 /// See [`Leaves::levels`]. `items` tells whether values of the type are items of a list.
 fn levels(data_type: &DataType, items: bool) -> usize {
-    match data_type {
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => levels(item.data_type(), true),
-        DataType::Struct(fields) => {
-            fields.iter().map(|field| levels(field.data_type(), items)).max().unwrap_or(0)
-        }
-        _ if items => LEVELS.div_ceil(ITEM + data_type.primitive_width().unwrap_or(0)),
-        _ => 0,
+    let items = items || data_type.is_list() || matches!(data_type, DataType::Map(..));
+    let children = child_fields(data_type);
+    let of_children = children.iter().map(|field| levels(field.data_type(), items));
+    match of_children.max() {
+        Some(most) => most,
+        None if items => LEVELS.div_ceil(ITEM + data_type.primitive_width().unwrap_or(0)),
+        None => 0,
     }
 }
 
@@ -110,25 +110,23 @@ impl Leaves {
 }
 
 /// Returns the memory for the metadata of `groups` row groups until the end of the file. `bytes` is
-/// the size of their rows together as Arrow arrays.
-pub(super) fn footer_bytes(
+/// the size of their rows together as Arrow arrays. Other formats hold a few bytes for each part.
+pub(crate) fn footer_bytes(
     schema: &SchemaRef,
     options: &OutputOptions,
     groups: usize,
     bytes: usize,
 ) -> usize {
+    if options.format != Format::Parquet {
+        return 0;
+    }
     let chunks = groups.saturating_mul(Leaves::of(schema).all);
     chunks.saturating_mul(CHUNK).saturating_add(bytes / options.page_bytes.max(1) * PAGE)
 }
 
 /// See [`super::part_bytes`].
-pub(super) fn part_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    rows: usize,
-    bytes: usize,
-    longest: Option<usize>,
-) -> usize {
+pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
+    let PartRows { rows, bytes, longest } = part;
     let leaves = Leaves::of(schema);
     let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
     let context = compression.context_bytes().min(LEAST_CONTEXT.saturating_add(4 * bytes));

@@ -10,10 +10,13 @@ use super::rope::Rope;
 use crate::error::{Error, Result};
 use crate::input::RowGroups;
 
+/// The rows of a part. Record batches may be of any size.
+pub(crate) type Incoming<'a> = &'a mut dyn Iterator<Item = Result<RecordBatch>>;
+
 /// Encodes parts; shared by all workers.
 pub(crate) trait Encoder: Send + Sync {
-    /// Encodes the rows of one part. Batches may be of any size.
-    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part>;
+    /// Encodes the rows of one part.
+    fn encode(&self, batches: Incoming<'_>) -> Result<Part>;
 }
 
 /// Writes finished parts in the order of the output.
@@ -23,13 +26,9 @@ pub(crate) trait Appender: Send {
 
     /// Encodes the rows of a part with the encoder and writes them; returns the number of rows. To
     /// be called in the part's turn: a format may write while it encodes.
-    fn encode(
-        &mut self,
-        encoder: &dyn Encoder,
-        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-    ) -> Result<u64> {
+    fn encode(&mut self, encoder: &dyn Encoder, batches: Incoming<'_>) -> Result<u64> {
         let part = encoder.encode(batches)?;
-        let rows = part.rows();
+        let rows = part.rows;
         self.append(part)?;
         Ok(rows)
     }
@@ -40,7 +39,7 @@ pub(crate) trait Appender: Send {
 
 /// Encoded rows of the output.
 pub(crate) struct Part {
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     pub(super) payload: Payload,
 }
 
@@ -49,11 +48,6 @@ impl Part {
     pub(crate) fn of_row_group(groups: &Arc<RowGroups>, index: usize) -> Self {
         let rows = groups.group(index).num_rows().unsigned_abs();
         Self { rows, payload: Payload::RowGroup(Arc::clone(groups), index) }
-    }
-
-    /// The number of rows.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Returns the bytes added to a file by the part; for an Arrow file with dictionaries, the
@@ -86,8 +80,18 @@ pub(super) enum Payload {
     Text(Rope),
 }
 
+/// The maximum size of a part.
+#[derive(Clone, Copy)]
+pub(crate) struct PartRows {
+    pub(crate) rows: usize,
+    /// Bytes as Arrow arrays.
+    pub(crate) bytes: usize,
+    /// Size of the longest row, if known.
+    pub(crate) longest: Option<usize>,
+}
+
 /// The size of a finished output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,

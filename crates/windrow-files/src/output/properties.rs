@@ -22,10 +22,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Int64Array, OffsetSizeTrait};
+use arrow_array::{Array, ArrayRef, Int64Array, OffsetSizeTrait, RecordBatch};
 use arrow_cast::cast;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, Schema};
@@ -38,6 +37,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::DeclaredColumn;
 use super::compression::Compression;
+use super::nested::child_fields;
 use super::options::{Encodings, OutputOptions};
 use super::row_group::ROWS_A_CALL;
 use crate::error::Result;
@@ -124,11 +124,11 @@ pub(super) fn properties(
     for (leaf, column) in descriptor.columns().iter().enumerate() {
         let values = sampled.get(leaf).and_then(Option::as_ref);
         let strings = column.physical_type() == Type::BYTE_ARRAY;
-        let plan = match categorical.get(leaf) {
-            _ if named[column.path()] > 1 => Plan::LONG,
-            Some(true) if strings => Plan::CATEGORICAL,
-            _ if strings && options.long_rows => Plan::LONG,
-            _ => plan(column.physical_type(), values),
+        let (encoding, dictionary) = match categorical.get(leaf) {
+            _ if named[column.path()] > 1 => LONG,
+            Some(true) if strings => CATEGORICAL,
+            _ if strings && options.long_rows => LONG,
+            _ => encoded(column.physical_type(), values),
         };
         if strings && options.long_rows {
             builder = builder.set_column_data_page_size_limit(column.path().clone(), LONG_PAGE);
@@ -137,15 +137,13 @@ pub(super) fn properties(
                 builder = builder.set_column_statistics_enabled(column.path().clone(), none);
             }
         }
+        let encoding = match options.encodings {
+            Encodings::Delta => encoding,
+            Encodings::Plain => Encoding::PLAIN,
+        };
         builder = builder
-            .set_column_encoding(
-                column.path().clone(),
-                match options.encodings {
-                    Encodings::Delta => plan.encoding,
-                    Encodings::Plain => Encoding::PLAIN,
-                },
-            )
-            .set_column_dictionary_enabled(column.path().clone(), plan.dictionary);
+            .set_column_encoding(column.path().clone(), encoding)
+            .set_column_dictionary_enabled(column.path().clone(), dictionary);
     }
     // Key-value metadata of the first input's footer, which readers expect in the footer.
     let pairs = schema.metadata().iter().map(|(key, value)| (key.clone(), value.clone()));
@@ -191,10 +189,14 @@ fn sorting_columns(
     sorting.iter().map_while(leaf_of).collect()
 }
 
-struct Plan {
-    encoding: Encoding,
-    dictionary: bool,
-}
+/// An encoding, and whether a dictionary is tried.
+type Encoded = (Encoding, bool);
+
+/// For values as long as a row group: the encoding with the fewest copies, valid for any type.
+const LONG: Encoded = (Encoding::PLAIN, false);
+/// For text that is a dictionary in Arrow: pyarrow and Polars read a column back as a dictionary
+/// only from such pages.
+const CATEGORICAL: Encoded = (Encoding::PLAIN, true);
 
 /// Returns true if `sorting` has this column.
 fn is_ordered(column: &ColumnDescriptor, sorting: &HashSet<&str>) -> bool {
@@ -206,33 +208,19 @@ fn are_short(values: &ArrayRef) -> bool {
     bytes / values.len().max(1) < LONG_VALUE
 }
 
-impl Plan {
-    /// For values as long as a row group: the encoding with the fewest copies, valid for any type.
-    const LONG: Self = Self { encoding: Encoding::PLAIN, dictionary: false };
-    /// For text that is a dictionary in Arrow: pyarrow and Polars read a column back as a
-    /// dictionary only from such pages.
-    const CATEGORICAL: Self = Self { encoding: Encoding::PLAIN, dictionary: true };
-}
-
 /// Appends for each leaf column of a type, in Parquet's order, whether the leaf is a dictionary in
 /// Arrow.
 fn collect_kinds(data_type: &DataType, leaves: &mut Vec<bool>) {
-    match data_type {
-        DataType::Struct(fields) => {
-            fields.iter().for_each(|field| collect_kinds(field.data_type(), leaves));
-        }
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => collect_kinds(field.data_type(), leaves),
-        DataType::Dictionary(..) => leaves.push(true),
-        _ => leaves.push(false),
+    let children = child_fields(data_type);
+    if children.is_empty() {
+        leaves.push(matches!(data_type, DataType::Dictionary(..)));
     }
+    children.iter().for_each(|field| collect_kinds(field.data_type(), leaves));
 }
 
-fn plan(physical: Type, values: Option<&ArrayRef>) -> Plan {
+fn encoded(physical: Type, values: Option<&ArrayRef>) -> Encoded {
     let few = values.and_then(few_values);
-    let (encoding, dictionary) = match physical {
+    match physical {
         Type::INT32 | Type::INT64 => {
             let apart = values.zip(few).is_some_and(|(values, distinct)| {
                 delta_bits(values).is_some_and(|bits| bits >= 2 * bit_width(distinct as u64))
@@ -242,8 +230,7 @@ fn plan(physical: Type, values: Option<&ArrayRef>) -> Plan {
         Type::BYTE_ARRAY => (byte_array_encoding(values), few.is_some()),
         Type::FLOAT | Type::DOUBLE => (Encoding::PLAIN, few.is_some()),
         Type::BOOLEAN | Type::INT96 | Type::FIXED_LEN_BYTE_ARRAY => (Encoding::PLAIN, false),
-    };
-    Plan { encoding, dictionary }
+    }
 }
 
 /// Chooses prefix compression if the shared prefixes of neighbours outweigh the lengths to be
@@ -358,8 +345,7 @@ mod tests {
     use super::*;
 
     fn planned(physical: Type, values: impl Array + 'static) -> (Encoding, bool) {
-        let plan = plan(physical, Some(&(Arc::new(values) as ArrayRef)));
-        (plan.encoding, plan.dictionary)
+        encoded(physical, Some(&(Arc::new(values) as ArrayRef)))
     }
 
     #[test]

@@ -16,7 +16,7 @@
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
-use super::part::array_bytes;
+use super::part::{Incoming, array_bytes};
 use super::views::own_rows;
 use crate::error::{Error, Result};
 use crate::input::long_values;
@@ -69,15 +69,14 @@ impl Runs {
 /// If the dictionaries of a run's pieces have too many values for their narrow keys, the pieces
 /// cannot be one array, and are passed one by one.
 pub(super) fn rebatch(
-    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    batches: Incoming<'_>,
     runs: Runs,
     watch: &Watch,
     mut each: impl FnMut(RecordBatch) -> Result<()>,
 ) -> Result<u64> {
     pieces(batches, runs, |pieces| {
         let Some(first) = pieces.first() else { return Ok(()) };
-        let ends_a_byte = first.num_rows().is_multiple_of(8);
-        if pieces.len() == 1 && ends_a_byte {
+        if pieces.len() == 1 && first.num_rows().is_multiple_of(8) {
             return pieces.into_iter().try_for_each(&mut each);
         }
         watch.room_for(pieces.iter().map(array_bytes).sum());
@@ -102,7 +101,7 @@ pub(super) fn rebatch(
 
 /// Calls `each` with the pieces of each run, without concatenating them.
 pub(super) fn pieces(
-    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    batches: Incoming<'_>,
     mut runs: Runs,
     each: impl FnMut(Vec<RecordBatch>) -> Result<()>,
 ) -> Result<u64> {

@@ -21,9 +21,9 @@ impl Rope {
         self.pieces.iter().map(Vec::len).sum()
     }
 
-    /// Writes all bytes to `writer`. Each piece is freed after it is written.
-    pub(super) fn drain_into(self, writer: &mut impl Write) -> io::Result<()> {
-        self.pieces.into_iter().try_for_each(|piece| writer.write_all(&piece))
+    /// Passes all bytes to `write`. Each piece is freed after it is written.
+    pub(super) fn drain<E>(self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.pieces.into_iter().try_for_each(|piece| write(&piece))
     }
 }
 

@@ -12,10 +12,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::ArrowError;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::errors::ParquetError;
@@ -24,8 +22,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::checksums::{Chunk, ChunkWriter};
-use super::options::OutputOptions;
-use super::part::{Encoder, Part, Payload};
+use super::part::{Encoder, Incoming, Part, Payload};
 use super::rebatch::{Runs, pieces, pieces_at};
 use super::storable::stored;
 use crate::error::{Error, Result};
@@ -42,36 +39,18 @@ pub(super) const BYTES_A_CALL: usize = 512 << 10;
 /// Encodes the row groups of one file.
 pub(super) struct RowGroupEncoder {
     /// Arrow schema of the file.
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     /// Parquet schema of the file.
-    root: TypePtr,
-    properties: Arc<WriterProperties>,
-    rows_a_call: usize,
-    in_turn: bool,
+    pub(super) root: TypePtr,
+    pub(super) properties: Arc<WriterProperties>,
+    pub(super) rows_a_call: usize,
+    pub(super) in_turn: bool,
     /// Whether pages have checksums.
-    checked: bool,
-    watch: Watch,
+    pub(super) checked: bool,
+    pub(super) watch: Watch,
 }
 
 impl RowGroupEncoder {
-    pub(super) fn new(
-        schema: SchemaRef,
-        root: TypePtr,
-        properties: Arc<WriterProperties>,
-        sample: &RecordBatch,
-        options: &OutputOptions,
-    ) -> Self {
-        Self {
-            schema,
-            root,
-            properties,
-            rows_a_call: rows_a_call(sample),
-            in_turn: options.columns_in_turn,
-            checked: options.checksums,
-            watch: options.watch.clone(),
-        }
-    }
-
     /// Checks that every column has a writer.
     pub(super) fn check(&self) -> parquet::errors::Result<()> {
         (0..self.schema.fields().len()).try_for_each(|place| self.writers(place).map(drop))
@@ -100,7 +79,7 @@ impl RowGroupEncoder {
         Runs::of(self.rows_a_call, BYTES_A_CALL)
     }
 
-    fn together(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn together(&self, batches: Incoming<'_>) -> Result<Part> {
         let writers = (0..self.schema.fields().len()).map(|place| self.writers(place));
         let mut writers: Vec<_> = writers.collect::<Result<_, _>>().map_err(encoding)?;
         let rows = pieces(batches, self.runs(), |pieces| {
@@ -115,7 +94,7 @@ impl RowGroupEncoder {
         Ok(Part { rows, payload: Payload::Columns(chunks) })
     }
 
-    fn in_turn(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn in_turn(&self, batches: Incoming<'_>) -> Result<Part> {
         let fields = self.schema.fields();
         let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); fields.len()];
         let (mut runs, mut ends, mut rows) = (self.runs(), Vec::new(), 0);
@@ -132,8 +111,7 @@ impl RowGroupEncoder {
             self.watch.pause()?;
             let mut writers = self.writers(place).map_err(encoding)?;
             let mut pieces = arrays.into_iter().zip(&ends).map(|(array, ends)| {
-                let field = Field::new("", array.data_type().clone(), true);
-                let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]);
+                let batch = RecordBatch::try_from_iter([("", array)]);
                 let batch = batch.map_err(|error| Error::data(error.to_string()))?;
                 Ok((batch, ends.clone()))
             });
@@ -148,13 +126,13 @@ impl RowGroupEncoder {
 }
 
 impl Encoder for RowGroupEncoder {
-    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn encode(&self, batches: Incoming<'_>) -> Result<Part> {
         if self.in_turn { self.in_turn(batches) } else { self.together(batches) }
     }
 }
 
 /// Returns the rows of a call, by the sample, independent of the memory limit.
-fn rows_a_call(sample: &RecordBatch) -> usize {
+pub(super) fn rows_a_call(sample: &RecordBatch) -> usize {
     let row = super::part::array_bytes(sample) / sample.num_rows().max(1);
     ROWS_A_CALL.min(BYTES_A_CALL / row.max(1)).max(1)
 }

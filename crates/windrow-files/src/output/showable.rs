@@ -6,15 +6,10 @@
 
 use std::ops::RangeInclusive;
 
-use arrow_array::ArrowNumericType;
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Date64Type, DurationMillisecondType, DurationSecondType,
-    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType,
-};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::error::{Error, Result};
@@ -57,7 +52,15 @@ pub(super) fn check(batch: &RecordBatch) -> Result<()> {
 
 /// Returns a value of a leaf outside of its range, if there is one.
 fn beyond(column: &ArrayRef) -> Option<i64> {
-    in_leaves(column, &beyond_range)
+    in_leaves(column, &|leaf| {
+        let range = range(leaf.data_type())?;
+        let is_narrow = leaf.data_type().primitive_width() == Some(4);
+        let number = if is_narrow { DataType::Int32 } else { DataType::Int64 };
+        let data = leaf.to_data().into_builder().data_type(number).build().ok()?;
+        let values = cast(&make_array(data), &DataType::Int64).ok()?;
+        let mut present = values.as_primitive::<Int64Type>().iter().flatten();
+        present.find(|value| !range.contains(value))
+    })
 }
 
 /// Returns the first result of `find` in the leaves of `column`.
@@ -75,39 +78,25 @@ fn in_leaves(column: &ArrayRef, find: &dyn Fn(&ArrayRef) -> Option<i64>) -> Opti
     }
 }
 
-fn beyond_range(column: &ArrayRef) -> Option<i64> {
+/// Returns the values of a type of times that have a textual form.
+fn range(data_type: &DataType) -> Option<RangeInclusive<i64>> {
     use DataType as D;
     use TimeUnit as U;
     let of_day = |units: i64| 0..=DAY * units - 1;
     let since = |units: i64| SECONDS.start() * units..=SECONDS.end() * units;
-    match column.data_type() {
-        D::Date32 => leaf::<Date32Type>(column, SECONDS.start() / DAY..=SECONDS.end() / DAY),
-        D::Date64 => leaf::<Date64Type>(column, since(1000)),
-        D::Timestamp(U::Second, _) => leaf::<TimestampSecondType>(column, since(1)),
-        D::Timestamp(U::Millisecond, _) => leaf::<TimestampMillisecondType>(column, since(1000)),
-        D::Timestamp(U::Microsecond, _) => {
-            leaf::<TimestampMicrosecondType>(column, since(1_000_000))
-        }
-        D::Time32(U::Second) => leaf::<Time32SecondType>(column, of_day(1)),
-        D::Time32(_) => leaf::<Time32MillisecondType>(column, of_day(1000)),
-        D::Time64(U::Microsecond) => leaf::<Time64MicrosecondType>(column, of_day(1_000_000)),
-        D::Time64(_) => leaf::<Time64NanosecondType>(column, of_day(1_000_000_000)),
-        D::Duration(U::Second) => leaf::<DurationSecondType>(column, -LONGEST..=LONGEST),
-        D::Duration(U::Millisecond) => {
-            leaf::<DurationMillisecondType>(column, -i64::MAX..=i64::MAX)
-        }
-        _ => None,
-    }
-}
-
-fn leaf<T>(column: &ArrayRef, range: RangeInclusive<i64>) -> Option<i64>
-where
-    T: ArrowNumericType,
-    <T as ArrowPrimitiveType>::Native: Into<i64>,
-{
-    let values = column.as_primitive::<T>();
-    let mut present = values.iter().flatten().map(Into::into);
-    present.find(|value| !range.contains(value))
+    Some(match data_type {
+        D::Date32 => SECONDS.start() / DAY..=SECONDS.end() / DAY,
+        D::Timestamp(U::Second, _) => since(1),
+        D::Date64 | D::Timestamp(U::Millisecond, _) => since(1000),
+        D::Timestamp(U::Microsecond, _) => since(1_000_000),
+        D::Time32(U::Second) => of_day(1),
+        D::Time32(_) => of_day(1000),
+        D::Time64(U::Microsecond) => of_day(1_000_000),
+        D::Time64(_) => of_day(1_000_000_000),
+        D::Duration(U::Second) => -LONGEST..=LONGEST,
+        D::Duration(U::Millisecond) => -i64::MAX..=i64::MAX,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -116,7 +105,6 @@ mod tests {
 
     use arrow_array::{Int64Array, ListArray};
     use arrow_buffer::OffsetBuffer;
-    use arrow_cast::cast;
     use arrow_cast::display::{ArrayFormatter, FormatOptions};
     use arrow_schema::Field;
 

@@ -2,23 +2,26 @@
 //! once.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use arrow_schema::ArrowError;
+
 use super::atomic::AtomicFile;
 use super::options::OutputOptions;
+use super::part::Written;
 use super::target::{Destination, descriptor};
 use crate::error::{Error, Result};
 use crate::store::{Upload, is_far};
 use crate::watch::Cancel;
 
-/// An unbuffered sequence of bytes with a count.
+/// An unbuffered sequence of bytes, and the counts of its bytes and rows.
 pub(super) struct Sink {
     /// `None` once finished.
     end: Option<End>,
     label: PathBuf,
-    bytes: u64,
+    written: Written,
     /// The disk is writing the bytes before this offset.
     behind: u64,
 }
@@ -65,7 +68,7 @@ impl Sink {
                 (End::Within(file), path.clone())
             }
         };
-        Ok(Self { end: Some(end), label, bytes: 0, behind: 0 })
+        Ok(Self { end: Some(end), label, written: Written::default(), behind: 0 })
     }
 
     fn open_file(path: &Path, cancel: &Cancel) -> Result<End> {
@@ -91,8 +94,18 @@ impl Sink {
         &self.label
     }
 
-    /// Starts writing to the disk, so that the sync at the end has little left to wait for.
-    pub(super) fn write_behind(&mut self) {
+    /// Returns the error of a writer of Arrow's.
+    pub(super) fn failed(&self, error: ArrowError) -> Error {
+        match error {
+            ArrowError::IoError(_, error) => Error::output(&self.label, &error),
+            error => Error::data(format!("{}: {error}", self.label.display())),
+        }
+    }
+
+    /// Counts the rows of a part, and starts writing to the disk, so that the sync at the end has
+    /// little left to wait for.
+    pub(super) fn appended(&mut self, rows: u64) {
+        self.written.rows += rows;
         self.start_disk(WRITE_BEHIND);
     }
 
@@ -103,22 +116,22 @@ impl Sink {
             Some(End::Within(file)) => file,
             Some(End::Upload(_) | End::Direct(_)) | None => return,
         };
-        if self.bytes - self.behind < least {
+        if self.written.bytes - self.behind < least {
             return;
         }
         #[cfg(target_os = "linux")]
         {
             // For dirty pages, Linux answers DONTNEED by starting to write them, without waiting.
-            let length = std::num::NonZeroU64::new(self.bytes - self.behind);
+            let length = std::num::NonZeroU64::new(self.written.bytes - self.behind);
             let advice = rustix::fs::Advice::DontNeed;
             // Ignored advice costs time and nothing else.
             let _ = rustix::fs::fadvise(file, self.behind, length, advice);
         }
-        self.behind = self.bytes;
+        self.behind = self.written.bytes;
     }
 
-    /// Completes the output. Returns its bytes.
-    pub(super) fn finish(&mut self) -> Result<u64> {
+    /// Completes the output. Returns its size.
+    pub(super) fn finish(&mut self) -> Result<Written> {
         if let Some(End::Within(_)) = self.end {
             self.start_disk(LEFT_BEHIND);
         }
@@ -127,8 +140,19 @@ impl Sink {
             Some(End::Upload(upload)) => upload.finish()?,
             Some(End::Within(_) | End::Direct(_)) | None => {}
         }
-        Ok(self.bytes)
+        Ok(self.written)
     }
+}
+
+/// Writes all `bytes`, through the buffer.
+pub(super) fn write(sink: &mut BufWriter<Sink>, bytes: &[u8]) -> Result<()> {
+    sink.write_all(bytes).map_err(|error| Error::output(sink.get_ref().label(), &error))
+}
+
+/// Completes a buffered output. Returns its size.
+pub(super) fn finish(sink: &mut BufWriter<Sink>) -> Result<Written> {
+    sink.flush().map_err(|error| Error::output(sink.get_ref().label(), &error))?;
+    sink.get_mut().finish()
 }
 
 impl Write for Sink {
@@ -139,7 +163,7 @@ impl Write for Sink {
             Some(End::Upload(upload)) => upload.write(bytes).map(|()| bytes.len())?,
             None => return Err(io::Error::other("the output is finished")),
         };
-        self.bytes += written as u64;
+        self.written.bytes += written as u64;
         Ok(written)
     }
 

@@ -13,16 +13,16 @@
 //! To some readers, the types on the left would be plain numbers or times in another zone, or would
 //! be unreadable. The same holds inside structs, lists and maps.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow_select::take::take;
 
-use super::dictionaries::child_fields;
+use super::nested::{child_fields, with_fields};
 use super::views::own;
 use crate::error::{Error, Result};
 use crate::input::readable;
@@ -55,12 +55,11 @@ fn storable_type(data_type: &DataType) -> DataType {
             if plain == **values && !hidden { readable(data_type) } else { plain }
         }
         D::RunEndEncoded(_, values) => storable_type(values.data_type()),
-        D::Struct(fields) => D::Struct(fields.iter().map(storable_field).collect()),
-        D::List(item) => D::List(storable_field(item)),
-        D::LargeList(item) => D::LargeList(storable_field(item)),
-        D::FixedSizeList(item, length) => D::FixedSizeList(storable_field(item), *length),
-        D::Map(entries, sorted) => D::Map(storable_field(entries), *sorted),
-        _ => data_type.clone(),
+        nested => {
+            let Ok(stored) =
+                with_fields(nested, |field| Ok::<_, Infallible>(storable_field(field)));
+            stored
+        }
     }
 }
 
@@ -106,6 +105,6 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
 }
 
 /// Casts an array. A value that does not fit is an error.
-fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+pub(super) fn cast(array: &dyn Array, to: &DataType) -> Result<ArrayRef, ArrowError> {
     cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })
 }

@@ -1,9 +1,8 @@
 //! Where a job writes, and where one of its files goes.
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, fs};
 
 use super::atomic::LINKS;
 use crate::store::Prefix;
@@ -73,10 +72,8 @@ pub(crate) fn can_be_taken_back(target: &Destination) -> bool {
 pub(super) fn descriptor(path: &Path) -> Option<u32> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => fs::canonicalize(parent).ok()?,
-            _ => fs::canonicalize(".").ok()?,
-        };
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()?;
         if directory.starts_with("/proc") && directory.ends_with("fd") {
             return path.file_name()?.to_str()?.parse().ok();
         }

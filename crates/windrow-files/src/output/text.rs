@@ -10,21 +10,19 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_array::new_null_array;
+use arrow_array::{RecordBatch, new_null_array};
 use arrow_json::WriterBuilder as JsonBuilder;
 use arrow_json::writer::LineDelimited;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::compression::Compression;
 use super::csv_lines::Lines;
 use super::options::OutputOptions;
-use super::part::{Appender, Encoder, Part, Payload, Written, foreign_part};
+use super::part::{Appender, Encoder, Incoming, Part, PartRows, Payload, Written, foreign_part};
 use super::rope::Rope;
 use super::sink::Sink;
 use super::target::Destination;
-use super::{csv, showable};
+use super::{csv, showable, sink};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::CsvOptions;
@@ -50,7 +48,7 @@ pub(super) fn open(
     if options.format == Format::Csv && options.csv.has_header {
         let schema = csv::shown_schema(schema, &options.csv);
         let written = Lines::new(&mut head, &options.csv).header(&schema);
-        written.map_err(|error| failed(sink.get_ref(), error))?;
+        written.map_err(|error| sink.get_ref().failed(error))?;
     }
     // A compressed file without lines still has a member.
     if packing.is_some() || !head.is_empty() {
@@ -58,29 +56,24 @@ pub(super) fn open(
         to_sink(&mut sink, packing, written)?;
     }
     let encoder = LineEncoder { dialect: dialect.clone(), packing };
-    let appender = LineAppender { dialect, packing, sink, rows: 0 };
+    let appender = LineAppender { dialect, packing, sink };
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
 /// See [`super::part_bytes`].
-pub(super) fn part_bytes(
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    rows: usize,
-    bytes: usize,
-) -> usize {
-    let numbers = number_bytes(schema);
+pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
+    let PartRows { rows, bytes, .. } = part;
+    let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(0);
+    let numbers: usize = schema.fields().iter().map(width).sum();
     // A part of wide rows ends by its bytes.
     let rows = rows.min(bytes / numbers.max(1) + 1);
     let varying = bytes.saturating_sub(rows * numbers);
-    let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
     let packing = options.compression.and_then(|codec| codec.text().ok().flatten());
     let packer = packing.map_or(0, |(packing, level)| packing.writer_bytes(level));
     // A converted batch exists beside its lines.
-    let times = if options.format == Format::Csv && csv::converts(&options.csv) { 2 } else { 1 };
-    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
-    let line = times * line_bytes(schema, options.format) + null * schema.fields().len();
-    rows * line + stretch * varying + Rope::PIECE + packer
+    let times = if options.format == Format::Csv && options.csv.decimal_comma { 2 } else { 1 };
+    let line = times * line_bytes(schema, options.format) + nulls_bytes(schema, options);
+    rows * line + most_stretch(schema) * varying + Rope::PIECE + packer
 }
 
 /// See [`super::part_limits`]: parts of a file of at most `most` bytes.
@@ -92,11 +85,19 @@ pub(super) fn limits_within(
 ) -> (usize, usize) {
     /// Minimum number of parts in a file, if each part has the maximum size.
     const PARTS: usize = 4;
-    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
-    let line = line_bytes(schema, options.format) + null * schema.fields().len();
-    let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
+    let line = line_bytes(schema, options.format) + nulls_bytes(schema, options);
     let most = most / PARTS / 2;
-    (rows.min(most / line.max(1)).max(1), bytes.min(most / stretch.max(1)).max(1))
+    (rows.min(most / line.max(1)).max(1), bytes.min(most / most_stretch(schema).max(1)).max(1))
+}
+
+/// Returns the bytes of a line of nulls.
+fn nulls_bytes(schema: &Schema, options: &OutputOptions) -> usize {
+    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
+    null * schema.fields().len()
+}
+
+fn most_stretch(schema: &Schema) -> usize {
+    schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1)
 }
 
 /// Returns the maximum number of bytes before the lines.
@@ -118,11 +119,7 @@ enum Dialect {
 
 impl Dialect {
     /// Writes every batch; returns the number of rows.
-    fn write(
-        &self,
-        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-        out: impl Write,
-    ) -> Result<u64> {
+    fn write(&self, batches: Incoming<'_>, out: impl Write) -> Result<u64> {
         match self {
             Self::Csv(options) => {
                 let mut lines = Lines::new(out, options);
@@ -143,11 +140,10 @@ struct LineEncoder {
 }
 
 impl Encoder for LineEncoder {
-    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+    fn encode(&self, batches: Incoming<'_>) -> Result<Part> {
         let mut text = Rope::default();
         let rows = packed(self.packing, &mut text, |out| self.dialect.write(batches, out))?;
-        let payload = Payload::Text(text);
-        Ok(Part { rows, payload })
+        Ok(Part { rows, payload: Payload::Text(text) })
     }
 }
 
@@ -155,20 +151,14 @@ struct LineAppender {
     dialect: Dialect,
     packing: Option<(Packing, u32)>,
     sink: BufWriter<Sink>,
-    rows: u64,
 }
 
 impl Appender for LineAppender {
     /// Writes the lines as they are encoded.
-    fn encode(
-        &mut self,
-        _encoder: &dyn Encoder,
-        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-    ) -> Result<u64> {
+    fn encode(&mut self, _encoder: &dyn Encoder, batches: Incoming<'_>) -> Result<u64> {
         let dialect = self.dialect.clone();
         let rows = to_sink(&mut self.sink, self.packing, |out| dialect.write(batches, out))?;
-        self.rows += rows;
-        self.sink.get_mut().write_behind();
+        self.sink.get_mut().appended(rows);
         Ok(rows)
     }
 
@@ -176,19 +166,13 @@ impl Appender for LineAppender {
         let Payload::Text(text) = part.payload else {
             return Err(foreign_part());
         };
-        let written = text.drain_into(&mut self.sink);
-        written.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
-        self.rows += part.rows;
-        self.sink.get_mut().write_behind();
+        text.drain(|piece| sink::write(&mut self.sink, piece))?;
+        self.sink.get_mut().appended(part.rows);
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written> {
-        let flushed = self.sink.flush();
-        flushed.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
-        let bytes = self.sink.get_mut().finish()?;
-        let rows = self.rows;
-        Ok(Written { rows, bytes })
+        sink::finish(&mut self.sink)
     }
 }
 
@@ -257,7 +241,7 @@ fn json() -> JsonBuilder {
 
 /// Writes every batch with `write`; returns the number of rows.
 fn drain(
-    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    batches: Incoming<'_>,
     mut write: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
 ) -> Result<u64> {
     let mut rows = 0;
@@ -268,13 +252,6 @@ fn drain(
         rows += batch.num_rows() as u64;
     }
     Ok(rows)
-}
-
-fn failed(sink: &Sink, error: ArrowError) -> Error {
-    match error {
-        ArrowError::IoError(_, error) => Error::output(sink.label(), &error),
-        error => Error::data(format!("{}: {error}", sink.label().display())),
-    }
 }
 
 fn check_csv(schema: &Schema) -> Result<()> {
@@ -327,11 +304,6 @@ fn line_bytes(schema: &Schema, format: Format) -> usize {
         name + value_bytes(field.data_type()) + 1
     };
     2 + schema.fields().iter().map(value).sum::<usize>()
-}
-
-fn number_bytes(schema: &Schema) -> usize {
-    let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(0);
-    schema.fields().iter().map(width).sum()
 }
 
 /// Returns the maximum bytes of a value's text in addition to the value's own bytes.

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, make_array};
-use arrow_schema::ArrowError;
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_schema::{ArrowError, DataType};
 use arrow_select::interleave::interleave;
+
+use super::nested::child_fields;
 
 /// Returns the record batch with every view array compacted.
 pub(super) fn compact_views(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
@@ -53,12 +53,8 @@ fn has_views(data_type: &DataType) -> bool {
         | DataType::BinaryView
         | DataType::ListView(_)
         | DataType::LargeListView(_) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| has_views(field.data_type())),
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => has_views(item.data_type()),
-        _ => false,
+        DataType::RunEndEncoded(..) => false,
+        nested => child_fields(nested).iter().any(|field| has_views(field.data_type())),
     }
 }
 

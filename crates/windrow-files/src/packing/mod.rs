@@ -19,7 +19,7 @@ use flate2::bufread::GzDecoder;
 use lz4_flex::frame::FrameDecoder;
 use lzma_rust2::XzReader;
 
-pub(crate) use writer::Packer;
+pub(crate) use writer::{Packer, zstd_bytes};
 
 /// A compression format of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,57 +46,43 @@ const MOST_WINDOW: u64 = 128 << 20;
 impl Packing {
     const ALL: [Self; 5] = [Self::Gzip, Self::Zstd, Self::Bzip2, Self::Xz, Self::Lz4];
 
+    /// Returns the name, the extensions of files, and the magic number at their start.
+    fn facts(self) -> (&'static str, &'static [&'static str], &'static [u8]) {
+        match self {
+            Self::Gzip => ("gzip", &["gz", "gzip"], b"\x1f\x8b\x08"),
+            Self::Zstd => ("zstd", &["zst", "zstd"], b"\x28\xb5\x2f\xfd"),
+            Self::Bzip2 => ("bzip2", &["bz2"], b"BZh"),
+            Self::Xz => ("xz", &["xz"], b"\xfd7zXZ\0"),
+            Self::Lz4 => ("lz4", &["lz4"], b"\x04\x22\x4d\x18"),
+        }
+    }
+
     /// Returns the compression of a file by its head.
     pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
-        let is = |packing: &Self| match packing {
-            Self::Gzip => head.starts_with(b"\x1f\x8b\x08"),
-            Self::Zstd => head.starts_with(b"\x28\xb5\x2f\xfd"),
-            // The magic number alone is also text, so the header of the first block, or of the end,
-            // is checked too.
-            Self::Bzip2 => {
-                head.len() >= 10
-                    && head.starts_with(b"BZh")
-                    && matches!(&head[4..10], b"1AY&SY" | b"\x17\x72\x45\x38\x50\x90")
-            }
-            Self::Xz => head.starts_with(b"\xfd7zXZ\0"),
-            Self::Lz4 => head.starts_with(b"\x04\x22\x4d\x18"),
-        };
-        Self::ALL.into_iter().find(is)
+        let found = Self::ALL.into_iter().find(|packing| head.starts_with(packing.facts().2))?;
+        // The magic number of bzip2 alone is also text, so the header of the first block, or of the
+        // end, is checked too.
+        let is_block = matches!(head.get(4..10), Some(b"1AY&SY" | b"\x17\x72\x45\x38\x50\x90"));
+        (found != Self::Bzip2 || is_block).then_some(found)
     }
 
     /// Returns the compression of `path` by its extension, and the path without this extension.
     pub(crate) fn of_path(path: &Path) -> Option<(Self, PathBuf)> {
         let extension = path.extension()?;
         let known = |packing: &Self| {
-            packing.extensions().iter().any(|known| extension.eq_ignore_ascii_case(known))
+            packing.facts().1.iter().any(|known| extension.eq_ignore_ascii_case(known))
         };
         Self::ALL.into_iter().find(known).map(|packing| (packing, path.with_extension("")))
     }
 
-    fn extensions(self) -> &'static [&'static str] {
-        match self {
-            Self::Gzip => &["gz", "gzip"],
-            Self::Zstd => &["zst", "zstd"],
-            Self::Bzip2 => &["bz2"],
-            Self::Xz => &["xz"],
-            Self::Lz4 => &["lz4"],
-        }
-    }
-
     /// Returns the extension for output files.
     pub(crate) fn extension(self) -> &'static str {
-        self.extensions()[0]
+        self.facts().1[0]
     }
 
     /// Returns the name.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::Bzip2 => "bzip2",
-            Self::Xz => "xz",
-            Self::Lz4 => "lz4",
-        }
+        self.facts().0
     }
 
     /// Returns the memory for reading a file with this head.

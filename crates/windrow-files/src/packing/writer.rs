@@ -35,19 +35,24 @@ impl Packing {
     pub(crate) fn writer_bytes(self, level: u32) -> usize {
         let state = match self {
             Self::Gzip => 320 << 10,
-            Self::Zstd => match level {
-                ..=1 => 600 << 10,
-                2..=3 => 1300 << 10,
-                4..=6 => 5 << 20,
-                7..=9 => 13 << 20,
-                10..=15 => 32 << 20,
-                16.. => 96 << 20,
-            },
+            Self::Zstd => zstd_bytes(level),
             Self::Bzip2 => 8 << 20,
             Self::Xz => xz_options(level).get_memory_usage() as usize * 1024 + (1 << 20),
             Self::Lz4 => 2 << 20,
         };
         state + CHUNK
+    }
+}
+
+/// Returns the bytes of zstd's state, as measured.
+pub(crate) fn zstd_bytes(level: u32) -> usize {
+    match level {
+        ..=1 => 600 << 10,
+        2..=3 => 1300 << 10,
+        4..=6 => 5 << 20,
+        7..=9 => 13 << 20,
+        10..=15 => 32 << 20,
+        16.. => 96 << 20,
     }
 }
 

@@ -12,16 +12,7 @@ use object_store::path::Path as Key;
 
 use crate::error::{Error, Result};
 
-use super::local::refuse_local;
-
-/// The kind of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    S3,
-    Google,
-    Azure,
-    Http,
-}
+use super::local::{Kind, parsed};
 
 /// The address of an object, or the prefix of several.
 #[derive(Clone, Debug)]
@@ -37,21 +28,7 @@ impl Address {
     /// `Usage` if no kind of store has such an address.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let refused = |what: &str| Err(Error::usage(format!("{}: {what}", path.display())));
-        refuse_local(path)?;
-        let Some((scheme, rest)) = path.to_str().and_then(|text| text.split_once("://")) else {
-            return refused("is no address");
-        };
-        let kind = match scheme {
-            "s3" | "s3a" => Kind::S3,
-            "gs" => Kind::Google,
-            "az" | "azure" | "adl" | "abfs" | "abfss" => Kind::Azure,
-            "http" | "https" => Kind::Http,
-            _ => {
-                return refused(
-                    "is the address of no store that is known: they begin with s3, gs, az, abfss, http or https",
-                );
-            }
-        };
+        let (kind, scheme, rest) = parsed(path)?;
         let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
         if host.is_empty() {
             return refused("the address names no bucket or host");

@@ -40,10 +40,6 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn check(options: &[(String, String)]) -> Result<()> {
-        kinds::check(options)
-    }
-
     pub(super) fn start(options: Vec<(String, String)>) -> Result<Self> {
         let failed = |cause: std::io::Error| {
             Error::space(format!("the thread for the network cannot be started: {cause}"))

@@ -70,10 +70,7 @@ impl Fault {
                     input(what.to_owned()).of_kind(ErrorKind::NotFound)
                 }
                 Cause::Precondition { .. } => replaced(),
-                Cause::PermissionDenied { .. } | Cause::Unauthenticated { .. } => {
-                    input(format!("permission denied: {}{}", told(cause), EXPIRED))
-                }
-                _ => input(format!("cannot be read: {}", told(cause))),
+                _ => input(failed(cause, "read")),
             },
         }
     }
@@ -88,18 +85,24 @@ impl Fault {
             Self::Cancelled => Error::interrupted(),
             Self::Replaced | Self::Short => output("cannot be written".to_owned()),
             Self::Store(cause) => match innermost(cause) {
-                Cause::PermissionDenied { .. } | Cause::Unauthenticated { .. } => {
-                    output(format!("permission denied: {}{}", told(cause), EXPIRED))
-                }
                 Cause::NotImplemented { .. } | Cause::NotSupported { .. } => Error::usage(format!(
                     "{}: such a server takes no object in parts; write to a store or a file",
                     address.display()
                 )),
-                _ => output(format!("cannot be written: {}", told(cause))),
+                _ => output(failed(cause, "written")),
             },
         }
     }
 }
 
-const EXPIRED: &str =
-    "; check the credentials, which may have expired, or read anonymously with skip_signature=true";
+/// Tells why an object cannot be read or written.
+fn failed(cause: &Cause, done: &str) -> String {
+    match innermost(cause) {
+        Cause::PermissionDenied { .. } | Cause::Unauthenticated { .. } => format!(
+            "permission denied: {}; check the credentials, which may have expired, or read anonymously with \
+             skip_signature=true",
+            told(cause)
+        ),
+        _ => format!("cannot be {done}: {}", told(cause)),
+    }
+}

@@ -12,8 +12,9 @@ use object_store::{ClientConfigKey, ObjectStore, RetryConfig};
 use crate::error::{Error, Result};
 use crate::setting::Setting;
 
-use super::address::{Address, Kind};
+use super::address::Address;
 use super::counted::{Counting, Counts};
+use super::local::Kind;
 
 /// Names of Windrow's own options.
 const MAX_RETRIES: &str = "max_retries";
@@ -31,28 +32,20 @@ pub(super) fn check(options: &[(String, String)]) -> Result<()> {
             || name.parse::<GoogleConfigKey>().is_ok()
             || name.parse::<AzureConfigKey>().is_ok()
             || name.parse::<ClientConfigKey>().is_ok();
-        let ours = match &*name {
-            MAX_RETRIES => Some(value.parse::<usize>().is_ok()),
-            RETRY_TIMEOUT => Some(seconds(value).is_some()),
-            _ => None,
-        };
-        match (known, ours) {
-            (true, _) | (_, Some(true)) => {}
-            (_, Some(false)) => {
-                let takes = if name == MAX_RETRIES { "a number" } else { "seconds, as 30 or 30s" };
-                return Err(Error::usage(format!(
-                    "{} {key}={value}: takes {takes}",
-                    Setting::StoreOption
-                )));
-            }
-            (false, None) => {
+        let what = match &*name {
+            _ if known => continue,
+            MAX_RETRIES if value.parse::<usize>().is_err() => "takes a number",
+            RETRY_TIMEOUT if seconds(value).is_none() => "takes seconds, as 30 or 30s",
+            MAX_RETRIES | RETRY_TIMEOUT => continue,
+            _ => {
                 return Err(Error::usage(format!(
                     "{}: no store has an option {key:?}; there are {SOME}, and what AWS_*, GOOGLE_* and AZURE_* \
                      variables are called",
                     Setting::StoreOption
                 )));
             }
-        }
+        };
+        return Err(Error::usage(format!("{} {key}={value}: {what}", Setting::StoreOption)));
     }
     Ok(())
 }

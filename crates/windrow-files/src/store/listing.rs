@@ -9,8 +9,9 @@ use futures_util::StreamExt;
 use crate::error::{Error, Result};
 use crate::watch::Cancel;
 
-use super::address::{Address, Kind};
+use super::address::Address;
 use super::fault::Fault;
+use super::local::Kind;
 use super::stores::Stores;
 
 impl Stores {
@@ -19,26 +20,24 @@ impl Stores {
     /// # Errors
     /// `Usage` for a prefix without listings, `Data` if the store refuses.
     pub(crate) fn list(&self, prefix: &Path, cancel: &Cancel) -> Result<Vec<PathBuf>> {
-        self.listed(prefix, usize::MAX, cancel).map_err(|fault| match fault {
-            Unlisted::Address(error) => error,
-            Unlisted::Fault(fault) => fault.of_input(prefix, false),
-        })
+        self.listed(prefix, usize::MAX, cancel, |fault| fault.of_input(prefix, false))
     }
 
     /// Returns at most `most` addresses of the objects below `prefix`, as [`list`](Self::list)
-    /// does.
+    /// does. `failed` makes the error of a store.
     pub(super) fn listed(
         &self,
         prefix: &Path,
         most: usize,
         cancel: &Cancel,
-    ) -> Result<Vec<PathBuf>, Unlisted> {
+        failed: impl FnOnce(Fault) -> Error,
+    ) -> Result<Vec<PathBuf>> {
         let address = Address::of(prefix)?;
         if address.kind == Kind::Http {
-            return Err(Unlisted::Address(Error::usage(format!(
+            return Err(Error::usage(format!(
                 "{}: a web server does not list what it has; name the files one by one",
                 prefix.display()
-            ))));
+            )));
         }
         let client = self.client()?;
         let (store, below) = (client.store(&address)?, address.location()?);
@@ -56,23 +55,11 @@ impl Stores {
             }
             Ok(found)
         });
-        let found = found.map_err(Unlisted::Fault)?;
+        let found = found.map_err(failed)?;
         let found = found.into_iter().map(|(key, len)| (address.with_key(&key), len));
         let found: HashMap<PathBuf, u64> = found.collect();
         let paths = found.keys().cloned().collect();
         self.0.listed.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
         Ok(paths)
-    }
-}
-
-/// Why a listing failed.
-pub(super) enum Unlisted {
-    Address(Error),
-    Fault(Fault),
-}
-
-impl From<Error> for Unlisted {
-    fn from(error: Error) -> Self {
-        Self::Address(error)
     }
 }

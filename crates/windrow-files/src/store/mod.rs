@@ -43,13 +43,13 @@ mod window;
 mod without;
 
 pub(crate) use local::is_far;
-pub(crate) use sizes::{CLIENT_BYTES, HELD, RANGE, part_bytes, upload_bytes};
+pub(crate) use sizes::{CLIENT_BYTES, HELD, Look, RANGE, part_bytes, upload_bytes};
 pub use stores::Stores;
 #[cfg(not(feature = "cloud"))]
-pub(crate) use without::{Look, Object, Prefix, Upload, Window, held_bytes};
+pub(crate) use without::{Object, Prefix, Upload, Window, held_bytes};
 #[cfg(feature = "cloud")]
 pub(crate) use {
-    object::{Look, Object},
+    object::Object,
     prefix::Prefix,
     upload::Upload,
     window::{Window, held_bytes},

@@ -15,14 +15,8 @@ use crate::watch::Cancel;
 use super::address::Address;
 use super::client::{Client, Pending};
 use super::fault::Fault;
+use super::sizes::Look;
 use super::stores::Stores;
-
-/// The end of the object to read first, and the number of bytes.
-#[derive(Clone, Copy)]
-pub(crate) enum Look {
-    Head(u64),
-    Tail(u64),
-}
 
 /// An object whose length and version are known.
 pub(crate) struct Object {

@@ -19,7 +19,6 @@ use object_store::ObjectStoreExt;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Discard};
 
-use super::listing::Unlisted;
 use super::stores::Stores;
 use super::upload::{Ready, Upload, UploadTarget, Whole};
 
@@ -50,10 +49,7 @@ impl Prefix {
     /// # Errors
     /// `Usage`, or an error of the store.
     pub(crate) fn check(stores: &Stores, address: &Path, cancel: &Cancel) -> Result<()> {
-        let first = stores.listed(address, 1, cancel).map_err(|fault| match fault {
-            Unlisted::Address(error) => error,
-            Unlisted::Fault(fault) => fault.of_output(address),
-        })?;
+        let first = stores.listed(address, 1, cancel, |fault| fault.of_output(address))?;
         match first.first() {
             None => Ok(()),
             Some(first) => Err(Error::usage(format!(
@@ -81,14 +77,12 @@ impl Prefix {
         })
     }
 
-    fn place(&self, name: &Path) -> Result<UploadTarget> {
-        UploadTarget::of(&self.stores, &self.address.join(name))
-    }
-
     /// Starts an upload of an object below the prefix.
     pub(crate) fn upload(&self, name: &Path) -> Result<Upload> {
-        let place = self.place(name)?;
-        Ok(Upload::at(place, self.part, &self.cancel, Some(Arc::clone(&self.ready))))
+        let address = self.address.join(name);
+        let mut upload = Upload::to(&self.stores, &address, self.part, &self.cancel)?;
+        upload.ready = Some(Arc::clone(&self.ready));
+        Ok(upload)
     }
 
     /// Makes all `files` objects visible.
@@ -114,7 +108,7 @@ impl Prefix {
             // A failed object may exist all the same, if the store's answer was lost.
             all = match &whole {
                 Whole::Parts(begun, _live) => {
-                    completed.push(begun.place().clone());
+                    completed.push(begun.place.clone());
                     begun.complete(&self.cancel)
                 }
                 Whole::Empty(place) => {
@@ -123,7 +117,7 @@ impl Prefix {
                 }
             };
         }
-        let mark = self.place(Path::new(MARK))?;
+        let mark = UploadTarget::of(&self.stores, &self.address.join(MARK))?;
         completed.push(mark.clone());
         let all = all.and_then(|()| mark.put(Vec::new(), &self.cancel));
         all.inspect_err(|_| {

@@ -1,5 +1,12 @@
 //! Bytes that are read and written at a time, and the memory that they take.
 
+/// The end of an object to read first, and the number of bytes.
+#[derive(Clone, Copy)]
+pub(crate) enum Look {
+    Head(u64),
+    Tail(u64),
+}
+
 /// Bytes of text to fetch at a time. One range is decoded while the next is in flight.
 pub(crate) const RANGE: u64 = 8 << 20;
 
@@ -19,9 +26,6 @@ pub(super) const SHORT: u64 = 192 << 20;
 /// Number of parts before parts grow. Stores accept at most 10,000.
 pub(super) const PARTS: u64 = 5000;
 
-/// Bytes of the client after its first write: connections, their buffers, certificates.
-pub(super) const CLIENT: u64 = 6 << 20;
-
 /// Returns the bytes of a part, for an output of about `output` bytes inside a memory limit.
 pub(crate) fn part_bytes(output: Option<u64>, limit: Option<u64>) -> usize {
     let short = limit.is_some_and(|limit| limit < SHORT);
@@ -36,5 +40,5 @@ pub(crate) fn upload_bytes(part: usize) -> usize {
     part.saturating_mul(3)
 }
 
-/// Memory for writing to a store, beside the uploads.
-pub(crate) const CLIENT_BYTES: usize = CLIENT as usize;
+/// Memory for writing to a store, beside the uploads: connections, their buffers, certificates.
+pub(crate) const CLIENT_BYTES: usize = 6 << 20;

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::Result;
 use crate::stats::Traffic;
 
-#[cfg(feature = "cloud")]
-use super::client::Client;
 #[cfg(not(feature = "cloud"))]
-use super::without::Client;
+use super::without::{Client, check};
+#[cfg(feature = "cloud")]
+use super::{client::Client, kinds::check};
 
 /// Access to object stores by their addresses: S3, Google Cloud Storage, Azure, HTTP servers.
 ///
@@ -63,7 +63,7 @@ impl Stores {
     ) -> Result<Self> {
         let options = options.into_iter().map(|(key, value)| (key.into(), value.into()));
         let options: Vec<(String, String)> = options.collect();
-        Client::check(&options)?;
+        check(&options)?;
         Ok(Self(Arc::new(Inner { options, ..Inner::default() })))
     }
 

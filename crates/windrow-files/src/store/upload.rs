@@ -8,12 +8,11 @@
 //! stay, and cost money. A store's rule for incomplete multipart uploads removes them.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use futures_util::future::{Either, select};
 use object_store::path::Path as Key;
@@ -89,7 +88,7 @@ impl Stores {
 
 /// A started upload, until it is completed or aborted.
 pub(super) struct Begun {
-    place: UploadTarget,
+    pub(super) place: UploadTarget,
     upload: Mutex<Option<Box<dyn MultipartUpload>>>,
     under_way: Mutex<VecDeque<Pending<()>>>,
 }
@@ -132,10 +131,6 @@ impl Begun {
             drop(parts);
             cancel.check()?;
         }
-    }
-
-    pub(super) fn place(&self) -> &UploadTarget {
-        &self.place
     }
 
     /// Completes the upload. Aborts the upload after a failure or a cancellation.
@@ -192,7 +187,7 @@ pub(crate) struct Upload {
     parts: u64,
     begun: Option<(Arc<Begun>, Live)>,
     /// List of the prefix's finished uploads, if the object belongs to a prefix.
-    ready: Option<Ready>,
+    pub(super) ready: Option<Ready>,
 }
 
 /// Objects with all bytes sent, yet to be made visible.
@@ -212,24 +207,8 @@ impl Upload {
         part: usize,
         cancel: &Cancel,
     ) -> Result<Self> {
-        Ok(Self::at(UploadTarget::of(stores, address)?, part, cancel, None))
-    }
-
-    pub(super) fn at(
-        place: UploadTarget,
-        part: usize,
-        cancel: &Cancel,
-        ready: Option<Ready>,
-    ) -> Self {
-        Self {
-            place,
-            cancel: cancel.clone(),
-            part,
-            buffer: Vec::new(),
-            parts: 0,
-            begun: None,
-            ready,
-        }
+        let (place, cancel) = (UploadTarget::of(stores, address)?, cancel.clone());
+        Ok(Self { place, cancel, part, buffer: Vec::new(), parts: 0, begun: None, ready: None })
     }
 
     /// Appends bytes. Waits while two parts are in flight.

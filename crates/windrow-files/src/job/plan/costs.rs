@@ -14,10 +14,9 @@ use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
 use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES, SIFTED_BYTES};
 use crate::format::Format;
 use crate::input::{FileInfo, Inputs};
-use crate::output::{self, OutputOptions};
-use crate::store;
-use crate::system;
+use crate::output::{self, OutputOptions, PartRows};
 use crate::verbs::{Arrangement, Way};
+use crate::{store, system};
 
 /// Resident code and constants at the end of a job, without [`TIGHT`]; 14 to 16.5 MiB were
 /// measured. At planning time half of it is resident, or most of it if the page cache holds many
@@ -54,8 +53,8 @@ const LEAST_MERGING: usize = 4 << 20;
 
 /// The destination of the sorted rows.
 pub(in crate::job) enum Output<'a> {
-    /// An output file, with row groups of up to `row_group_bytes`.
-    Written { schema: &'a SchemaRef, options: &'a OutputOptions, row_group_bytes: usize },
+    /// An output file, or several.
+    Written { schema: &'a SchemaRef, options: &'a OutputOptions },
     /// The caller, as record batches of this schema.
     Taken { schema: &'a SchemaRef },
 }
@@ -103,7 +102,8 @@ pub(in crate::job) struct Costs {
     pub(super) known: usize,
     /// Copies of a longer row in a reader.
     pub(super) copies_read: usize,
-    /// Factor by which a row can be longer in the engine than in Arrow.
+    /// Factor by which a row can be longer in the engine than in Arrow: an item of a list takes 5
+    /// bytes more.
     pub(super) stretch: usize,
 }
 
@@ -139,10 +139,7 @@ impl Costs {
         let batch_of = |bytes: usize| bytes + fixed_bytes(schema, bytes) + arrays;
         let batch = batch_of(BATCH_BYTES);
         let mut writing = match output {
-            Output::Written { schema, options, row_group_bytes } => {
-                let parts = output::part_limits(schema, options, *row_group_bytes);
-                writing(inputs, arrangement, schema, options, parts)
-            }
+            Output::Written { schema, options } => writing(inputs, arrangement, schema, options),
             // `copies` is the array. With threads that decode ahead, each has a slab, an array in
             // work and an array that waits.
             Output::Taken { .. } => {
@@ -166,6 +163,7 @@ impl Costs {
         writing.together = writing.together.saturating_add(2 * written);
         writing.in_turn = writing.in_turn.saturating_add(2 * written + (TIGHT - tight));
         let (Output::Written { schema, .. } | Output::Taken { schema }) = output;
+        let is_nested = schema.fields().iter().any(|field| field.data_type().is_nested());
         let least = row_bytes(inputs, arrangement);
         let longest = inputs.needs().longest_row.max(least);
         Self {
@@ -185,7 +183,7 @@ impl Costs {
             longest,
             known: longest,
             copies_read: inputs.needs().copies,
-            stretch: lists_stretch(schema),
+            stretch: if is_nested { 2 } else { 1 },
         }
     }
 
@@ -201,10 +199,7 @@ impl Costs {
 
     /// Returns the length of a long row in the engine; 0 if all rows are short.
     pub(super) fn long(&self) -> usize {
-        match self.longest >= NOTABLE_ROW {
-            true => self.longest.saturating_mul(self.stretch),
-            false => 0,
-        }
+        if self.longest >= NOTABLE_ROW { self.longest.saturating_mul(self.stretch) } else { 0 }
     }
 
     /// Returns the minimum budget for sorting.
@@ -217,11 +212,6 @@ impl Costs {
     pub(super) fn least_merging(&self) -> usize {
         // Runs of long rows are merged into one run before any row is written.
         LEAST_MERGING.saturating_add(self.long())
-    }
-
-    /// Returns the maximum rows and row bytes of a part.
-    pub(super) fn part(&self) -> (usize, usize) {
-        (self.writing.part_rows, self.writing.part_bytes)
     }
 
     /// Returns the cost of the process with `threads` threads.
@@ -306,8 +296,8 @@ fn writing(
     arrangement: &Arrangement,
     schema: &SchemaRef,
     options: &OutputOptions,
-    (part_rows, part_bytes): (usize, usize),
 ) -> Writing {
+    let (part_rows, part_bytes) = output::part_limits(schema, options);
     let row = row_bytes(inputs, arrangement);
     // A part has at least one slab.
     let held = part_bytes.max(BATCH_BYTES).min(most_bytes(inputs, arrangement));
@@ -315,15 +305,21 @@ fn writing(
     let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
     // If both are equal, the longest row is unknown.
     let longest = Some(inputs.needs().longest_row).filter(|&longest| longest > row);
+    let part = PartRows { rows, bytes: held, longest };
     // Each writer may have an upload, or the job has a single one; among many uploads one is being
     // completed.
     let upload = options.upload.map_or(0, |upload| store::upload_bytes(upload.part));
     let of_writer = if options.upload.is_some_and(|upload| upload.many) { upload } else { 0 };
     let client = if options.upload.is_some() { upload + store::CLIENT_BYTES } else { 0 };
-    let footers = footers(inputs, arrangement, schema, options, (part_rows, part_bytes));
+    // The number of all rows, as far as the inputs show it.
+    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.needs().row_bytes.max(1) as u64);
+    let all = usize::try_from(inputs.rows().or_else(lines).unwrap_or(0)).unwrap_or(usize::MAX);
+    let slab = BATCH_ROWS.min(BATCH_BYTES / row + 1);
+    let parts = all / part_rows.min(part_bytes / row).max(slab) + 1;
+    let footers = output::footer_bytes(schema, options, parts, all.saturating_mul(row));
     Writing {
-        together: output::part_bytes(schema, options, rows, held, longest) + of_writer,
-        in_turn: output::part_bytes(schema, &in_turn, rows, held, longest) + of_writer,
+        together: output::part_bytes(schema, options, part) + of_writer,
+        in_turn: output::part_bytes(schema, &in_turn, part) + of_writer,
         copies: output::copies_of_a_long_row(schema, options),
         copies_in_turn: output::copies_of_a_long_row(schema, &in_turn),
         copies_held: output::copies_of_a_held_row(options.format),
@@ -339,30 +335,6 @@ fn row_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     let widths = arrangement.layout.schema().fields().iter();
     let least: usize = widths.map(|field| field.data_type().primitive_width().unwrap_or(1)).sum();
     arrangement.layout.stride().unwrap_or(inputs.needs().row_bytes.max(least)).max(1)
-}
-
-/// Returns the factor by which a row can be longer in the engine than in Arrow: an item of a list
-/// takes 5 bytes more.
-fn lists_stretch(schema: &SchemaRef) -> usize {
-    let nested = schema.fields().iter().any(|field| field.data_type().is_nested());
-    if nested { 2 } else { 1 }
-}
-
-/// Returns the cost of the output's footers, as far as the inputs show the number of rows.
-fn footers(
-    inputs: &Inputs,
-    arrangement: &Arrangement,
-    schema: &SchemaRef,
-    options: &OutputOptions,
-    (part_rows, part_bytes): (usize, usize),
-) -> usize {
-    let row = row_bytes(inputs, arrangement);
-    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.needs().row_bytes.max(1) as u64);
-    let rows = inputs.rows().or_else(lines).unwrap_or(0);
-    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-    let slab = BATCH_ROWS.min(BATCH_BYTES / row + 1);
-    let part = part_rows.min(part_bytes / row).max(slab);
-    output::footer_bytes(schema, options, rows / part + 1, rows.saturating_mul(row))
 }
 
 /// Returns the maximum bytes of all rows; `usize::MAX` if the inputs do not show it.

@@ -65,13 +65,6 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    fn of(limits: &Limits) -> Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = limits.threads.map_or(cores, NonZeroUsize::get);
-        let (limit, space) = limits.within_space(threads)?;
-        Ok(Self { limit, readers: threads, writers: threads, space })
-    }
-
     fn available(&self) -> usize {
         self.limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED))
     }
@@ -113,7 +106,10 @@ impl Planned {
         output: &Output<'_>,
         limits: &Limits,
     ) -> Result<Self> {
-        let terms = Terms::of(limits)?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = limits.threads.map_or(cores, NonZeroUsize::get);
+        let (limit, space) = limits.within_space(threads)?;
+        let terms = Terms { limit, readers: threads, writers: threads, space };
         let costs = Costs::of(inputs, arrangement, output, limits.spill_codec, terms.readers);
         let plan = Plan::choose(&costs, &terms).map_err(|floor| floor.error(&costs, &terms))?;
         Ok(Self { costs, terms, plan })
@@ -131,8 +127,7 @@ pub(super) struct Plan {
     /// Bytes for chunks and windows while writing.
     pub(super) settle_budget: usize,
     /// Maximum rows and row bytes of a part.
-    pub(super) part_rows: usize,
-    pub(super) part_bytes: usize,
+    pub(super) part: (usize, usize),
     /// Whether the columns of a part are encoded one after the other.
     pub(super) columns_in_turn: bool,
     /// Sorted files merged at one time: all files, or this many by each reader.
@@ -176,8 +171,7 @@ impl Plan {
             writers,
             ingest_budget: budget,
             settle_budget: terms.spare(writing(writers)),
-            part_rows: costs.part().0,
-            part_bytes: costs.part().1,
+            part: (costs.writing.part_rows, costs.writing.part_bytes),
             columns_in_turn: in_turn,
             open_files,
             direct: beside.is_some(),

@@ -75,25 +75,15 @@ impl ChunkWriter {
         let mut pages = lock(&self.pages)?;
         let close = chunk.close_mut();
         pages.correct(close)?;
-        let Some(blobs) = pages.take_dictionary_first() else {
-            return Ok(Chunk(Inner::Plain(Box::new(chunk))));
-        };
-        let close = ColumnCloseResult {
-            bytes_written: close.bytes_written,
-            rows_written: close.rows_written,
-            metadata: close.metadata.clone(),
-            bloom_filter: close.bloom_filter.take(),
-            column_index: close.column_index.take(),
-            offset_index: close.offset_index.take(),
-        };
-        Ok(Chunk(Inner::Dictionary(Box::new(close), blobs)))
+        Ok(match pages.take_dictionary_first() {
+            None => Chunk::Plain(Box::new(chunk)),
+            Some(blobs) => Chunk::Dictionary(Box::new(close.clone()), blobs),
+        })
     }
 }
 
 /// A finished column chunk. If checksums are on, each of its pages has one.
-pub(crate) struct Chunk(Inner);
-
-enum Inner {
+pub(crate) enum Chunk {
     Plain(Box<ArrowColumnChunk>),
     /// The blobs are in the order of the file.
     Dictionary(Box<ColumnCloseResult>, Vec<Bytes>),
@@ -106,9 +96,9 @@ impl Chunk {
         /// Bytes of metadata for a chunk, and for a page with a minimum and a maximum.
         const CHUNK: usize = 512;
         const PAGE: usize = 192;
-        let close = match &self.0 {
-            Inner::Plain(chunk) => chunk.close(),
-            Inner::Dictionary(close, _) => close,
+        let close = match self {
+            Self::Plain(chunk) => chunk.close(),
+            Self::Dictionary(close, _) => close,
         };
         let pages = close.offset_index.as_ref().map_or(0, |index| index.page_locations.len());
         usize::try_from(close.bytes_written).unwrap_or(usize::MAX) + CHUNK + pages * PAGE
@@ -120,9 +110,9 @@ impl Chunk {
         self,
         group: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<()> {
-        match self.0 {
-            Inner::Plain(chunk) => chunk.append_to_row_group(group),
-            Inner::Dictionary(close, blobs) => {
+        match self {
+            Self::Plain(chunk) => chunk.append_to_row_group(group),
+            Self::Dictionary(close, blobs) => {
                 let length = close.bytes_written;
                 group.append_column(&Once { length, blobs: Mutex::new(blobs) }, *close)
             }
@@ -154,12 +144,8 @@ impl Pages {
     fn put(&mut self, blob: Bytes) -> Result<PageKey> {
         let place = self.blobs.len();
         let key = PageKey::new(place as u64);
-        if !self.checked {
-            self.blobs.push(short(blob));
-            return Ok(key);
-        }
-        if place.is_multiple_of(2) {
-            self.blobs.push(blob);
+        if !self.checked || place.is_multiple_of(2) {
+            self.blobs.push(if self.checked { blob } else { short(blob) });
             return Ok(key);
         }
         let header = self.blobs.last_mut().ok_or_else(|| unexpected("a body without a header"))?;
@@ -224,16 +210,12 @@ impl Pages {
             location.compressed_page_size = i32::try_from(size)?;
             offset += size;
         }
-        match sizes.next() {
-            None => Ok(()),
-            Some(_) => Err(unexpected("an index of fewer pages")),
-        }
+        sizes.next().map_or(Ok(()), |_| Err(unexpected("an index of fewer pages")))
     }
 
     /// Takes all blobs in the order of the file, if they include a dictionary.
     fn take_dictionary_first(&mut self) -> Option<Vec<Bytes>> {
-        let until = self.dictionary?.checked_add(2)?;
-        self.blobs.get_mut(..until)?.rotate_right(2);
+        self.blobs.get_mut(..self.dictionary? + 2)?.rotate_right(2);
         Some(std::mem::take(&mut self.blobs))
     }
 }

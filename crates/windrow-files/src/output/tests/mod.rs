@@ -57,7 +57,8 @@ fn write(
     let bytes = std::fs::read(&path).expect("the output");
     // The planned memory covers the output.
     let rows = make(0, ROWS);
-    let part = part_bytes(&rows.schema(), options, ROWS, rows.get_array_memory_size(), None);
+    let part = PartRows { rows: ROWS, bytes: rows.get_array_memory_size(), longest: None };
+    let part = part_bytes(&rows.schema(), options, part);
     assert!(bytes.len() <= parts.max(1) * part, "{:?}: {} > {part}", options.format, bytes.len());
     let expected = Written { rows: (parts * ROWS) as u64, bytes: bytes.len() as u64 };
     assert_eq!(written, expected);
@@ -344,7 +345,8 @@ fn the_text_of_many_columns_is_that_of_few_rows() {
     let fields = (0..2000).map(|i| Field::new(format!("c{i}"), DataType::Int64, true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     for format in [Format::Csv, Format::Ndjson] {
-        let planned = part_bytes(&schema, &OutputOptions::new(format), 32_768, 4 << 20, None);
+        let part = PartRows { rows: 32_768, bytes: 4 << 20, longest: None };
+        let planned = part_bytes(&schema, &OutputOptions::new(format), part);
         assert!((4 << 20..32 << 20).contains(&planned), "{format}: {planned}");
     }
 }
@@ -356,7 +358,7 @@ fn the_text_of_nested_lists_is_planned_for() {
     let options = OutputOptions::new(Format::Ndjson);
     let planned = |data_type: DataType| {
         let schema = Arc::new(Schema::new(vec![Field::new("v", data_type, true)]));
-        part_bytes(&schema, &options, ROWS, bytes, None)
+        part_bytes(&schema, &options, PartRows { rows: ROWS, bytes, longest: None })
     };
     let list = |of: DataType| DataType::new_list(of, true);
     let flat = planned(list(DataType::Int64));

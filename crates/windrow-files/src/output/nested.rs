@@ -1,0 +1,40 @@
+//! Walks over nested types: the fields of a type's children, and types with other children.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, FieldRef};
+
+/// Returns the fields of an array's children. Members of unions and values of dictionaries do not
+/// count.
+pub(super) fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().map(Arc::clone).collect(),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => vec![Arc::clone(item)],
+        DataType::RunEndEncoded(ends, values) => vec![Arc::clone(ends), Arc::clone(values)],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the type with its child fields replaced by `change`. The ends of runs stay.
+pub(super) fn with_fields<E>(
+    data_type: &DataType,
+    mut change: impl FnMut(&FieldRef) -> Result<FieldRef, E>,
+) -> Result<DataType, E> {
+    use DataType as D;
+    Ok(match data_type {
+        D::Struct(fields) => D::Struct(fields.iter().map(change).collect::<Result<_, E>>()?),
+        D::List(item) => D::List(change(item)?),
+        D::LargeList(item) => D::LargeList(change(item)?),
+        D::ListView(item) => D::ListView(change(item)?),
+        D::LargeListView(item) => D::LargeListView(change(item)?),
+        D::FixedSizeList(item, length) => D::FixedSizeList(change(item)?, *length),
+        D::Map(entries, sorted) => D::Map(change(entries)?, *sorted),
+        D::RunEndEncoded(ends, values) => D::RunEndEncoded(Arc::clone(ends), change(values)?),
+        other => other.clone(),
+    })
+}
