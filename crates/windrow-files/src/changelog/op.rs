@@ -27,77 +27,122 @@ pub(super) enum Change {
 /// An operation word of a format. `None` is a truncate, which compaction does not support.
 type Word = (&'static str, Option<Change>);
 
-/// Returns the words of a format: groups, each behind the effect of its words.
-fn vocabulary(preset: Preset) -> &'static str {
+const UPSERT: Option<Change> = Some(Change::Upsert);
+const SNAPSHOT: Option<Change> = Some(Change::Snapshot);
+const DELETE: Option<Change> = Some(Change::Delete);
+const IGNORE: Option<Change> = Some(Change::Ignore);
+const TRUNCATE: Option<Change> = None;
+
+/// Returns the words of a format, in groups by effect; the first match counts.
+fn vocabulary(preset: Preset) -> &'static [(Option<Change>, &'static str)] {
     match preset {
         // With Flink's words in full, and Debezium's `__deleted`, which its ExtractNewRecordState
         // writes as text.
-        Preset::Generic | Preset::Auto => {
-            "upsert: i u; delete: d; upsert: c r; truncate: t; upsert: insert update upsert; \
-             delete: delete; ignore: update_preimage; upsert: update_postimage; \
-             ignore: update_before; upsert: update_after +i; ignore: -u; upsert: +u; delete: -d; \
-             upsert: false; delete: true; upsert: load refresh replace; delete: remove; \
-             truncate: truncate"
-        }
+        Preset::Generic | Preset::Auto => &[
+            (UPSERT, "i u"),
+            (DELETE, "d"),
+            (UPSERT, "c r"),
+            (TRUNCATE, "t"),
+            (UPSERT, "insert update upsert"),
+            (DELETE, "delete"),
+            (IGNORE, "update_preimage"),
+            (UPSERT, "update_postimage"),
+            (IGNORE, "update_before"),
+            (UPSERT, "update_after +i"),
+            (IGNORE, "-u"),
+            (UPSERT, "+u"),
+            (DELETE, "-d"),
+            (UPSERT, "false"),
+            (DELETE, "true"),
+            (UPSERT, "load refresh replace"),
+            (DELETE, "remove"),
+            (TRUNCATE, "truncate"),
+        ],
         // With `__deleted`, too.
-        Preset::Debezium | Preset::Cockroach => {
-            "upsert: c u; delete: d; snapshot: r; ignore: m; truncate: t; upsert: false; \
-             delete: true"
-        }
-        Preset::DeltaCdf => {
-            "upsert: insert; ignore: update_preimage; upsert: update_postimage; delete: delete"
-        }
+        Preset::Debezium | Preset::Cockroach => &[
+            (UPSERT, "c u"),
+            (DELETE, "d"),
+            (SNAPSHOT, "r"),
+            (IGNORE, "m"),
+            (TRUNCATE, "t"),
+            (UPSERT, "false"),
+            (DELETE, "true"),
+        ],
+        Preset::DeltaCdf => &[
+            (UPSERT, "insert"),
+            (IGNORE, "update_preimage"),
+            (UPSERT, "update_postimage"),
+            (DELETE, "delete"),
+        ],
         // Format 2 has a letter in `action`; format 1 has a word in `kind`.
-        Preset::Wal2json => {
-            "upsert: i u; delete: d; ignore: b c m; truncate: t; upsert: insert update; \
-             delete: delete; ignore: message; truncate: truncate"
-        }
+        Preset::Wal2json => &[
+            (UPSERT, "i u"),
+            (DELETE, "d"),
+            (IGNORE, "b c m"),
+            (TRUNCATE, "t"),
+            (UPSERT, "insert update"),
+            (DELETE, "delete"),
+            (IGNORE, "message"),
+            (TRUNCATE, "truncate"),
+        ],
         // Dropping a table or its database deletes rows without listing them.
-        Preset::Maxwell => {
-            "upsert: insert update; delete: delete; upsert: bootstrap-insert; \
-             truncate: table-drop database-drop"
+        Preset::Maxwell => &[
+            (UPSERT, "insert update"),
+            (DELETE, "delete"),
+            (UPSERT, "bootstrap-insert"),
+            (TRUNCATE, "table-drop database-drop"),
+        ],
+        Preset::Canal => {
+            &[(UPSERT, "insert update"), (DELETE, "delete"), (TRUNCATE, "truncate erase")]
         }
-        Preset::Canal => "upsert: insert update; delete: delete; truncate: truncate erase",
-        Preset::Dms => {
-            "upsert: i u; delete: d; upsert: insert update; delete: delete; snapshot: load"
-        }
+        Preset::Dms => &[
+            (UPSERT, "i u"),
+            (DELETE, "d"),
+            (UPSERT, "insert update"),
+            (DELETE, "delete"),
+            (SNAPSHOT, "load"),
+        ],
         // The deletes and inserts of an Iceberg snapshot form a set; the old side of an update is a
         // delete.
-        Preset::Iceberg => "upsert: insert; delete: delete update_before; upsert: update_after",
-        Preset::Snowflake => "upsert: insert; delete: delete",
-        Preset::Hudi => "upsert: i u; ignore: -u; delete: d; upsert: false; delete: true",
-        Preset::Qlik => {
-            "upsert: i u; delete: d; ignore: b; upsert: insert update; delete: delete; \
-             ignore: beforeimage; snapshot: refresh; truncate: truncate"
+        Preset::Iceberg => {
+            &[(UPSERT, "insert"), (DELETE, "delete update_before"), (UPSERT, "update_after")]
         }
-        Preset::GoldenGate => {
-            "upsert: i u; delete: d; upsert: insert update; delete: delete; truncate: t truncate"
+        Preset::Snowflake => &[(UPSERT, "insert"), (DELETE, "delete")],
+        Preset::Hudi => {
+            &[(UPSERT, "i u"), (IGNORE, "-u"), (DELETE, "d"), (UPSERT, "false"), (DELETE, "true")]
         }
+        Preset::Qlik => &[
+            (UPSERT, "i u"),
+            (DELETE, "d"),
+            (IGNORE, "b"),
+            (UPSERT, "insert update"),
+            (DELETE, "delete"),
+            (IGNORE, "beforeimage"),
+            (SNAPSHOT, "refresh"),
+            (TRUNCATE, "truncate"),
+        ],
+        Preset::GoldenGate => &[
+            (UPSERT, "i u"),
+            (DELETE, "d"),
+            (UPSERT, "insert update"),
+            (DELETE, "delete"),
+            (TRUNCATE, "t truncate"),
+        ],
         // 5 is used in net changes, which do not distinguish inserts from updates.
-        Preset::SqlServer => "delete: 1; upsert: 2; ignore: 3; upsert: 4 5",
+        Preset::SqlServer => &[(DELETE, "1"), (UPSERT, "2"), (IGNORE, "3"), (UPSERT, "4 5")],
         // In the order of the numbers by which Paimon and Flink store the row kinds.
-        Preset::Paimon => "upsert: +i; ignore: -u; upsert: +u; delete: -d",
+        Preset::Paimon => &[(UPSERT, "+i"), (IGNORE, "-u"), (UPSERT, "+u"), (DELETE, "-d")],
         // Every value has the same meaning.
-        Preset::Airbyte => "",
+        Preset::Airbyte => &[],
     }
 }
 
-/// Splits a vocabulary into its words.
+/// Returns the words of a format, one by one.
 fn words(preset: Preset) -> Vec<Word> {
-    let groups = vocabulary(preset).split("; ").filter_map(|group| group.split_once(": "));
-    let word = |(effect, words): (&str, &'static str)| {
-        let effect = match effect {
-            "upsert" => Some(Change::Upsert),
-            "snapshot" => Some(Change::Snapshot),
-            "delete" => Some(Change::Delete),
-            "ignore" => Some(Change::Ignore),
-            _ => None,
-        };
-        words.split(' ').map(move |word| (word, effect))
-    };
+    let groups = vocabulary(preset).iter();
+    let words = groups.flat_map(|(effect, words)| words.split(' ').map(|word| (word, *effect)));
     // CSV of AWS DMS writes null as empty text.
-    let empty = ("", Some(Change::Snapshot));
-    groups.flat_map(word).chain((preset == Preset::Dms).then_some(empty)).collect()
+    words.chain((preset == Preset::Dms).then_some(("", SNAPSHOT))).collect()
 }
 
 /// The encoding of the operation column.
