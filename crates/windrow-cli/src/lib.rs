@@ -6,6 +6,8 @@
 //!        signals --> Cancel        bar, report
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod advice;
 mod args;
 mod bar;

@@ -7,6 +7,8 @@
 //! The derived order compares the fields in sequence, or first the variant number and then the
 //! fields. The encoding has the same order.
 
+#![forbid(unsafe_code)]
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Error, Fields, Ident, Result, Type, parse_macro_input};

@@ -69,6 +69,8 @@
 //! through a dataflow: a full disk, a damaged page or an overflowing sum ends the dataflow with the
 //! engine's message, as a panic of the worker, and timely stops the other workers.
 
+#![forbid(unsafe_code)]
+
 // The derive macro emits paths that start with the crate's name; this makes them resolve in the
 // crate itself.
 extern crate self as windrow_differential;

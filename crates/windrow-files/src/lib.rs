@@ -40,6 +40,8 @@
 //! Two jobs in one process are independent: the crate has no global state, installs no signal
 //! handler or panic hook, and prints nothing.
 
+#![forbid(unsafe_code)]
+
 mod changelog;
 mod columns;
 mod derived;

@@ -165,6 +165,7 @@ fn stream<const N: usize>(to: &mut [u8; N], row: &[u8; N]) {
 use copy as stream;
 
 /// Orders all earlier stores past the caches before everything that follows.
+#[inline]
 pub fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of the architecture.

@@ -48,6 +48,7 @@ pub fn prefetch_row(row: &[u8]) {
 }
 
 /// Prefetches `bytes` into the second-level cache.
+#[inline]
 pub fn prefetch_all(bytes: &[u8]) {
     let start = bytes.as_ptr();
     for at in (0..bytes.len()).step_by(LINE) {

@@ -138,6 +138,7 @@ impl Plan {
 
     /// Returns the first byte in which rows with equal prefixes may differ. All varying bits are
     /// kept in the words before the last word of the mask.
+    #[inline]
     pub fn start(&self) -> usize {
         self.start + 8 * self.mask.iter().rposition(|&mask| mask != 0).unwrap_or(0)
     }

@@ -4,6 +4,8 @@
 //! change log of a shop in `examples/data`. Both are change logs: a key's first event is an
 //! insert, updates follow, a delete may end it and a second insert may bring it back.
 
+#![forbid(unsafe_code)]
+
 pub mod log;
 pub mod orders;
 pub mod rng;

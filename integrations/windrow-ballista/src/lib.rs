@@ -24,6 +24,8 @@
 //! # }
 //! ```
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -28,6 +28,8 @@
 //! An unsupported operator is not replaced: types without an order in the engine, unbounded inputs,
 //! sorts of sorted inputs, and `LIMIT`s that fit in memory.
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "compact")]
 mod compact;
 mod config;

@@ -25,6 +25,8 @@
 //! # let _ = (coordinator, worker);
 //! ```
 
+#![forbid(unsafe_code)]
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! Files in: many inputs of any format as one list of units of work with one schema.
+//! Inputs: files of any format as one list of units of work with one schema.
 //!
 //! ```text
 //!  arguments --expand--> Source --Origin::of--> Origin --parquet/ipc/csv/ndjson--> Opened
@@ -7,12 +7,12 @@
 //!                         |
 //!                      Unit::read --> RecordBatch, at most batch_rows, exactly of the schema
 //! ```
-//! Opening reads what is needed to plan: footers, headers, a sample of text. It holds no descriptor
-//! (but for streams) and little memory per file, so that ten thousand inputs are nothing special. A
-//! unit opens its file when it is read and closes it at the end.
+//! Opening reads the data for planning: footers, headers, a sample of text. An open input holds no
+//! descriptor (except streams) and little memory, so ten thousand inputs are no special case. A
+//! unit opens its file for reading, and closes the file at the end.
 //!
-//! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
-//! damaged files, which ends here (see [`guard`](units::guard)).
+//! Any bytes yield batches or an error: the libraries underneath panic on some damaged files, and
+//! these panics end here (see [`guard`](units::guard)).
 
 mod charset;
 mod filter;

@@ -30,6 +30,7 @@ pub trait Word: Copy + Default + Ord + Into<u64> {
 }
 
 impl Word for u32 {
+    #[inline]
     fn bytes(words: &[Self]) -> &[u8] {
         // SAFETY: every byte of a number is initialised and valid as a byte.
         unsafe { words.align_to().1 }
@@ -37,6 +38,7 @@ impl Word for u32 {
 }
 
 impl Word for u64 {
+    #[inline]
     fn bytes(words: &[Self]) -> &[u8] {
         // SAFETY: every byte of a number is initialised and valid as a byte.
         unsafe { words.align_to().1 }

@@ -202,6 +202,7 @@ unsafe fn copy_step(from: *const u8, flip: u8, to: *mut u8) {
 
 /// # Safety
 /// `to` is writable for `from.len()` bytes.
+#[inline]
 unsafe fn copy_exact(from: &[u8], flip: u8, to: *mut u8) {
     for (at, byte) in from.iter().enumerate() {
         // SAFETY: the caller provides `from.len()` bytes at `to`.
@@ -234,6 +235,7 @@ pub fn take_flags<P: Places>(
 }
 
 /// Returns bit `bit` of each byte.
+#[inline]
 fn bits_of(heads: &[u8; WORD], bit: usize) -> u64 {
     // One multiplication collects eight bits, eight apart, in the highest byte.
     const ONES: u64 = 0x0101_0101_0101_0101;

@@ -23,6 +23,7 @@ impl<'a> Strings<'a> {
     ///
     /// # Panics
     /// If there are fewer.
+    #[inline]
     pub fn skip(self, row: usize) -> Self {
         Self { offsets: &self.offsets[row..], ..self }
     }
@@ -68,6 +69,7 @@ impl Letters {
 
     /// Creates the alphabet of bytes from `least` to `most`. If `least` is at least 1, so is each
     /// letter, which distinguishes a byte from the end of a string.
+    #[inline]
     pub fn new(least: u8, most: u8) -> Self {
         let less = least.saturating_sub(1);
         Self { less, bits: (u8::BITS - most.saturating_sub(less).leading_zeros()).max(1) }

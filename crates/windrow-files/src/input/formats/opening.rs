@@ -1,4 +1,4 @@
-//! What a format is to the opener, and what the opener knows of an input.
+//! The interface of formats to the opener, and the state of an input at opening.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ pub(crate) trait InputFormat: Sync {
         false
     }
 
-    /// Returns true if inputs are text, which is decompressed and decoded to UTF-8 before it is opened.
+    /// Returns true if inputs are text. The opener decompresses text, and decodes it to UTF-8.
     fn is_text(&self) -> bool {
         false
     }
 
-    /// Opens `origin` far enough to plan: its schema, its parts, and the memory that reading one takes.
+    /// Opens `origin` far enough to plan: its schema, its parts, and the memory for reading a part.
     ///
     /// # Errors
-    /// `Data` for a damaged input, or one that needs more memory than `options` allow.
+    /// `Data` for a damaged input, or an input that needs more memory than `options` allow.
     fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened>;
 }
 
@@ -42,27 +42,27 @@ pub(crate) struct Like<'a> {
     pub(crate) counted: &'a dyn Fn(&Schema) -> Option<Vec<usize>>,
 }
 
-/// What is known of an input when it is opened.
+/// The state of an input at opening.
 pub(crate) struct Opening<'a> {
     pub(crate) options: &'a ReadOptions,
     pub(crate) path: Option<&'a Path>,
     /// The number of the input.
     pub(crate) ordinal: usize,
     pub(crate) like: Like<'a>,
-    /// The columns of `schema`, of which text notes those that it has.
+    /// The columns of `schema`. Formats of text note the columns that an input has.
     pub(crate) named: &'a mut Named,
-    /// How the text was turned into events, if it was.
+    /// The conversion of the text to events, if any.
     pub(crate) raw: Option<&'a Raw>,
     pub(crate) footers: &'a Arc<FooterCache>,
-    /// Bytes of temporary files that are left.
+    /// Remaining bytes for temporary files.
     pub(crate) temp_left: &'a mut u64,
 }
 
 impl Opening<'_> {
-    /// Returns `origin` for reads at random: a stream is copied first.
+    /// Returns `origin` for reads by position: a stream is copied first.
     ///
     /// # Errors
-    /// `Space` if there is none for the copy.
+    /// `Space` without space for the copy.
     pub(crate) fn at_random(&mut self, origin: Origin) -> Result<Origin> {
         let ReadOptions { temp_dir, cancel, .. } = self.options;
         origin.spooled(temp_dir.as_deref(), self.temp_left, cancel)

@@ -1,23 +1,23 @@
-//! The first bytes of an input, which tell its compression, its encoding, its format and its columns.
+//! The first bytes of an input, which reveal its compression, encoding, format and columns.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The first bytes of an input. Clones share them.
+/// The first bytes of an input. Clones share the bytes.
 #[derive(Clone, Default)]
 pub(crate) struct Head {
     bytes: Arc<Vec<u8>>,
-    /// The bytes that were asked for; the input has no more if there are fewer.
+    /// Requested bytes. An input with fewer bytes ends after `bytes`.
     limit: usize,
 }
 
 impl Head {
-    /// Makes the result of a look that went up to `limit`.
+    /// Creates the result of a read of up to `limit` bytes.
     pub(crate) fn new(bytes: Vec<u8>, limit: usize) -> Self {
         Self { bytes: Arc::new(bytes), limit }
     }
 
-    /// Returns the first bytes up to `limit`, if the look went that far.
+    /// Returns the first bytes up to `limit`, if the read went as far.
     pub(crate) fn up_to(&self, limit: usize) -> Option<Self> {
         let is_whole = self.bytes.len() < self.limit;
         (limit <= self.limit || is_whole).then(|| Self { limit, ..self.clone() })
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(up_to(b"abcd", 4, 2).as_deref(), Some(&b"ab"[..]));
         assert_eq!(up_to(b"abcd", 4, 4).as_deref(), Some(&b"abcd"[..]));
         assert_eq!(up_to(b"abcd", 4, 5), None);
-        // The input has no more.
+        // The input ends.
         assert_eq!(up_to(b"abc", 4, 100).as_deref(), Some(&b"abc"[..]));
         assert!(Head::default().up_to(1).is_none());
     }

@@ -47,6 +47,7 @@ impl Places for Anywhere<'_> {
         of_any!(self, places => places.place(row))
     }
 
+    #[inline]
     fn furthest(self, rows: usize) -> usize {
         of_any!(self, places => places.furthest(rows))
     }
@@ -72,6 +73,7 @@ impl Places for Anywhere<'_> {
         of_any!(self, places => places.stride())
     }
 
+    #[inline]
     fn anywhere(&self) -> Anywhere<'_> {
         *self
     }
@@ -99,6 +101,7 @@ impl Places for Strided {
         self.first + row * self.stride
     }
 
+    #[inline]
     fn furthest(self, rows: usize) -> usize {
         let last = (rows - 1).checked_mul(self.stride).expect("rows fit the address space");
         self.first.checked_add(last).expect("rows fit the address space")
@@ -109,6 +112,7 @@ impl Places for Strided {
         Self { first: self.first + bytes, ..self }
     }
 
+    #[inline]
     fn behind(self, rows: usize) -> Self {
         self.shifted(rows * self.stride)
     }
@@ -118,6 +122,7 @@ impl Places for Strided {
         Some(self.stride)
     }
 
+    #[inline]
     fn anywhere(&self) -> Anywhere<'_> {
         Anywhere::Strided(*self)
     }
@@ -145,6 +150,7 @@ impl Places for Scattered<'_> {
         self.cursors[row] + self.distance
     }
 
+    #[inline]
     fn furthest(self, rows: usize) -> usize {
         let furthest = furthest(&self.cursors[..rows]);
         furthest.checked_add(self.distance).expect("rows fit the address space")
@@ -155,6 +161,7 @@ impl Places for Scattered<'_> {
         Self { distance: self.distance + bytes, ..self }
     }
 
+    #[inline]
     fn behind(self, rows: usize) -> Self {
         Self { cursors: &self.cursors[rows..], ..self }
     }
@@ -164,6 +171,7 @@ impl Places for Scattered<'_> {
         None
     }
 
+    #[inline]
     fn anywhere(&self) -> Anywhere<'_> {
         Anywhere::Scattered(*self)
     }

@@ -1,25 +1,28 @@
 //! CSV: the columns of a file, from its header, a sample of its rows and `schema`.
 //!
-//! The types of the first file stand for all; of the others only the header is looked at. An empty
-//! field is null. Inference is that of arrow, but for types that would lose data:
+//! The types of the first file apply to all. Planning reads only the header of later files, unless
+//! columns are united by name: then the types of additional columns are inferred. An empty field is
+//! null. Types are inferred by arrow, with exceptions for types that would lose data:
 //!
-//! 1. A column without a value in the sample would be `Null`, whose later values vanish: it is text. Of a
-//!    file that is a header and no more, it is `Null`, and the next file tells the type.
-//! 2. Timestamps would get the coarsest unit that the sample allows, so that finer ones were refused
-//!    later: they are of microseconds, or of nanoseconds. If they have offsets from UTC they are in
-//!    UTC; if some have them and others do not, they are text.
-//! 3. Integers beyond 64 bits would be text, which has another order: they are decimals, or integers
-//!    without a sign.
-//! 4. Fractions of more digits than a float keeps would be rounded: they are decimals, or, with exponents, an error.
-//! 5. Numbers with leading zeros (postal codes) would come out without them: they are text.
-//! 6. Numbers with blanks around them would be text: they are numbers.
+//! 1. A column without a value in the sample would be `Null`, and later values would vanish: the
+//!    column is text. In a file with only a header, the column is `Null`, and the next file
+//!    determines the type.
+//! 2. Timestamps would get the coarsest unit of the sample, and finer timestamps would be refused
+//!    later: the unit is microseconds, or nanoseconds. Timestamps with offsets from UTC are in UTC;
+//!    a column with and without offsets is text.
+//! 3. Integers beyond 64 bits would be text, with another order: the type is decimal, or unsigned.
+//! 4. Fractions with more digits than a float keeps would be rounded: the type is decimal; with
+//!    exponents, an error.
+//! 5. Numbers with leading zeros (postal codes) would lose the zeros: the type is text.
+//! 6. Numbers with blanks around would be text: the type is a number.
 //!
-//! Text that few words make of a column of numbers, and names of columns among the rows, are [noted](Noted).
+//! A few words that turn a column of numbers into text, and column names among the rows, are
+//! [noted](Noted).
 //!
-//! Columns that nothing compares are text as it stands, if that is what is written of them
+//! If the output is CSV, columns that nothing compares are carried as unchanged text
 //! ([`ReadOptions::carried_as_text`]).
 //!
-//! A value behind the sample that is none of its column's type by these rules is an error (see
+//! A value after the sample that does not fit the type of its column is an error (see
 //! [`exact`](crate::input::text::exact)).
 
 pub(crate) mod sniff;

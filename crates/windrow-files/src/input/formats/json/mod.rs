@@ -1,7 +1,7 @@
 //! NDJSON: the columns of a file, from a sample of its objects and `schema`.
 //!
-//! Columns come in the order in which their keys first appear. The inference of arrow gives them in
-//! the order of a hash map, another in every run, so it is done here:
+//! Columns are in the order of the first appearance of their keys. The inference of arrow returns
+//! the order of a hash map, which differs in every run, so this module infers the types:
 //!
 //! ```text
 //!  null < anything                  integers -> int64, beyond it uint64 or decimal128(20,0)
@@ -10,9 +10,9 @@
 //! ```
 //! A list or an object beside a scalar has no type, which is an error.
 //!
-//! While a column is null in all of the sample, a file is looked at further, if need be to its end;
-//! a stream cannot be, and has a column of nulls then, in which a value is an error. (Text, which
-//! takes any scalar, would make "5" of 5.)
+//! If a column is null in the whole sample, the search for its type continues in the file, if
+//! necessary to the end. A stream cannot be searched ahead: the type is then `Null`, and a later
+//! value is an error. (Text, which accepts any scalar, would turn 5 into "5".)
 
 pub(crate) mod shapes;
 

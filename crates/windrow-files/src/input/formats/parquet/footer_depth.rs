@@ -12,8 +12,9 @@
 //! ```
 //! The parser reports damaged bytes.
 
-use std::collections::HashSet;
 use std::io::{self, BufRead};
+
+use arrow_buffer::BooleanBufferBuilder;
 
 use crate::thrift::{Thrift, kind};
 
@@ -36,7 +37,7 @@ const ELEMENT_BYTES: u64 = 1280;
 const CHUNK_BYTES: u64 = 432;
 
 /// The contents of a footer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Survey {
     elements: u64,
     chunks: u64,
@@ -46,11 +47,18 @@ pub(super) struct Survey {
 }
 
 /// The encrypted columns of a file whose footer is readable.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Encrypted {
     /// Whether the footer names the algorithm.
     has_algorithm: bool,
-    leaves: HashSet<usize>,
+    /// A bit for each leaf up to the last encrypted one: the walk comes before any check of memory.
+    leaves: BooleanBufferBuilder,
+}
+
+impl Default for Encrypted {
+    fn default() -> Self {
+        Self { has_algorithm: false, leaves: BooleanBufferBuilder::new(0) }
+    }
 }
 
 impl Encrypted {
@@ -59,8 +67,15 @@ impl Encrypted {
     pub(super) fn any(&self, is_read: impl Fn(usize) -> bool) -> bool {
         match self.leaves.is_empty() {
             true => self.has_algorithm,
-            false => self.leaves.iter().any(|leaf| is_read(*leaf)),
+            false => (0..self.leaves.len()).any(|leaf| self.leaves.get_bit(leaf) && is_read(leaf)),
         }
+    }
+
+    fn note(&mut self, leaf: usize) {
+        if leaf >= self.leaves.len() {
+            self.leaves.resize(leaf + 1);
+        }
+        self.leaves.set_bit(leaf, true);
     }
 }
 
@@ -160,8 +175,9 @@ impl<R: BufRead> Footer<R> {
     fn chunk(&mut self, leaf: u64, survey: &mut Survey) -> io::Result<()> {
         let mut last = 0;
         while let Some((field, kind)) = self.0.field(&mut last)? {
-            if field == CHUNK_ENCRYPTION {
-                survey.encrypted.leaves.extend(usize::try_from(leaf));
+            // A schema has more elements than leaves.
+            if field == CHUNK_ENCRYPTION && leaf < survey.elements {
+                survey.encrypted.note(usize::try_from(leaf).unwrap_or(usize::MAX));
             }
             self.0.skip(kind, 2)?;
         }

@@ -1,11 +1,13 @@
-//! Parquet: a unit is a row group.
+//! Parquet files; a unit is a row group.
 //!
-//! A footer can be far larger than what is planned from it, so ten thousand of them are not kept: a
-//! file keeps the rows of its groups, and the footers of the files being read are in a [small cache](footers).
-//! Statistics and page indexes are not loaded; `inspect` asks for a footer with them, and so do conditions on rows.
+//! A footer can be far larger than the plan made from it, so the footers of ten thousand inputs are
+//! not kept. A file keeps the rows of its row groups, and a [small cache](footers) keeps the
+//! footers of the files being read. Planning loads neither statistics nor page indexes; `inspect`,
+//! conditions on rows and unchanged copies of row groups read the footer again.
 //!
-//! The column chunks of an object's row group are [held](RandomFile::hold) while it is read, and asked for while the
-//! one before it is. Of its pages no more is known beforehand than the footer tells.
+//! The column chunks of an object's row group are [held](RandomFile::hold) while the row group is
+//! read, and prefetched while the row group before is read. Of the pages of an object, only the
+//! facts in the footer are known in advance.
 
 pub(crate) mod annotations;
 pub(crate) mod chosen;

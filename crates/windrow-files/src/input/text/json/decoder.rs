@@ -1,8 +1,8 @@
-//! Decoder of NDJSON: plain records are walked over once, others are the decoder of arrow's.
+//! Decoder of NDJSON: one walk for regular records, and the decoder of arrow for others.
 //!
-//! Blocks of plain records are walked over once: see [`plain`](super::plain). For others
-//! the decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](crate::input::text::exact). It reads "5"
-//! there as 5: see [`records`](super::records).
+//! One pass decodes blocks of regular records: see [`plain`](super::plain). The decoder of arrow,
+//! used for other blocks, is too tolerant in columns of integers. The decoder reads 1.5 as 1: see
+//! [`exact`](crate::input::text::exact). The decoder reads "5" as 5: see [`records`](super::records).
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};

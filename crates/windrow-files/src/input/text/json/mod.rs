@@ -1,4 +1,4 @@
-//! JSON in lines: records that are walked over once, and what the decoder of arrow does not tell of others.
+//! JSON in lines: the fast path, the decoder of arrow, and checks of records.
 
 pub(crate) mod decoder;
 pub(crate) mod fault;

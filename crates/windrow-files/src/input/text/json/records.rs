@@ -1,14 +1,15 @@
-//! Records of NDJSON, looked at for what their decoder does not tell.
+//! Checks of NDJSON records for faults that the decoder of arrow accepts.
 //!
-//! 1. It takes the string "1.10" for the number 1.1. Had it been among the first rows, its column would be
-//!    text: where the type was inferred to be of numbers, a string is an error.
-//! 2. Values nested by the ten thousand exhaust its stack. Among the first rows they are refused, so they are
-//!    here.
-//! 3. Where it makes text of everything, a number may stand in a column of bytes, which JSON has as strings. Such
-//!    a type is never inferred, but comes from a file that was read before; then every record is walked over.
+//! 1. The decoder takes the string "1.10" for the number 1.1. Among the first rows, such a string
+//!    would have made its column text. In a column inferred as numbers, a string is therefore an
+//!    error.
+//! 2. Values nested ten thousand deep exhaust the decoder's stack. Among the first rows, such
+//!    values are refused, so these checks refuse them as well.
+//! 3. If the decoder decodes everything as text, a column of bytes (strings in JSON) may get a
+//!    number. The type of such a column is never inferred, but comes from a file read before.
 //!
-//! For these every record is walked over (see [`walk`](super::walk)). Few records need the decoder, though: see
-//! [`plain`](super::plain).
+//! The checks walk over every record that the decoder decodes (see [`walk`](super::walk)). Few
+//! records need the decoder: see [`plain`](super::plain).
 
 use std::collections::HashMap;
 use std::sync::Arc;

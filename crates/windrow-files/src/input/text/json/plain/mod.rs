@@ -1,16 +1,16 @@
-//! Records of NDJSON that are as most are, walked over once, straight into columns.
+//! Fast path for regular NDJSON records: one pass over the text, straight into columns.
 //!
 //! ```text
-//!  {"id":7,"actor":{"name":"x"},"ok":true}      keys of the schema, each once at the most, scalars, lists and objects
+//!  {"id":7,"actor":{"name":"x"},"ok":true}      keys of the schema, each at most once; scalars, lists, objects
 //!     |             |            |
-//!   text          text        Boolean           of a block; what text stands for is parsed column by column after it
+//!   text          text        Boolean           of a block; the text is parsed column by column after the walk
 //! ```
-//! Keys are expected in the order of the schema, and looked for if they come in another. Whatever is not as it mostly is
-//! (a key of no column, one that is there twice, a string where numbers are due, text that is no JSON) ends the walk, and
-//! the whole block is left to the decoder of arrow and to [`records`](super::records), which tell what is wrong, or take
-//! it.
+//! The walk expects keys in the order of the schema, and looks up keys that come in another order.
+//! Anything irregular (an unknown or duplicate key, a string in a column of numbers, invalid JSON)
+//! ends the walk. The decoder of arrow and [`records`](super::records) then decode the whole block,
+//! or report its fault.
 //!
-//! Invariant: of a block that the walk comes through, the rows are those that these make of it.
+//! Invariant: a completed walk returns the same rows as arrow's decoder and `records`.
 
 #[cfg(test)]
 mod tests;
@@ -68,7 +68,7 @@ enum Values {
         is_number: bool,
     },
     Boolean(BooleanBuilder),
-    /// Nulls of a column of which the sample has no value.
+    /// The number of nulls, in a column without a value in the sample.
     Null(usize),
     List(Box<ListBuilder>),
     Object(ObjectBuilder),
@@ -219,7 +219,8 @@ impl ObjectBuilder {
 }
 
 impl Values {
-    /// Values of type `kind`, of which members have types that are `named`; if nothing, all are.
+    /// Creates the values of type `kind`, some of whose members have types that are `named`. `None`
+    /// means that all types are named.
     fn of(
         kind: &DataType,
         text: &DataType,
@@ -324,7 +325,7 @@ impl Values {
 }
 
 impl ListBuilder {
-    /// Takes the list that opens in front of `at`; returns where it ends.
+    /// Reads the list that opens before `at`; returns its end.
     #[inline(never)]
     fn walk(&mut self, text: &str, at: usize) -> Option<usize> {
         let bytes = text.as_bytes();
@@ -351,7 +352,7 @@ impl ListBuilder {
     }
 }
 
-/// Which rows are null, if any is; `valid` is empty afterwards.
+/// Takes the validity of rows out of `valid`. Returns `None` without nulls.
 fn nulls(valid: &mut BooleanBufferBuilder) -> Option<NullBuffer> {
     Some(NullBuffer::new(valid.finish())).filter(|valid| valid.null_count() > 0)
 }

@@ -35,7 +35,7 @@ fn decoder() -> Decoder {
     Decoder::new(&schema(), &named, 100).unwrap()
 }
 
-/// What arrow makes of it, record by record looked at.
+/// Decodes `text` with arrow, after the checks of each record.
 fn slowly(text: &str) -> Option<RecordBatch> {
     let mut decoder = decoder();
     let taken = decoder.decode(text.as_bytes()).ok()?;
@@ -45,7 +45,7 @@ fn slowly(text: &str) -> Option<RecordBatch> {
     Some(batch.unwrap_or_else(|| RecordBatch::new_empty(schema())))
 }
 
-/// Fails if the walk comes through and has other rows; returns whether it comes through.
+/// Fails if the walk completes with other rows; returns whether the walk completes.
 #[track_caller]
 fn comes_through(decoder: &mut Decoder, text: &str) -> bool {
     let Some(batch) = decoder.decode_plain(text.as_bytes()) else { return false };
@@ -115,7 +115,7 @@ fn others_are_left_to_the_decoder() {
         "{",
     ] {
         assert!(!comes_through(&mut decoder, text), "{text}");
-        // Nothing of it is left.
+        // A failed walk leaves no values.
         assert!(comes_through(&mut decoder, "{\"n\":1}\n{\"o\":{\"t\":\"x\"}}\n"));
     }
     assert!(decoder.decode_plain(b"{\"t\":\"\xFF\"}").is_none());
