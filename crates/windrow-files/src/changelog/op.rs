@@ -33,31 +33,33 @@ const DELETE: Option<Change> = Some(Change::Delete);
 const IGNORE: Option<Change> = Some(Change::Ignore);
 const TRUNCATE: Option<Change> = None;
 
+/// The words of no single format: with Flink's words in full, and Debezium's `__deleted`, which its
+/// ExtractNewRecordState writes as text.
+const GENERIC: &[(Option<Change>, &str)] = &[
+    (UPSERT, "i u"),
+    (DELETE, "d"),
+    (UPSERT, "c r"),
+    (TRUNCATE, "t"),
+    (UPSERT, "insert update upsert"),
+    (DELETE, "delete"),
+    (IGNORE, "update_preimage"),
+    (UPSERT, "update_postimage"),
+    (IGNORE, "update_before"),
+    (UPSERT, "update_after +i"),
+    (IGNORE, "-u"),
+    (UPSERT, "+u"),
+    (DELETE, "-d"),
+    (UPSERT, "false"),
+    (DELETE, "true"),
+    (UPSERT, "load refresh replace"),
+    (DELETE, "remove"),
+    (TRUNCATE, "truncate"),
+];
+
 /// Returns the words of a format, in groups by effect; the first match counts.
 fn vocabulary(preset: Preset) -> &'static [(Option<Change>, &'static str)] {
     match preset {
-        // With Flink's words in full, and Debezium's `__deleted`, which its ExtractNewRecordState
-        // writes as text.
-        Preset::Generic | Preset::Auto => &[
-            (UPSERT, "i u"),
-            (DELETE, "d"),
-            (UPSERT, "c r"),
-            (TRUNCATE, "t"),
-            (UPSERT, "insert update upsert"),
-            (DELETE, "delete"),
-            (IGNORE, "update_preimage"),
-            (UPSERT, "update_postimage"),
-            (IGNORE, "update_before"),
-            (UPSERT, "update_after +i"),
-            (IGNORE, "-u"),
-            (UPSERT, "+u"),
-            (DELETE, "-d"),
-            (UPSERT, "false"),
-            (DELETE, "true"),
-            (UPSERT, "load refresh replace"),
-            (DELETE, "remove"),
-            (TRUNCATE, "truncate"),
-        ],
+        Preset::Generic | Preset::Auto => GENERIC,
         // With `__deleted`, too.
         Preset::Debezium | Preset::Cockroach => &[
             (UPSERT, "c u"),

@@ -28,8 +28,9 @@ use crate::partition::Partitioning;
 use crate::progress::Phase;
 use crate::setting::Setting;
 use crate::stats::{Spread, Stats};
+use crate::store;
+use crate::system;
 use crate::verbs::sort_columns;
-use crate::{store, system};
 
 /// A planned output: its columns, options and memory plan.
 pub(super) struct Outlined {

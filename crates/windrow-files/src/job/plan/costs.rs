@@ -15,8 +15,9 @@ use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES, SIFTED_BYTES};
 use crate::format::Format;
 use crate::input::{FileInfo, Inputs};
 use crate::output::{self, OutputOptions, PartRows};
+use crate::store;
+use crate::system;
 use crate::verbs::{Arrangement, Way};
-use crate::{store, system};
 
 /// Resident code and constants at the end of a job, without [`TIGHT`]; 14 to 16.5 MiB were
 /// measured. At planning time half of it is resident, or most of it if the page cache holds many
