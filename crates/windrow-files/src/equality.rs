@@ -9,7 +9,6 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch, make_array};
-use arrow_cast::cast;
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema};
 
@@ -97,12 +96,6 @@ fn normalized(values: &ArrayRef, zeros: bool) -> ArrayRef {
         DataType::Float32 => of::<Float32Type>(values, zeros, f32::NAN),
         DataType::Float64 => of::<Float64Type>(values, zeros, f64::NAN),
         kind if !holds_floats(kind) => ArrayRef::clone(values),
-        DataType::RunEndEncoded(_, field) => {
-            let kind = values.data_type();
-            let plain = cast(values, field.data_type()).map(|plain| normalized(&plain, zeros));
-            // Both casts exist for the types with floats.
-            plain.and_then(|plain| cast(&plain, kind)).unwrap_or_else(|_| ArrayRef::clone(values))
-        }
         _ => {
             let data = values.to_data();
             let part = |part: &ArrayData| normalized(&make_array(part.clone()), zeros).into_data();
@@ -119,6 +112,7 @@ type Half = <Float16Type as ArrowPrimitiveType>::Native;
 mod tests {
     use arrow_array::{FixedSizeListArray, Float64Array, ListArray, MapArray, StructArray};
     use arrow_buffer::OffsetBuffer;
+    use arrow_cast::cast;
     use arrow_schema::{Field, Fields};
 
     use super::*;
@@ -137,6 +131,15 @@ mod tests {
         let found = one_form(&cast(&values, &kind).unwrap());
         assert_eq!(found.data_type(), &kind);
         assert_eq!(cast(&found, &DataType::Float64).unwrap().len(), 5);
+        let field = |name, kind, nullable| Arc::new(Field::new(name, kind, nullable));
+        let ends = field("run_ends", DataType::Int32, false);
+        let kind = DataType::RunEndEncoded(ends, field("values", DataType::Float64, true));
+        let found = one_form(&cast(&values, &kind).unwrap().slice(1, 4));
+        assert_eq!(found.data_type(), &kind);
+        let plain = cast(&found, &DataType::Float64).unwrap();
+        let plain: Vec<_> = plain.as_primitive::<Float64Type>().iter().collect();
+        assert_eq!((plain[0].map(f64::to_bits), plain[2], plain[3]), (Some(0), None, Some(1.5)));
+        assert!(plain[1].is_some_and(f64::is_nan));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) struct Tables {
     /// `NAME` or `SCHEMA.NAME`, with the wildcards `*` and `?`. If empty, the log may have only one
     /// table.
     wanted: Vec<String>,
-    /// The expressions of `wanted`.
+    /// The expressions of those in `wanted` with wildcards.
     patterns: Vec<Option<Regex>>,
     seen: Mutex<Seen>,
 }
@@ -40,7 +40,11 @@ struct Seen {
 impl Tables {
     pub(crate) fn new(wanted: Vec<String>) -> Self {
         let found = vec![None; wanted.len().max(1)];
-        let patterns = wanted.iter().map(|wanted| expression(wanted)).collect();
+        let patterns = wanted.iter().map(|wanted| {
+            let is_pattern = wanted.contains(['*', '?']);
+            is_pattern.then(|| expression(wanted)).flatten()
+        });
+        let patterns = patterns.collect();
         Self { wanted, patterns, seen: Mutex::new(Seen { found, others: BTreeSet::new() }) }
     }
 
@@ -68,19 +72,22 @@ impl Tables {
             Some(within) => format!("{within}.{table}"),
             None => table.to_owned(),
         };
-        let accepts = |pattern: &Regex| pattern.is_match(table) || pattern.is_match(&whole);
+        let accepts = |(wanted, pattern): (&String, &Option<Regex>)| match pattern {
+            Some(pattern) => pattern.is_match(table) || pattern.is_match(&whole),
+            None => wanted == table || *wanted == whole,
+        };
+        let accepted = self.wanted.iter().zip(&self.patterns).position(accepts);
         let mut seen = self.seen();
-        let place =
-            match self.patterns.iter().position(|pattern| pattern.as_ref().is_some_and(accepts)) {
-                None if self.wanted.is_empty() => 0,
-                None => {
-                    if seen.others.len() <= NAMED {
-                        seen.others.insert(whole);
-                    }
-                    return Ok(false);
+        let place = match accepted {
+            None if self.wanted.is_empty() => 0,
+            None => {
+                if seen.others.len() <= NAMED {
+                    seen.others.insert(whole);
                 }
-                Some(place) => place,
-            };
+                return Ok(false);
+            }
+            Some(place) => place,
+        };
         let is_pattern = self.wanted.get(place).is_some_and(|wanted| wanted.contains(['*', '?']));
         let first = seen.found[place].get_or_insert_with(|| whole.clone());
         if is_pattern || *first == whole {

@@ -180,11 +180,18 @@ fn read<A: FromIterator<Option<T>>, T>(
     parse: impl Fn(&str) -> Option<T>,
     fault: impl Fn(usize, &str) -> Error,
 ) -> Result<A> {
-    let value = |(i, text): (usize, Option<&str>)| {
-        let text = text.filter(|text| !text.trim().is_empty());
-        text.map(|text| parse(text).ok_or_else(|| fault(i, text))).transpose()
-    };
-    column.iter().enumerate().map(value).collect()
+    let mut first = None;
+    // An iterator of known length, so that the values are allocated once.
+    let values = column.iter().enumerate().map(|(i, text)| {
+        let text = text.filter(|text| !text.trim().is_empty())?;
+        let value = parse(text);
+        if value.is_none() {
+            first.get_or_insert_with(|| fault(i, text));
+        }
+        value
+    });
+    let values = values.collect();
+    first.map_or(Ok(values), Err)
 }
 
 /// Returns the meaning of a text column as documented by the format.
