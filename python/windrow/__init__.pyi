@@ -724,6 +724,7 @@ class Stats(_Result):
     peak_rss_bytes: int
     memory_limit_bytes: int | None
     seconds: float
+    planning_seconds: float
     phase_seconds: dict[str, float]
     serial_seconds: dict[str, float]
     phase_spilled_bytes: dict[str, int]

@@ -114,7 +114,8 @@ impl Limits {
     pub(crate) fn ceiling(&self) -> Result<Ceiling> {
         let (limit, space) = self.within_space(1)?;
         // The memory of other code in the process is unknown here.
-        Ok(Ceiling { limit: limit.filter(|_| self.alone), space })
+        let negligible = limit.unwrap_or(u64::MAX) / Ceiling::NEGLIGIBLE;
+        Ok(Ceiling { limit: limit.filter(|_| self.alone), space, negligible })
     }
 
     /// Returns the options of a pool under these limits, given `taken` bytes of existing temporary
@@ -172,11 +173,16 @@ impl Space {
 pub(crate) struct Ceiling {
     limit: Option<u64>,
     space: Option<Space>,
+    /// Bytes of a page that need no look before they are read; 0 as long as the limits are unknown.
+    pub(crate) negligible: u64,
 }
 
 impl Ceiling {
     /// Bytes of code loaded later, and of allocator overhead.
     const LATE: u64 = 4 << 20;
+    /// The limit's share below which a page is [negligible](Self::negligible): all threads together
+    /// hold some hundred pages.
+    const NEGLIGIBLE: u64 = 1024;
     /// Bytes of any job in addition to its inputs: see `docs/memory.md`. An error before planning
     /// names a limit that is sufficient.
     const JOB: u64 = 80 << 20;

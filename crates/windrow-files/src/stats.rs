@@ -72,8 +72,10 @@ pub struct Stats {
     pub peak_rss_bytes: u64,
     /// The memory limit.
     pub memory_limit_bytes: Option<u64>,
-    /// Wall-clock time.
+    /// Wall-clock time, from the opening of the inputs to the end of the output.
     pub seconds: f64,
+    /// Wall-clock time before the first row was read: inputs were opened, and the job was planned.
+    pub planning_seconds: f64,
     /// Wall-clock time of each phase.
     pub phase_seconds: PerPhase<f64>,
     /// Seconds in which only one thread could work, whatever the number of threads.

@@ -33,6 +33,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
@@ -92,6 +93,7 @@ pub struct Inputs {
     /// For a pair, the ordinal of the first file of the new side.
     first_of_new: Option<usize>,
     stores: Stores,
+    opening: Duration,
 }
 
 impl Inputs {
@@ -122,6 +124,7 @@ impl Inputs {
 
     /// Opens inputs as [`Inputs::open`], with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
+        let start = Instant::now();
         let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
         let options = &*hive.carried(sources, options);
         let mut stdin = Some(stdin);
@@ -192,8 +195,10 @@ impl Inputs {
             filter,
             first_of_new: None,
             stores: options.stores.clone(),
+            opening: Duration::ZERO,
         };
         inputs.prune()?;
+        inputs.opening = start.elapsed();
         Ok(inputs)
     }
 
@@ -302,6 +307,11 @@ impl Inputs {
     /// Returns the bytes of temporary files with copies of streams.
     pub(crate) fn temp_bytes(&self) -> u64 {
         self.temp_bytes
+    }
+
+    /// Returns the time that opening took.
+    pub(crate) fn opening(&self) -> Duration {
+        self.opening
     }
 
     /// Returns the ordinal of the first file of the new side, for a pair.

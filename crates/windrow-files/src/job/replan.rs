@@ -56,7 +56,7 @@ impl Met {
     }
 
     fn admit(&self, row: u64, pool: &Pool) -> Result<u64, Need> {
-        let Planned { costs: known, terms, plan } = &self.planned;
+        let Planned { costs: known, terms, plan, began } = &self.planned;
         let mut met = lock(&self.costs);
         let bytes = usize::try_from(row).unwrap_or(usize::MAX);
         // A margin of an eighth avoids a decision for each of many slowly growing rows.
@@ -76,7 +76,7 @@ impl Met {
             Err(floor) => floor.named(&costs),
             Ok(plan) => {
                 let enough = plan.floor;
-                let again = Planned { costs, terms: *terms, plan };
+                let again = Planned { costs, terms: *terms, plan, began: *began };
                 *lock(&self.again) = Some(again);
                 enough
             }

@@ -63,7 +63,7 @@ impl Running {
         let mut watch = Watch::new(&job.cancel, plan.limit, limits.alone);
         let options = limits.pool_options(job.inputs.temp_bytes());
         let pool = Pool::new(Budget::bytes(plan.ingest_budget), options)?;
-        let tally = Arc::new(Tally::new(&job.inputs, plan.limit, &pool, &job.progress));
+        let tally = Arc::new(Tally::new(&job.inputs, planned, &pool, &job.progress));
         let met = Met::new(planned, repeats && job.inputs.bytes().is_some());
         watch.longest = met.longest(&pool);
         Ok(Self { pool, watch, tally, met })

@@ -13,6 +13,7 @@ use arrow_array::RecordBatch;
 use windrow::{Pool, PoolStats};
 
 use super::lock::lock;
+use super::plan::Planned;
 use crate::input::Inputs;
 use crate::output::Written;
 use crate::progress::{Moment, Phase, Progress};
@@ -67,6 +68,8 @@ pub(super) struct Tally {
     pub(super) merging: AtomicU64,
     pub(super) appending: AtomicU64,
     pub(super) together: AtomicU64,
+    /// The time that opening the inputs took, and the start of planning after it.
+    opening: Duration,
     start: Instant,
     phases: Mutex<Vec<PhaseStart>>,
 }
@@ -74,7 +77,7 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn new(
         inputs: &Inputs,
-        limit: Option<u64>,
+        planned: &Planned,
         pool: &Pool,
         progress: &Arc<dyn Progress>,
     ) -> Self {
@@ -84,14 +87,15 @@ impl Tally {
             stores: inputs.stores().clone(),
             rows: inputs.rows(),
             bytes_in: inputs.bytes(),
-            limit,
+            limit: planned.plan.limit,
             rows_in: AtomicU64::new(0),
             in_phase: AtomicU64::new(0),
             outcome: Mutex::default(),
             merging: AtomicU64::new(0),
             appending: AtomicU64::new(0),
             together: AtomicU64::new(0),
-            start: Instant::now(),
+            opening: inputs.opening(),
+            start: planned.began,
             phases: Mutex::default(),
         }
     }
@@ -176,7 +180,9 @@ impl Tally {
                 move |from: &PhaseStart, to: &PhaseStart| figure(&to.pool) - figure(&from.pool);
             per_phase(|phase| self.over(phase, end, between) as u64)
         };
-        let all = end.at.duration_since(self.start);
+        let since_opening = |at: Instant| self.opening + at.duration_since(self.start);
+        let first = self.phases().first().map_or(end.at, |first| first.at);
+        let all = since_opening(end.at);
         let time = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
         let rows_in = self.rows_in.load(Ordering::Relaxed);
         let Outcome { keys, runs, passed, written, spread } = *self.outcome();
@@ -218,6 +224,7 @@ impl Tally {
             peak_rss_bytes: system::peak_resident(),
             memory_limit_bytes: self.limit,
             seconds: all.as_secs_f64(),
+            planning_seconds: since_opening(first).as_secs_f64(),
             phase_seconds: per_phase(seconds),
             serial_seconds: Serial {
                 merge: time(&self.merging).as_secs_f64(),

@@ -21,6 +21,7 @@ mod costs;
 mod tests;
 
 use std::num::NonZeroUsize;
+use std::time::Instant;
 
 pub(super) use costs::{Costs, Output};
 
@@ -93,6 +94,8 @@ pub(super) struct Planned {
     pub(super) costs: Costs,
     pub(super) terms: Terms,
     pub(super) plan: Plan,
+    /// The start of planning, after the inputs were opened.
+    pub(super) began: Instant,
 }
 
 impl Planned {
@@ -106,13 +109,14 @@ impl Planned {
         output: &Output<'_>,
         limits: &Limits,
     ) -> Result<Self> {
+        let began = Instant::now();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = limits.threads.map_or(cores, NonZeroUsize::get);
         let (limit, space) = limits.within_space(threads)?;
         let terms = Terms { limit, readers: threads, writers: threads, space };
         let costs = Costs::of(inputs, arrangement, output, limits.spill_codec, terms.readers);
         let plan = Plan::choose(&costs, &terms).map_err(|floor| floor.error(&costs, &terms))?;
-        Ok(Self { costs, terms, plan })
+        Ok(Self { costs, terms, plan, began })
     }
 }
 

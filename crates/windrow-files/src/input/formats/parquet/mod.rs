@@ -40,6 +40,7 @@ use crate::input::row_groups::{Footer, RowGroups};
 use crate::input::source::info::DeclaredColumn;
 use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
+use crate::limits::Ceiling;
 use crate::store;
 use crate::watch::Watch;
 
@@ -59,6 +60,7 @@ struct ParquetFile {
     groups: usize,
     chosen: Chosen,
     encrypted: bool,
+    ceiling: Ceiling,
     footers: Arc<FooterCache>,
     /// Prefetched row groups of an object that are not read yet.
     ahead: Mutex<Vec<(usize, RandomFile)>>,
@@ -115,7 +117,7 @@ fn open(
     if !encrypted {
         let mut allowance = match random.is_far() {
             true => Allowance::of_footers(),
-            false => Allowance::to_plan(options.ceiling.left()),
+            false => Allowance::to_plan(options.ceiling),
         };
         let mut groups: Vec<_> = metadata.row_groups().iter().zip(&mut profiles).collect();
         // The largest groups come first, because the allowance may not suffice for all.
@@ -146,6 +148,7 @@ fn open(
             groups: spans.len(),
             chosen,
             encrypted,
+            ceiling: options.ceiling,
             footers: footers.clone(),
             ahead: Mutex::default(),
         }),
@@ -305,7 +308,7 @@ impl ParquetFile {
                     // A row group that is not held whole cannot be inspected before reading.
                     let is_held = !file.is_far() || chunks(group, &self.chosen).1 <= store::HELD;
                     let mut allowance = match is_held {
-                        true => Allowance::to_read(),
+                        true => Allowance::to_read(self.ceiling),
                         false => Allowance::of_footers(),
                     };
                     found = Profile::of(&random, group, &self.chosen, &mut allowance);

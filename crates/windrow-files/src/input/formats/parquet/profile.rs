@@ -23,6 +23,7 @@ use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::input::source::random::RandomFile;
+use crate::limits::Ceiling;
 
 use super::chosen::Chosen;
 use super::leaf::Leaf;
@@ -58,6 +59,8 @@ pub(super) struct Allowance {
     looked_into: u64,
     /// Maximum bytes of one such page, stored and decompressed together.
     fits: u64,
+    /// Bytes up to which a page of values is not inspected.
+    negligible: u64,
     /// Whether the rows of lists may be counted page by page.
     lists: bool,
     /// Whether no page is inspected.
@@ -66,19 +69,26 @@ pub(super) struct Allowance {
 
 impl Allowance {
     /// Returns the allowance for planning: only a part of a long file is inspected.
-    pub(super) fn to_plan(fits: u64) -> Self {
-        Self { pages: 4096, looked_into: MOST_LOOKED_INTO, fits, lists: false, footers: false }
+    pub(super) fn to_plan(ceiling: Ceiling) -> Self {
+        let fits = ceiling.left();
+        Self { pages: 4096, fits, lists: false, ..Self::to_read(ceiling) }
     }
 
     /// Returns the allowance for reading a row group: all pages are inspected.
-    pub(super) fn to_read() -> Self {
-        let (pages, fits) = (usize::MAX, u64::MAX);
-        Self { pages, looked_into: MOST_LOOKED_INTO, fits, lists: true, footers: false }
+    pub(super) fn to_read(ceiling: Ceiling) -> Self {
+        Self {
+            pages: usize::MAX,
+            looked_into: MOST_LOOKED_INTO,
+            fits: u64::MAX,
+            negligible: ceiling.negligible,
+            lists: true,
+            footers: false,
+        }
     }
 
     /// Returns the allowance if each page would be a request: only the footer is used.
     pub(super) fn of_footers() -> Self {
-        Self { pages: 0, looked_into: 0, fits: 0, lists: false, footers: true }
+        Self { pages: 0, looked_into: 0, fits: 0, negligible: 0, lists: false, footers: true }
     }
 
     /// Returns whether memory suffices for the values of `page`.
@@ -329,6 +339,8 @@ impl Chunk {
             let decoded = page.plain.max(page.values.saturating_mul(widths.fixed));
             let is_fat = if repeated { decoded } else { page.plain } > FAT;
             let is_fat = is_fat && known != Some(1) && page.values > 1;
+            // All values of a page together are at worst one record batch.
+            let is_fat = is_fat && (repeated || page.plain > allowance.negligible);
             let matters = widths.varies(repeated) && (is_fat || known.is_none() && long_lists);
             let look = matters
                 && (is_fat || allowance.lists)
