@@ -3,7 +3,8 @@
 //! Names of encodings are the web's: `latin1` is windows-1252, as in browsers. A byte order mark
 //! identifies UTF-16 without a name.
 //!
-//! Invariant: malformed text is an error, and never becomes a replacement character.
+//! Invariant: malformed text is an error, and never becomes a replacement character. The crate
+//! `encoding_rs_io` has no such mode.
 
 use std::fmt;
 use std::io::{self, Read};

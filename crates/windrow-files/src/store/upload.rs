@@ -4,6 +4,9 @@
 //!  write --> part being filled --full--> two parts on their way --> complete: it is there
 //!                                              \--> error, drop, discard: abort, no parts are left
 //! ```
+//! `object_store`'s own `WriteMultipart` has parts of one size, which ends an object at 10,000 of
+//! them, and its abort can leave parts that are in flight.
+//!
 //! An object within the size of one part is put whole. Known limit: the parts of a killed process
 //! stay, and cost money. A store's rule for incomplete multipart uploads removes them.
 

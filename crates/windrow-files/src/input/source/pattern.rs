@@ -9,7 +9,7 @@
 //! Patterns and names are bytes, as on disk. A character is a UTF-8 character where the bytes are
 //! valid, or else one byte. Hidden names need a part with a dot in front, and `**` skips them, as
 //! well as directories such as `_temporary`. Links are followed; `**` skips links to a directory
-//! around it.
+//! around it. The crate `globset` takes `?` for one byte, and braces for alternatives.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
