@@ -18,6 +18,7 @@ SHARED = ["change-logs.md", "images/memory-light.svg", "images/memory-dark.svg"]
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#]+)")
 
 CALLS = ["sort", "compact", "dedupe", "diff", "merge", "partition", "head", "check", "inspect", "col"]
+GROUPS = ["Read", "Csv", "ChangeLog", "Write", "Parquet", "Spill"]
 OBJECTS = ["Table", "Reader", "RecordBatch", "Schema", "Column", "Stats", "Check", "Inspect", "Explain", "Progress"]
 ERRORS = [
     "WindrowError", "UsageError", "DataError", "UnsortedError", "InputNotFoundError", "MemoryFloorError", "SpaceError",
@@ -53,6 +54,8 @@ def on_page_markdown(markdown, page, config, files):
 def python():
     parts = [f"# Python\n\n{prose(inspect.getdoc(windrow))}\n\n## Calls"]
     parts += [call(name, getattr(windrow, name)) for name in CALLS]
+    parts += ["## Groups of arguments\n\nEach is a dict; a plain dict is as good."]
+    parts += [an_object(name, getattr(windrow, name)) for name in GROUPS]
     parts += [f"## What a job would do\n\n{prose(inspect.getdoc(windrow.explain))}", "## Objects"]
     parts += [an_object(name, getattr(windrow, name)) for name in OBJECTS]
     parts += ["## Exceptions"]
@@ -113,7 +116,7 @@ def inline(text):
 
     def linked(match):
         name = match[1]
-        known = name in CALLS + OBJECTS + ERRORS
+        known = name in CALLS + GROUPS + OBJECTS + ERRORS
         return f"[`{name}`](python.md#{name.lower()})" if known else f"`{name}`"
 
     return re.sub(r"`(\w+)`", linked, text).replace("\0", "`")

@@ -27,6 +27,7 @@ from windrow._errors import (
     UsageError,
     WindrowError,
 )
+from windrow._groups import ChangeLog, Csv, Parquet, Read, Spill, Write
 from windrow._progress import Progress
 from windrow._reader import Reader
 from windrow._results import Check, Explain, Inspect, Stats
@@ -35,24 +36,30 @@ from windrow._verbs import check, compact, dedupe, diff, head, inspect, merge, p
 from windrow._windrow import Column, RecordBatch, Schema, __version__, col
 
 __all__ = [
+    "ChangeLog",
     "Check",
     "Column",
     "CorruptError",
+    "Csv",
     "DataError",
     "Explain",
     "InputNotFoundError",
     "Inspect",
     "MemoryFloorError",
+    "Parquet",
     "Progress",
+    "Read",
     "Reader",
     "RecordBatch",
     "Schema",
     "SpaceError",
+    "Spill",
     "Stats",
     "Table",
     "UnsortedError",
     "UsageError",
     "WindrowError",
+    "Write",
     "__version__",
     "check",
     "col",

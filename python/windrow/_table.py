@@ -19,8 +19,8 @@ class Table:
     memory
         What the table may add to the resident memory of the process, as for a call, 48 MiB or more: rows, filters and
         buffers. Record batches that come and go are beside it.
-    temp_dir, max_temp_size, spill_compression, spill_to, spill_direct
-        Temporary files, as for a call. `SpaceError` if ``max_temp_size`` does not suffice.
+    spill
+        Temporary files, a `Spill` or a dict, as for a call. `SpaceError` if ``max_temp_size`` does not suffice.
 
     Examples
     --------
@@ -38,27 +38,8 @@ class Table:
     [{'id': 3, 'name': 'cid'}]
     """
 
-    def __init__(
-        self,
-        schema,
-        *,
-        key,
-        memory=None,
-        temp_dir=None,
-        max_temp_size=None,
-        spill_compression=None,
-        spill_to=None,
-        spill_direct=None,
-    ):
-        options = {
-            "key": key,
-            "memory": memory,
-            "temp_dir": temp_dir,
-            "max_temp_size": max_temp_size,
-            "spill_compression": spill_compression,
-            "spill_to": spill_to,
-            "spill_direct": spill_direct,
-        }
+    def __init__(self, schema, *, key, memory=None, spill=None):
+        options = {"key": key, "memory": memory, "spill": spill}
         self._table = _windrow.Table(schema, options)
 
     @property

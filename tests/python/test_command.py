@@ -52,21 +52,21 @@ def test_help_and_exit_codes(command):
 
 
 # What the package says otherwise, and what is the command line's alone.
-RENAMED = {
-    "op-column": "op", "op-preset": "preset", "memory-limit": "memory", "store-option": "store_options",
-    "csv-no-header": "csv_header", "no-statistics": "statistics", "no-checksums": "checksums",
-}
+RENAMED = {"op-column": "op", "op-preset": "preset", "memory-limit": "memory", "store-option": "storage_options", "range-at": "ranges"}
 OF_THE_TOOL = {"help", "version", "quiet", "progress", "stats", "explain", "json"}
-# `diff=` says it; and a file by itself has no columns but its own.
-IMPLIED = {"merge": {"consolidate"}, "inspect": {"hive-types", "union-by-name"}}
+# `diff=` says one, and `ranges=` the other.
+IMPLIED = {"consolidate", "range"}
 
 
 @pytest.mark.parametrize("verb", ["sort", "compact", "merge", "partition", "dedupe", "diff", "head", "check", "inspect"])
 def test_a_call_has_all_options_of_its_command(command, verb):
     said = command(verb, "--help").stdout.decode()
-    options = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)(?: [<\[]|$)", said, re.MULTILINE)) - OF_THE_TOOL - IMPLIED.get(verb, set())
-    named = {RENAMED.get(option, option.replace("-", "_")) for option in options}
-    assert len(named) > 10 and named <= set(inspect.signature(getattr(windrow, verb)).parameters)
+    options = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)(?: [<\[]|$)", said, re.MULTILINE)) - OF_THE_TOOL - IMPLIED
+    arguments = set(inspect.signature(getattr(windrow, verb)).parameters)
+    groups = [windrow.Csv, windrow.Read, windrow.Write, windrow.Parquet, windrow.Spill, windrow.ChangeLog]
+    grouped = {name for group in groups for name in inspect.signature(group).parameters}
+    named = {RENAMED.get(option, re.sub("^(csv_|input_|output_|spill_)?(no_)?", "", option.replace("-", "_"))) for option in options - {"output"}}
+    assert len(named) > 10 and named <= arguments | grouped
 
 
 def test_ctrl_c_ends_it():

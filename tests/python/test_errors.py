@@ -20,18 +20,18 @@ def test_usage(rows):
         lambda: wr.sort([], by="id"),
         lambda: wr.sort("none-*.parquet", by="id"),
         lambda: wr.sort(rows, by="id", output="a.unknown"),
-        lambda: wr.sort(rows, by="id", output="a.parquet", compression="zip"),
-        lambda: wr.sort(rows, by="id", output="a.parquet", page_size=10),
+        lambda: wr.sort(rows, by="id", output="a.parquet", write={"compression": "zip"}),
+        lambda: wr.sort(rows, by="id", output="a.parquet", parquet={"page_size": 10}),
         lambda: wr.sort(rows, by="id", memory="none"),
         lambda: wr.sort(rows, by="id", threads=0),
-        lambda: wr.sort(rows, by="id", spill_to="tape"),
-        lambda: wr.sort(rows, by="id", temp_dir="missing"),
-        lambda: wr.sort(rows, by="id", csv_delimiter="ab"),
+        lambda: wr.sort(rows, by="id", spill={"to": "tape"}),
+        lambda: wr.sort(rows, by="id", spill={"temp_dir": "missing"}),
+        lambda: wr.sort(rows, by="id", csv={"delimiter": "ab"}),
         lambda: wr.col("id", nulls="middle"),
         lambda: wr.compact(rows),
         lambda: wr.compact(rows, key="id", preset="oracle"),
-        lambda: wr.compact(rows, diff="id", op="id"),
-        lambda: wr.merge(rows, by="id", time="id"),
+        lambda: wr.compact(rows, changes={"diff": "id"}, op="id"),
+        lambda: wr.merge(rows, by="id", changes={"time": "id"}),
         lambda: wr.partition(rows, by="id", output="parts"),
         lambda: wr.partition(rows, by="id", output="parts", into=2, hive=True),
         lambda: wr.partition(rows, by="id", output=None, into=2),
@@ -43,7 +43,7 @@ def test_usage(rows):
 
 
 def test_messages_have_the_words_of_this_package(rows):
-    with pytest.raises(wr.UsageError, match="output_format="):
+    with pytest.raises(wr.UsageError, match=r'write\["format"\]='):
         wr.sort(rows, by="id", output="a.unknown")
     with pytest.raises(wr.UsageError, match="select="):
         wr.sort(rows, by="id", select="x")
@@ -75,7 +75,7 @@ def test_missing_inputs():
 def test_data():
     pathlib.Path("a.csv").write_text("id\n" + "1\n" * 300_000 + "x\n")
     with pytest.raises(wr.DataError) as raised:
-        wr.sort("a.csv", by="id", output="b.csv", schema="id:int64")
+        wr.sort("a.csv", by="id", output="b.csv", read={"schema": "id:int64"})
     assert raised.value.file == "a.csv" and isinstance(raised.value, ValueError)
     pathlib.Path("damaged.parquet").write_bytes(b"PAR1" + b"\0" * 100 + b"PAR1")
     with pytest.raises(wr.DataError, match="damaged.parquet"):

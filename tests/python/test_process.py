@@ -28,7 +28,7 @@ source = sys.argv[1:] * 10 or pa.RecordBatchReader.from_batches(schema, batches(
 if sys.argv[1:]:
     print("reading", flush=True)
 try:
-    wr.sort(source, by="id", output="out.parquet", memory="128MiB", temp_dir=".")
+    wr.sort(source, by="id", output="out.parquet", memory="128MiB", spill={"temp_dir": "."})
 except KeyboardInterrupt:
     print(f"stopped {time.time()}", flush=True)
     if "leave" in os.environ:
@@ -93,7 +93,7 @@ def measured():
     gc.collect()
     open("/proc/self/clear_refs", "w").write("5")
     before = status("VmRSS")
-    done = getattr(wr, verb)(source, output=output if output != "-" else None, memory=memory, temp_dir=".", **options)
+    done = getattr(wr, verb)(source, output=output if output != "-" else None, memory=memory, spill={"temp_dir": "."}, **options)
     if output == "-":
         rows = sum(len(batch) for batch in done)
         done = done.stats

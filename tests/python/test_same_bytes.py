@@ -15,7 +15,7 @@ JOBS = {
         ["--by", "o_orderkey:desc,lsn"],
     ),
     "sort, all options": (
-        dict(by=["op", wr.col("lsn", desc=True)], select=["lsn", "op"], compression="zstd:3", row_group_size="1MiB", page_size=65536, statistics=False, threads=2, memory="256MiB", spill_compression="lz4", temp_dir=".", max_temp_size="1GiB"),
+        dict(by=["op", wr.col("lsn", desc=True)], select=["lsn", "op"], write={"compression": "zstd:3"}, parquet=wr.Parquet(row_group_size="1MiB", page_size=65536, statistics=False), threads=2, memory="256MiB", spill=wr.Spill(compression="lz4", temp_dir=".", max_temp_size="1GiB")),
         ["--by", "op,lsn:desc", "--select", "lsn,op", "--compression", "zstd:3", "--row-group-size", "1MiB", "--page-size", "64KiB", "--no-statistics"],
     ),
     "compact": (
@@ -23,7 +23,7 @@ JOBS = {
         ["--key", "o_orderkey", "--order-by", "lsn", "--op-column", "op"],
     ),
     "compact, log": (
-        dict(key=["o_orderkey"], order_by=["lsn"], op="op", preset="generic", mode="log", as_of=30_000_000),
+        dict(key=["o_orderkey"], order_by=["lsn"], op="op", preset="generic", changes=wr.ChangeLog(mode="log", as_of=30_000_000)),
         ["--key", "o_orderkey", "--order-by", "lsn", "--op-column", "op", "--op-preset", "generic", "--mode", "log", "--as-of", "30000000"],
     ),
     "sort, some rows": (
@@ -31,7 +31,7 @@ JOBS = {
         ["--by", "lsn:desc", "--limit", "100", "--where", "op != D and o_orderkey > 1000"],
     ),
     "sort, as in SQL": (
-        dict(by="o_totalprice", float_order="sql", union_by_name=True),
+        dict(by="o_totalprice", float_order="sql", read={"union_by_name": True}),
         ["--by", "o_totalprice", "--float-order", "sql", "--union-by-name"],
     ),
     "dedupe": (
@@ -47,7 +47,7 @@ JOBS = {
         ["--rows", "7"],
     ),
     "compact, bookkeeping": (
-        dict(key="o_orderkey", order_by="lsn", op="op", keep_bookkeeping=True),
+        dict(key="o_orderkey", order_by="lsn", op="op", changes={"keep_bookkeeping": True}),
         ["--key", "o_orderkey", "--order-by", "lsn", "--op-column", "op", "--keep-bookkeeping"],
     ),
 }
@@ -59,7 +59,7 @@ def test_a_job_of_one_file(tool, name, extension):
     options, flags = JOBS[name]
     verb = name.split(",")[0]
     if extension in ("csv", "ndjson"):
-        options = {**options, "compression": None}
+        options = {**options, "write": None}
         flags = [flag for flag in flags if flag not in ("--compression", "zstd:3")]
     tool(verb, LOG, *flags, "-o", f"theirs.{extension}")
     stats = getattr(wr, verb)(LOG, output=f"ours.{extension}", **options)
@@ -78,7 +78,7 @@ def test_a_raw_change_log(tool):
     ]
     pathlib.Path("log.ndjson").write_text("\n".join(lines))
     tool("compact", "log.ndjson", "--key", "id", "--op-preset", "auto", "--table", "t", "-o", "theirs.parquet")
-    wr.compact("log.ndjson", key="id", preset="auto", table="t", output="ours.parquet")
+    wr.compact("log.ndjson", key="id", preset="auto", changes={"table": "t"}, output="ours.parquet")
     assert pathlib.Path("ours.parquet").read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
     assert pq.read_table("ours.parquet").to_pylist() == [{"id": 1, "x": "b"}]
 
@@ -89,7 +89,7 @@ def test_words_of_operations(tool):
     flags = ["--key", "id", "--op-column", "what", "--op-map", "neu=insert,weg=delete"]
     tool("compact", "log.parquet", *flags, "-o", "theirs.parquet")
     for words in ("neu=insert,weg=delete", {"neu": "insert", "weg": "delete"}):
-        wr.compact("log.parquet", key="id", op="what", op_map=words, output="ours.parquet")
+        wr.compact("log.parquet", key="id", op="what", changes={"op_map": words}, output="ours.parquet")
         assert pathlib.Path("ours.parquet").read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
 
 
@@ -112,19 +112,19 @@ def test_merges(tool):
 
 def test_merges_of_diffs(tool):
     table = pa.table({"id": [1, 1, 2], "at": [1, 2, 1], "diff": [1, -1, 1]})
-    wr.compact(table, diff="diff", time="at", mode="log", output="a.parquet")
-    wr.compact(table, diff="diff", time="at", mode="log", output="b.parquet")
+    wr.compact(table, changes=wr.ChangeLog(diff="diff", time="at", mode="log"), output="a.parquet")
+    wr.compact(table, changes=wr.ChangeLog(diff="diff", time="at", mode="log"), output="b.parquet")
     tool("merge", "a.parquet", "b.parquet", "--by", "id", "--consolidate", "--diff", "diff", "--time", "at", "-o", "theirs.parquet")
-    wr.merge(["a.parquet", "b.parquet"], by="id", diff="diff", time="at", output="ours.parquet")
+    wr.merge(["a.parquet", "b.parquet"], by="id", changes={"diff": "diff", "time": "at"}, output="ours.parquet")
     assert pathlib.Path("ours.parquet").read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
 
 
 PARTITIONS = [
     (dict(by="o_orderkey", into=7), ["--by", "o_orderkey", "--into", "7"]),
-    (dict(by="o_orderkey", into=3, range=True, sort="lsn"), ["--by", "o_orderkey", "--range", "--into", "3", "--sort", "lsn"]),
-    (dict(by="lsn", range_at=[27_000_000, 30_000_000]), ["--by", "lsn", "--range-at", "27000000", "--range-at", "30000000"]),
-    (dict(by=["op", "lsn"], range_at=[("I", 5), ("U", 7)]), ["--by", "op,lsn", "--range-at", "I,5", "--range-at", "U,7"]),
-    (dict(by="op", hive=True, output_format="csv"), ["--by", "op", "--hive", "--output-format", "csv"]),
+    (dict(by="o_orderkey", ranges=3, sort="lsn"), ["--by", "o_orderkey", "--range", "--into", "3", "--sort", "lsn"]),
+    (dict(by="lsn", ranges=[27_000_000, 30_000_000]), ["--by", "lsn", "--range-at", "27000000", "--range-at", "30000000"]),
+    (dict(by=["op", "lsn"], ranges=[("I", 5), ("U", 7)]), ["--by", "op,lsn", "--range-at", "I,5", "--range-at", "U,7"]),
+    (dict(by="op", hive=True, write={"format": "csv"}), ["--by", "op", "--hive", "--output-format", "csv"]),
 ]
 
 
@@ -144,7 +144,7 @@ def test_text_is_read_as_told(tool):
     flags = ["--csv-delimiter", ";", "--csv-no-header", "--schema", "column_1:int32,column_2:utf8"]
     tool("sort", "a.csv", "--by", "column_1", "-o", "theirs.parquet", *flags)
     for schema in ["column_1:int32,column_2:utf8", {"column_1": "int32", "column_2": "utf8"}, pa.schema({"column_1": pa.int32(), "column_2": pa.string()})]:
-        wr.sort("a.csv", by="column_1", output="ours.parquet", csv_delimiter=";", csv_header=False, schema=schema)
+        wr.sort("a.csv", by="column_1", output="ours.parquet", csv=wr.Csv(delimiter=";", header=False), read={"schema": schema})
         assert pathlib.Path("ours.parquet").read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
 
 
@@ -168,5 +168,5 @@ def test_differences(tool, rows, more):
     if not more:
         # Applied to the old side they give the new one.
         changes = wr.diff(pq.read_table("old.parquet"), "new.parquet", key="id")
-        applied = wr.compact(["old.parquet", changes], key="id", op="op", op_map={"": "insert"}, union_by_name=True)
+        applied = wr.compact(["old.parquet", changes], key="id", op="op", changes={"op_map": {"": "insert"}}, read={"union_by_name": True})
         assert pa.table(applied).select(["id", "text0"]) == pq.read_table("new.parquet").sort_by("id")

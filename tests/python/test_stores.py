@@ -47,14 +47,14 @@ def test_verbs_from_a_bucket_and_to_it(bucket, options, file):
         run = getattr(wr, verb)
         for extension in ["parquet", "csv", "arrow"]:
             run(file, **arguments, output=f"out.{extension}")
-            stats = run(at("in/*.parquet"), **arguments, output=at(f"out.{extension}"), store_options=options)
+            stats = run(at("in/*.parquet"), **arguments, output=at(f"out.{extension}"), storage_options=options)
             assert stats.network["requests"] > 2 and stats.network["sent_bytes"] > 0
             bucket.download_file(f"out.{extension}", "copy")
             assert open("copy", "rb").read() == open(f"out.{extension}", "rb").read()
-    assert wr.check(at("out.parquet"), by="id", store_options=options) is not None
-    facts = wr.inspect(at("in/rows.parquet"), store_options=options)
+    assert wr.check(at("out.parquet"), by="id", storage_options=options) is not None
+    facts = wr.inspect(at("in/rows.parquet"), storage_options=options)
     assert facts.rows == 20_000
-    rows = pa.table(wr.sort(at("in/"), by="id:desc", store_options=options))
+    rows = pa.table(wr.sort(at("in/"), by="id:desc", storage_options=options))
     assert rows["id"].to_pylist() == list(reversed(range(20_000)))
 
 
@@ -79,12 +79,12 @@ def test_every_verb_in_every_format(bucket, options, rows, verb, extension):
     names = [f"{name}.{extension}" for name in "ab"]
     inputs = (lambda at: [at(names[0]), at(names[1])]) if verb == "diff" else (lambda at: [[at(name) for name in names]])
     run, output = getattr(wr, verb), "out" if verb == "partition" else f"out.{extension}"
-    more = {"output_format": "csv" if extension.startswith("csv") else extension.split(".")[0]} if verb == "partition" else {}
-    if more.get("output_format") == "arrows":
-        more = {"output_format": "arrow-stream"}
-    run(*inputs(str), **VERBS[verb], **more, output=output)
+    more = {"format": "csv" if extension.startswith("csv") else extension.split(".")[0]} if verb == "partition" else {}
+    if more.get("format") == "arrows":
+        more = {"format": "arrow-stream"}
+    run(*inputs(str), **VERBS[verb], write=more, output=output)
     slash = "/" if verb == "partition" else ""
-    run(*inputs(lambda name: at(f"in/{name}")), **VERBS[verb], **more, output=at(output + slash), store_options=options)
+    run(*inputs(lambda name: at(f"in/{name}")), **VERBS[verb], write=more, output=at(output + slash), storage_options=options)
     made = sorted(str(path) for path in pathlib.Path(output).rglob("*") if path.is_file()) if slash else [output]
     stored = sorted(one.key for one in bucket.objects.all() if not one.key.startswith("in/") and not one.key.endswith("_SUCCESS"))
     assert stored and stored == [one for one in made if not one.endswith("_SUCCESS")]
@@ -96,7 +96,7 @@ def test_every_verb_in_every_format(bucket, options, rows, verb, extension):
 def test_an_upload_in_parts(bucket, options):
     pq.write_table(shuffled(400_000, columns=2), "rows.parquet")
     wr.sort("rows.parquet", by="id", output="out.csv")
-    wr.sort("rows.parquet", by="id", output=at("out.csv"), store_options=options)
+    wr.sort("rows.parquet", by="id", output=at("out.csv"), storage_options=options)
     assert bucket.Object("out.csv").e_tag.strip('"').endswith("-2")
     bucket.download_file("out.csv", "copy.csv")
     assert open("copy.csv", "rb").read() == open("out.csv", "rb").read()
@@ -104,21 +104,21 @@ def test_an_upload_in_parts(bucket, options):
 
 def test_a_directory(bucket, options, file):
     wr.partition(file, by="id", into=4, output="parts")
-    wr.partition(file, by="id", into=4, output=at("parts"), store_options=options)
+    wr.partition(file, by="id", into=4, output=at("parts"), storage_options=options)
     keys = sorted(object.key for object in bucket.objects.all())
     assert keys == ["parts/_SUCCESS", *(f"parts/part-{i:05}.parquet" for i in range(4))]
     for key in keys[1:]:
         bucket.download_file(key, "copy")
         assert open("copy", "rb").read() == open(key, "rb").read()
     with pytest.raises(wr.UsageError, match="there are objects below it"):
-        wr.partition(file, by="id", into=4, output=at("parts"), store_options=options)
+        wr.partition(file, by="id", into=4, output=at("parts"), storage_options=options)
 
 
 def test_a_version_is_held_on_to(bucket, options):
     rows = shuffled(200_000).sort_by("id")
     pq.write_table(rows, "rows.parquet", row_group_size=10_000)
     bucket.upload_file("rows.parquet", "rows.parquet")
-    reader = wr.merge(at("rows.parquet"), by="id", threads=1, store_options=options)
+    reader = wr.merge(at("rows.parquet"), by="id", threads=1, storage_options=options)
     batches = iter(reader)
     assert pa.record_batch(next(batches)).num_rows > 0
     # The same bytes are another version all the same, but not to a tag that is made of them.
@@ -131,9 +131,9 @@ def test_a_version_is_held_on_to(bucket, options):
 
 def test_errors(bucket, options, file):
     with pytest.raises(FileNotFoundError, match="no such object"):
-        wr.sort(at("none.parquet"), by="id", output="out.parquet", store_options=options)
+        wr.sort(at("none.parquet"), by="id", output="out.parquet", storage_options=options)
     with pytest.raises(wr.UsageError, match="no store has an option"):
-        wr.sort(at("none.parquet"), by="id", output="out.parquet", store_options={"regoin": "x"})
+        wr.sort(at("none.parquet"), by="id", output="out.parquet", storage_options={"regoin": "x"})
     with pytest.raises(wr.UsageError, match="no object matches"):
-        wr.sort(at("*.csv"), by="id", output="out.parquet", store_options=options)
+        wr.sort(at("*.csv"), by="id", output="out.parquet", storage_options=options)
     assert not list(bucket.objects.all())

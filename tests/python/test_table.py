@@ -174,7 +174,7 @@ schema = batch(0).schema
 gc.collect()
 open("/proc/self/clear_refs", "w").write("5")
 before = status("VmRSS")
-with wr.Table(schema, key="id", memory="64MiB", temp_dir=".") as table:
+with wr.Table(schema, key="id", memory="64MiB", spill={"temp_dir": "."}) as table:
     for number in range(200):
         table.upsert(batch(number))
         table.forget_before(table.now)

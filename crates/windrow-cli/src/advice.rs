@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use windrow_files::{Error, ErrorKind, Setting};
+use windrow_files::{Error, ErrorKind};
+
+use crate::args::flag;
 
 /// The result of the command line's functions.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -74,30 +76,5 @@ impl fmt::Display for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Job(error)
-    }
-}
-
-/// Returns the option of a setting.
-fn flag(setting: Setting) -> String {
-    format!("--{}", setting.name().replace('_', "-"))
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn every_setting_is_an_option_of_some_verb() {
-        let command = crate::args::Cli::command();
-        let options: Vec<String> = command
-            .get_subcommands()
-            .flat_map(|verb| verb.get_arguments())
-            .filter_map(|arg| Some(format!("--{}", arg.get_long()?)))
-            .collect();
-        for setting in Setting::ALL {
-            assert!(options.contains(&flag(*setting)), "{setting}");
-        }
     }
 }

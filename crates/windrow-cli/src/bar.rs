@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use windrow_files::{Moment, Phase, Progress, Size};
 
-use crate::args;
+use crate::args::Report;
 
 /// Updates of the bar per second.
 const HERTZ: u8 = 4;
@@ -21,7 +21,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    pub(crate) fn new(report: &args::Report) -> Self {
+    pub(crate) fn new(report: &Report) -> Self {
         let is_terminal = io::stderr().is_terminal();
         let target = match !report.quiet && is_terminal {
             true => ProgressDrawTarget::stderr_with_hz(HERTZ),

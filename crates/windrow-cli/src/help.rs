@@ -3,14 +3,12 @@
 
 use std::io::{self, Write};
 
-use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::advice::{Failure, Result};
-use crate::args::Cli;
+use crate::args::{self, EXAMPLES, EXIT_CODES};
 use crate::texts;
-use crate::values::{Completion, EXAMPLES, EXIT_CODES};
 
 /// Prints the help of a topic, or the overview.
 pub(crate) fn show(topic: Option<&str>) -> io::Result<()> {
@@ -20,36 +18,24 @@ pub(crate) fn show(topic: Option<&str>) -> io::Result<()> {
         verb => {
             let arguments = ["windrow"].into_iter().chain(verb).chain(["--help"]);
             // The parser returns help as an error.
-            return Cli::try_parse_from(arguments).map_or_else(|help| help.print(), |_| Ok(()));
+            return args::command()
+                .try_get_matches_from(arguments)
+                .map_or_else(|help| help.print(), |_| Ok(()));
         }
     };
     io::stdout().lock().write_all(text.as_bytes())
 }
 
-impl Completion {
-    /// Returns the shell; `None` for the man page.
-    fn shell(self) -> Option<Shell> {
-        Some(match self {
-            Self::Bash => Shell::Bash,
-            Self::Elvish => Shell::Elvish,
-            Self::Fish => Shell::Fish,
-            Self::Powershell => Shell::PowerShell,
-            Self::Zsh => Shell::Zsh,
-            Self::Man => return None,
-        })
+/// Returns the completions of a shell, or the man page.
+pub(crate) fn completions(shell: &str) -> Result<Vec<u8>> {
+    let mut command = args::command();
+    let mut text = Vec::new();
+    match shell.parse::<Shell>() {
+        Ok(shell) => clap_complete::generate(shell, &mut command, "windrow", &mut text),
+        Err(_) => man_page(command, &mut text)
+            .map_err(|error| Failure::Report(format!("man page: {error}")))?,
     }
-
-    /// Returns the completions or the man page.
-    pub(crate) fn text(self) -> Result<Vec<u8>> {
-        let mut command = Cli::command();
-        let mut text = Vec::new();
-        match self.shell() {
-            Some(shell) => clap_complete::generate(shell, &mut command, "windrow", &mut text),
-            None => man_page(command, &mut text)
-                .map_err(|error| Failure::Report(format!("man page: {error}")))?,
-        }
-        Ok(text)
-    }
+    Ok(text)
 }
 
 /// Writes a single man page for all verbs, because no other pages are installed.
@@ -107,18 +93,9 @@ fn paragraphs(text: &str, out: &mut impl Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::TOPICS;
-
-    #[test]
-    fn every_verb_is_a_topic() {
-        let command = Cli::command();
-        let verbs = command.get_subcommands().map(clap::Command::get_name);
-        assert!(verbs.chain([EXAMPLES, EXIT_CODES]).eq(TOPICS));
-    }
-
     #[test]
     fn every_example_parses() {
-        let command = Cli::command();
+        let command = args::command();
         let texts = [texts::OVERVIEW, texts::RECIPES].map(str::to_owned).into_iter();
         let texts = texts.chain(command.get_subcommands().flat_map(|verb| {
             let texts = [verb.get_before_help(), verb.get_after_help()];
@@ -131,8 +108,14 @@ mod tests {
             let text = text.replace("\\\n", " ");
             for line in text.lines().filter(|line| line.starts_with("  windrow ")) {
                 let arguments = words(line.split(" > ").next().unwrap_or_default());
-                if let Err(error) = Cli::try_parse_from(arguments) {
-                    panic!("{line}: {error}");
+                let matches = args::command().try_get_matches_from(arguments);
+                let matches = matches.unwrap_or_else(|error| panic!("{line}: {error}"));
+                let (name, matches) = matches.subcommand().unwrap();
+                if let Ok(verb) = name.parse() {
+                    let settings = args::settings(verb, matches);
+                    settings
+                        .and_then(|settings| settings.build())
+                        .unwrap_or_else(|error| panic!("{line}: {error}"));
                 }
                 parsed += 1;
             }

@@ -15,24 +15,19 @@ mod help;
 mod report;
 mod run;
 mod signals;
-mod spec;
 mod stdout;
 mod texts;
-mod values;
 
 use std::ffi::OsString;
 
-use clap::Parser;
 use rustix::process::{Resource, getrlimit};
 use windrow_files::Cancel;
-
-use crate::args::Cli;
 
 /// Runs the command line and ends the process. The first argument is the name of the program.
 ///
 /// The function owns the process: sets the allocator, the panic hook and signal handlers.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ! {
-    let cli = Cli::parse_from(args);
+    let matches = args::command().get_matches_from(args);
     // Has no effect under another allocator.
     let _ = windrow::give_back_large_blocks();
     let limits = [Resource::As, Resource::Data].map(getrlimit);
@@ -42,7 +37,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ! {
     silence_caught_panics();
     let cancel = Cancel::new();
     signals::install(&cancel);
-    match run::run(&cli, &cancel) {
+    match run::run(&matches, &cancel) {
         Ok(()) => std::process::exit(0),
         Err(failure) => failure.end(),
     }

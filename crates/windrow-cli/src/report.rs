@@ -6,11 +6,11 @@ use std::path::Path;
 use windrow_files::{Error, Inputs, Size, Spread, Stats, Target, Traffic};
 
 use crate::advice::{Failure, Result};
-use crate::args;
+use crate::args::Report;
 use crate::bar::say;
 
 /// Writes the line and, on request, the figures.
-pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
+pub(crate) fn finish(stats: &Stats, report: &Report) -> Result<()> {
     if !report.quiet {
         let spilled = match stats.spilled_bytes {
             0 => String::new(),
@@ -67,7 +67,7 @@ pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
 }
 
 /// Returns an error, before the job runs, if the figures cannot be written to the given place.
-pub(crate) fn check(report: &args::Report, inputs: &Inputs, target: &Target) -> Result<()> {
+pub(crate) fn check(report: &Report, inputs: &Inputs, target: &Target) -> Result<()> {
     let Some(file) = report.stats.as_deref().filter(|&stats| stats != "json") else {
         return Ok(());
     };

@@ -4,6 +4,8 @@
 //! below "More examples" name files of a user; a test parses them. Lines of examples have at most
 //! 80 columns, so that no terminal breaks them. Headings have the style of clap's own headings.
 
+use windrow_files::Verb;
+
 macro_rules! heading {
     ($title:literal) => {
         concat!("\x1b[1m\x1b[4m", $title, ":\x1b[0m")
@@ -63,13 +65,29 @@ pub(crate) const OVERVIEW: &str = concat!(
 pub(crate) const VERB: &str =
     "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
-pub(crate) const SORT: &str = examples!(
+/// Returns the examples and the notes of a verb.
+pub(crate) fn of(verb: Verb) -> (&'static str, &'static str) {
+    match verb {
+        Verb::Sort => (SORT, SORT_NOTES),
+        Verb::Compact => (COMPACT, COMPACT_NOTES),
+        Verb::Merge => (MERGE, MERGE_NOTES),
+        Verb::Partition => (PARTITION, PARTITION_NOTES),
+        Verb::Dedupe => (DEDUPE, DEDUPE_NOTES),
+        Verb::Diff => (DIFF, DIFF_NOTES),
+        Verb::Head => (HEAD, HEAD_NOTES),
+        Verb::Check => (CHECK, CHECK_NOTES),
+        Verb::Inspect => (INSPECT, INSPECT_NOTES),
+        _ => ("", ""),
+    }
+}
+
+const SORT: &str = examples!(
     "windrow sort examples/data/orders_log.parquet --by lsn:desc -o sorted.parquet",
     "windrow sort examples/data/orders_log.parquet \\
       --by o_totalprice:desc --limit 10 -o top.csv",
 );
 
-pub(crate) const SORT_NOTES: &str = notes!(
+const SORT_NOTES: &str = notes!(
     "windrow sort 'logs/*.ndjson' --by ts:desc:nulls-first -o - --output-format csv",
     "windrow sort big.parquet --by id -o big.parquet \\
       --temp-dir /mnt/a --temp-dir /mnt/b",
@@ -81,14 +99,14 @@ first, -0.0 before 0.0, NaN last), or as DuckDB and Polars sort them (--float-or
 direction, unless COL:nulls-first is given."
 );
 
-pub(crate) const COMPACT: &str = examples!(
+const COMPACT: &str = examples!(
     "windrow compact examples/data/orders_log.parquet --key o_orderkey \\
       --order-by lsn --op-column op -o orders.parquet",
     "windrow compact examples/data/orders_log.parquet --key o_orderkey \\
       --order-by lsn --op-column op --as-of 30000000 -o earlier.parquet",
 );
 
-pub(crate) const COMPACT_NOTES: &str = notes!(
+const COMPACT_NOTES: &str = notes!(
     "windrow compact cdc.ndjson --op-preset auto --key id -o state.parquet",
     "windrow compact cdc.ndjson --op-preset debezium --key id \\
       --order-by source.lsn -o state.parquet",
@@ -103,28 +121,28 @@ A delete that wins removes the key from a snapshot. Null is the greatest value; 
 makes it the least. With --diff, compact sums the diffs of equal rows, and drops rows whose sum is zero."
 );
 
-pub(crate) const MERGE: &str = examples!(
+const MERGE: &str = examples!(
     "windrow partition examples/data/orders_log.parquet --by o_custkey \\
       --into 4 --sort lsn -o parts",
     "windrow merge parts --by lsn -o merged.parquet",
     "windrow merge parts --by lsn --unique -o unique.parquet",
 );
 
-pub(crate) const MERGE_NOTES: &str = notes!(
+const MERGE_NOTES: &str = notes!(
     "windrow merge a.parquet b.parquet --by id -o ab.parquet",
     "windrow merge 'diffs/*.parquet' --by id --time ts --diff delta \\
       --consolidate -o diffs.parquet";
     "Equal rows come in the order of the files. A file that is not sorted is an error that names the row."
 );
 
-pub(crate) const PARTITION: &str = examples!(
+const PARTITION: &str = examples!(
     "windrow partition examples/data/orders_log.parquet --by o_custkey \\
       --into 8 -o parts",
     "windrow partition examples/data/orders_log.parquet --by o_orderstatus \\
       --hive --sort lsn -o lake",
 );
 
-pub(crate) const PARTITION_NOTES: &str = notes!(
+const PARTITION_NOTES: &str = notes!(
     "windrow partition orders.parquet --by o_orderdate --range --into 16 -o by_date",
     "windrow partition orders.csv --by id --range-at 1000 --range-at 2000 \\
       -o three --output-format csv";
@@ -134,13 +152,13 @@ country=nl/part-0.parquet, and leaves the columns out of the files. The output d
 appears complete or not at all."
 );
 
-pub(crate) const DEDUPE: &str = examples!(
+const DEDUPE: &str = examples!(
     "windrow dedupe examples/data/orders_log.parquet -o distinct.parquet",
     "windrow dedupe examples/data/orders_log.parquet --key o_orderkey \\
       --keep last -o last.parquet",
 );
 
-pub(crate) const DEDUPE_NOTES: &str = notes!(
+const DEDUPE_NOTES: &str = notes!(
     "windrow dedupe 'days/*.csv' --key user.id --keep last -o latest.csv",
     "windrow dedupe orders.csv --key id --keep none -o alone.csv";
     "Without --key, rows are duplicates if they are equal in all columns. The output is sorted by the key. Keys are \
@@ -148,7 +166,7 @@ equal as in SQL: nulls are one key, -0.0 and 0.0 are one key, and all NaN are on
 as 0.0 and as one NaN."
 );
 
-pub(crate) const DIFF: &str = examples!(
+const DIFF: &str = examples!(
     "windrow dedupe examples/data/orders_log.parquet --key o_orderkey \\
       --keep first -o first.parquet",
     "windrow dedupe examples/data/orders_log.parquet --key o_orderkey \\
@@ -159,7 +177,7 @@ pub(crate) const DIFF: &str = examples!(
       --format summary -o - --output-format csv",
 );
 
-pub(crate) const DIFF_NOTES: &str = notes!(
+const DIFF_NOTES: &str = notes!(
     "windrow diff 'old/*.csv' 'new/*.csv' --key id,line \\
       --select amount -o changes.csv",
     "windrow compact monday.parquet changes.parquet --union-by-name --key id \\
@@ -169,33 +187,33 @@ or the old row (delete). compact reads this log. Either side may be in any order
 error. Keys are equal as in SQL, and all other values to the last bit. --select names the columns to compare."
 );
 
-pub(crate) const HEAD: &str = examples!(
+const HEAD: &str = examples!(
     "windrow head examples/data/orders_log.parquet -o first.csv",
     "windrow head examples/data/orders_log.parquet --rows 100 \\
       --where \"o_orderstatus = F\" -o - --output-format csv",
 );
 
-pub(crate) const HEAD_NOTES: &str =
+const HEAD_NOTES: &str =
     "The rows come in the order of the inputs. The tool stops reading after the last of them.";
 
-pub(crate) const CHECK: &str = examples!(
+const CHECK: &str = examples!(
     "windrow dedupe examples/data/orders_log.parquet --key lsn -o by_lsn.parquet",
     "windrow check by_lsn.parquet --by lsn",
     "windrow check by_lsn.parquet --by lsn --unique",
 );
 
-pub(crate) const CHECK_NOTES: &str = notes!(
+const CHECK_NOTES: &str = notes!(
     "windrow check 'runs/*.parquet' --by user,ts:desc";
     "Each file is checked by itself. If a file is not sorted, the exit code is 1 and the message names the first row \
 that is out of place."
 );
 
-pub(crate) const INSPECT: &str = examples!(
+const INSPECT: &str = examples!(
     "windrow inspect examples/data/orders_log.parquet",
     "windrow inspect examples/data/orders_log.parquet --json",
 );
 
-pub(crate) const INSPECT_NOTES: &str = "\
+const INSPECT_NOTES: &str = "\
 inspect reads footers, headers and the first rows. If a Parquet file declares an order, inspect also reads the rows and \
 says whether they are in this order.";
 

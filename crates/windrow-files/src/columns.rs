@@ -173,6 +173,12 @@ impl FromStr for Names {
     }
 }
 
+impl From<Vec<String>> for Names {
+    fn from(names: Vec<String>) -> Self {
+        Self(names)
+    }
+}
+
 impl From<Names> for Vec<String> {
     fn from(Names(names): Names) -> Self {
         names

@@ -16,10 +16,11 @@ use arrow_schema::SchemaRef;
 
 use windrow::SortColumn;
 
-use crate::equality::{FloatOrder, one_form, plain_type};
+use crate::equality::{one_form, plain_type};
 use crate::error::{Result, failed};
 use crate::names::{Places, extended};
 use crate::paths::{self, Paths, Steps};
+use crate::settings::FloatOrder;
 
 /// Columns to append, if any.
 #[derive(Clone, Debug)]

@@ -12,17 +12,6 @@ use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatc
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema};
 
-/// Equality and order of floats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FloatOrder {
-    /// IEEE 754 totalOrder: all floats differ. Negative NaN first, -0.0 before 0.0, positive NaN
-    /// last.
-    #[default]
-    Total,
-    /// As in SQL: -0.0 equals 0.0, and all NaN are one value, the greatest.
-    Sql,
-}
-
 /// Returns the type of the values, without dictionary or run-end encoding.
 pub(crate) fn plain_type(kind: &DataType) -> &DataType {
     match kind {

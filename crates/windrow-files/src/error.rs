@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow_schema::ArrowError;
 
-use crate::setting::{self, Setting};
+use crate::settings::{self, Setting};
 
 /// The result of the fallible functions in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -142,7 +142,7 @@ impl Error {
     /// Returns the message in the words of an interface; `word` returns the interface's name of a
     /// setting.
     pub fn worded(&self, word: &dyn Fn(Setting) -> String) -> String {
-        setting::worded(&self.0.message, word)
+        settings::worded(&self.0.message, word)
     }
 
     pub(crate) fn of_kind(mut self, kind: ErrorKind) -> Self {

@@ -2,25 +2,8 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
 use crate::packing::Packing;
-
-/// A file format. All are read, and all but Avro are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// Apache Parquet.
-    Parquet,
-    /// The Arrow IPC file format, also called Feather version 2.
-    ArrowFile,
-    /// The Arrow IPC streaming format.
-    ArrowStream,
-    /// Delimited text with a record on each line.
-    Csv,
-    /// A JSON object on each line.
-    Ndjson,
-    /// Avro object container files, read only.
-    Avro,
-}
+use crate::settings::Format;
 
 impl Format {
     /// Returns the format of `path` by its extension. The extension of a compressor may follow.
@@ -51,58 +34,12 @@ impl Format {
         ("avro", Self::Avro),
     ];
 
-    /// Every format.
-    pub const ALL: [Self; 6] =
-        [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson, Self::Avro];
-
-    /// Formats of outputs.
-    pub const WRITTEN: [Self; 5] =
-        [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson];
-
-    /// Returns the name, the extension and a short description.
-    fn told(self) -> [&'static str; 3] {
-        match self {
-            Self::Parquet => ["parquet", "parquet", "Apache Parquet"],
-            Self::ArrowFile => {
-                ["arrow", "arrow", "The Arrow IPC file format, also called Feather version 2"]
-            }
-            Self::ArrowStream => ["arrow-stream", "arrows", "The Arrow IPC streaming format"],
-            Self::Csv => ["csv", "csv", "Delimited text with a record a line"],
-            Self::Ndjson => ["ndjson", "ndjson", "A JSON object a line"],
-            Self::Avro => ["avro", "avro", "Avro object files, of inputs"],
-        }
-    }
-
-    /// Returns the name, in the syntax of the parser.
-    pub fn name(self) -> &'static str {
-        self.told()[0]
-    }
-
     /// Returns the extension for files of this format.
     pub fn extension(self) -> &'static str {
-        self.told()[1]
-    }
-
-    /// Returns a short description.
-    pub fn about(self) -> &'static str {
-        self.told()[2]
-    }
-}
-
-impl std::fmt::Display for Format {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for Format {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::usage(format!("{text:?} is none of the formats: {names}"))
-        })
+        match self {
+            Self::ArrowStream => "arrows",
+            other => other.name(),
+        }
     }
 }
 

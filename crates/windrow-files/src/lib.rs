@@ -63,8 +63,9 @@ mod paths;
 mod preset;
 mod progress;
 mod raw;
+mod request;
 mod rewrite;
-mod setting;
+mod settings;
 mod size;
 mod stats;
 mod store;
@@ -76,9 +77,7 @@ mod watch;
 pub use windrow::{Codec, IntoColumns, SortColumn, SpillTo, asc, desc};
 
 pub use columns::{Columns, Names, OrderBy, TextAs};
-pub use equality::FloatOrder;
 pub use error::{Error, ErrorKind, Place, Result};
-pub use format::Format;
 pub use input::{
     Charset, CsvOptions, DeclaredColumn, FileInfo, Filter, Inputs, ReadOptions, Reader, Source,
     expand, expand_with, panics_are_caught, parse_schema,
@@ -86,16 +85,20 @@ pub use input::{
 pub use inspect::FileFacts;
 pub use job::{Batches, Explain, Job};
 pub use limits::Limits;
-pub use output::{Compression, Encodings, Target, WriteOptions};
-pub use preset::{Meaning, OpMap, Preset, Unchanged};
+pub use output::{Compression, Target, WriteOptions};
+pub use preset::{Meaning, OpMap};
 pub use progress::{Moment, Phase, Progress};
-pub use setting::Setting;
+pub use request::{Request, Settings, Spec, Value};
+pub use settings::{
+    Choice, Decimal, Encodings, FloatOrder, Format, Group, Kept, Kind, Mode, Preset, Setting,
+    Shown, SpillCompression, SpillPlace, Unchanged, Verb, worded,
+};
 pub use size::{Limit, Size};
 pub use stats::{Evicted, PerPhase, Spread, Stats, Traffic};
 pub use store::Stores;
 pub use verbs::{
-    CheckSpec, Checked, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, Kept, MergeSpec, Mode,
-    PartitionSpec, Partitions, Shown, SortSpec, check,
+    CheckSpec, Checked, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, PartitionSpec,
+    Partitions, SortSpec, check,
 };
 pub use watch::Cancel;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windrow::{Codec, PoolOptions, SpillTo};
 
 use crate::error::{Error, Result};
-use crate::setting::{Setting, setters};
+use crate::settings::{Setting, setters};
 use crate::size::{Limit, Size};
 use crate::system;
 

@@ -6,82 +6,7 @@ use std::str::FromStr;
 use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
-use crate::setting::Setting;
-
-macro_rules! presets {
-    ($($(#[doc = $about:literal])+ $(#[$attribute:meta])* $variant:ident = $name:literal [$($op:literal),*],)+) => {
-        /// A format of change logs, as named by `--op-preset`.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum Preset {
-            $($(#[doc = $about])+ $(#[$attribute])* $variant,)+
-        }
-
-        impl Preset {
-            /// Every preset.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
-
-            /// Returns the name, as accepted by the parser.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)+
-                }
-            }
-
-            /// Returns the default columns of the operation, best first; `op_column` overrides them.
-            pub(crate) fn op_columns(self) -> &'static [&'static str] {
-                match self {
-                    $(Self::$variant => &[$($op),*],)+
-                }
-            }
-
-            /// Describes the format in a few words.
-            pub fn about(self) -> &'static str {
-                match self {
-                    $(Self::$variant => concat!($($about),+).trim_ascii_start(),)+
-                }
-            }
-        }
-    };
-}
-
-presets! {
-    /// Plain rows and an operation column in one of the usual spellings
-    #[default]
-    Generic = "generic" [],
-    /// Whichever of the others the first records look like
-    Auto = "auto" [],
-    /// Debezium events: the row in `after`, of a delete in `before`; flattened ones by `__op`; MongoDB's
-    Debezium = "debezium" ["op"],
-    /// Delta Lake change data feed: plain rows and `_change_type`
-    DeltaCdf = "delta-cdf" ["_change_type"],
-    /// Apache Iceberg changelog: plain rows, `_change_type` and `_change_ordinal`
-    Iceberg = "iceberg" ["_change_type"],
-    /// wal2json of format 1 or 2 as PostgreSQL writes it, or flattened to plain columns and `action`
-    Wal2json = "wal2json" ["action", "kind"],
-    /// Apache Paimon changelog: plain rows and a row kind (+I -U +U -D, or 0 to 3)
-    Paimon = "paimon" ["_ROW_KIND", "rowkind", "_VALUE_KIND"],
-    /// Maxwell's JSON: the row in `data`
-    Maxwell = "maxwell" ["type"],
-    /// Canal's JSON: rows in `data`
-    Canal = "canal" ["type"],
-    /// CockroachDB's changefeeds: the row in `after`, null where it was deleted
-    Cockroach = "cockroach" ["op"],
-    /// Oracle GoldenGate's JSON: `op_type`, the row in `after` and `before`, or plain
-    GoldenGate = "goldengate" ["op_type"],
-    /// SQL Server's change tables: plain rows and `__$operation`
-    SqlServer = "sqlserver" ["__$operation"],
-    /// AWS DMS: plain rows and `Op`; without one, or where it is null, rows of the full load
-    Dms = "dms" ["Op"],
-    /// Snowflake streams: `METADATA$ACTION`, `METADATA$ISUPDATE`
-    Snowflake = "snowflake" ["METADATA$ACTION"],
-    /// Apache Hudi: `_hoodie_is_deleted` or `_hoodie_operation`
-    Hudi = "hudi" ["_hoodie_operation", "_hoodie_is_deleted"],
-    /// Airbyte: deleted where `_ab_cdc_deleted_at` has a value
-    Airbyte = "airbyte" ["_ab_cdc_deleted_at"],
-    /// Qlik Replicate: `header__change_oper` (I U D B, REFRESH)
-    Qlik = "qlik" ["header__change_oper", "header__operation"],
-}
+use crate::settings::{Preset, Setting};
 
 /// The columns of an Iceberg changelog beside the operation: the position of a change's snapshot in
 /// the log, and the snapshot's id.
@@ -90,6 +15,28 @@ pub(crate) const ICEBERG: [&str; 2] = ["_change_ordinal", "_commit_snapshot_id"]
 impl Preset {
     /// The operation columns of events flattened by Debezium's ExtractNewRecordState.
     pub(crate) const FLATTENED: [&str; 2] = ["__op", "__deleted"];
+
+    /// Returns the default columns of the operation, best first; `op_column` overrides them.
+    pub(crate) fn op_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Generic | Self::Auto => &[],
+            Self::Debezium => &["op"],
+            Self::DeltaCdf => &["_change_type"],
+            Self::Iceberg => &["_change_type"],
+            Self::Wal2json => &["action", "kind"],
+            Self::Paimon => &["_ROW_KIND", "rowkind", "_VALUE_KIND"],
+            Self::Maxwell => &["type"],
+            Self::Canal => &["type"],
+            Self::Cockroach => &["op"],
+            Self::GoldenGate => &["op_type"],
+            Self::SqlServer => &["__$operation"],
+            Self::Dms => &["Op"],
+            Self::Snowflake => &["METADATA$ACTION"],
+            Self::Hudi => &["_hoodie_operation", "_hoodie_is_deleted"],
+            Self::Airbyte => &["_ab_cdc_deleted_at"],
+            Self::Qlik => &["header__change_oper", "header__operation"],
+        }
+    }
 
     /// Returns true if the format adds this column to the table's columns.
     pub(crate) fn adds(self, name: &str, schema: &Schema) -> bool {
@@ -202,17 +149,6 @@ impl Preset {
     }
 }
 
-impl FromStr for Preset {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|preset| preset.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::usage(format!("{text:?} is none of the presets: {names}"))
-        })
-    }
-}
-
 /// The meaning of a word in the operation column, given by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -287,19 +223,6 @@ impl FromStr for OpMap {
         }
         Ok(Self(words))
     }
-}
-
-/// Treatment of an update without all columns of its row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unchanged {
-    /// A missing column keeps its last known value; without one, the update is an error
-    #[default]
-    Last,
-    /// The update is an error, because the values of missing columns are unknown
-    Error,
-    /// The update is taken unchanged: missing columns are null, placeholders are values
-    Keep,
 }
 
 #[cfg(test)]

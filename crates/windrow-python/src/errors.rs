@@ -2,20 +2,44 @@
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
-use windrow_files::{Error, ErrorKind, Setting, Size};
+use windrow_files::{Error, ErrorKind, Group, Setting, Size};
 
 use crate::memory::Memory;
 
+/// Returns the argument of a setting: the keyword of a group of settings, if it is in one, and the
+/// name.
+pub(crate) fn place(setting: Setting) -> (Option<&'static str>, &'static str) {
+    let name = setting.name();
+    let within = |group, prefix| (Some(group), name.strip_prefix(prefix).unwrap_or(name));
+    match (setting, setting.group()) {
+        (Setting::MemoryLimit, _) => (None, "memory"),
+        (Setting::OpColumn, _) => (None, "op"),
+        (Setting::OpPreset, _) => (None, "preset"),
+        (Setting::StoreOption, _) => (None, "storage_options"),
+        (Setting::Range | Setting::RangeAt, _) => (None, "ranges"),
+        (Setting::Output | Setting::Select | Setting::Where | Setting::Threads, _) => (None, name),
+        (Setting::AsOf | Setting::Mode | Setting::KeepBookkeeping, _) => (Some("changes"), name),
+        (_, Group::ChangeLog | Group::Diffs) => (Some("changes"), name),
+        (_, Group::Csv) => within("csv", "csv_"),
+        (_, Group::Parquet) => (Some("parquet"), name),
+        (_, Group::Input) => within("read", "input_"),
+        (_, Group::Output) => within("write", "output_"),
+        (_, Group::Limits) => within("spill", "spill_"),
+        _ => (None, name),
+    }
+}
+
+/// Returns the argument of a setting as it is typed.
+pub(crate) fn name(setting: Setting) -> String {
+    match place(setting) {
+        (Some(group), name) => format!("{group}[{name:?}]"),
+        (None, name) => name.to_owned(),
+    }
+}
+
 /// Returns the name of an argument for messages.
 pub(crate) fn argument(setting: Setting) -> String {
-    let name = match setting {
-        Setting::MemoryLimit => "memory",
-        Setting::OpColumn => "op",
-        Setting::OpPreset => "preset",
-        Setting::StoreOption => "store_options",
-        other => other.name(),
-    };
-    format!("{name}=")
+    format!("{}=", name(setting))
 }
 
 /// Creates an exception of a class in `windrow._errors`.
@@ -42,7 +66,10 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, memory: Option<&Memory>) 
 }
 
 fn exception_of(py: Python<'_>, error: &Error, memory: Option<&Memory>) -> PyResult<PyErr> {
-    let message = worded(error, memory);
+    let mut message = worded(error, memory);
+    if let Some(name) = error.place().column.as_deref().and_then(|name| name.strip_prefix('-')) {
+        message += &format!("; descending is \"{name}:desc\"");
+    }
     let class = match error.kind() {
         ErrorKind::Interrupted => return Ok(PyKeyboardInterrupt::new_err(message)),
         ErrorKind::Usage => "UsageError",
@@ -83,7 +110,7 @@ pub(crate) fn worded(error: &Error, memory: Option<&Memory>) -> String {
             format!("{row}, and with it the job needs {floor}; raise memory=, which is {limit}")
         }
         None => format!(
-            "memory={limit} is below the floor of this job, {floor}; raise memory=, or lower row_group_size="
+            "memory={limit} is below the floor of this job, {floor}; raise memory=, or lower parquet[\"row_group_size\"]"
         ),
     }
 }

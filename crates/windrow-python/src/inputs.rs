@@ -1,6 +1,5 @@
 //! Inputs of a Python call: a path, a directory, a pattern, an Arrow object, or a list of these.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,7 +12,8 @@ use pyo3::types::{PyList, PyTuple};
 use pyo3_arrow::input::AnyRecordBatch;
 use windrow_files::{ReadOptions, Source, expand_with};
 
-use crate::errors::{exception, mistyped, usage};
+use crate::errors::{exception, usage};
+use crate::options::path_of;
 
 /// The sources of the argument `inputs`, in order.
 pub(crate) struct Given {
@@ -43,7 +43,7 @@ fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>, read: &ReadOptions) -> 
         return Ok(Given { sources: vec![arrow(input, ordinal)?], is_many: false });
     }
     const TAKES: &str = "a path, a pattern, an Arrow object, or a list of these";
-    let path: PathBuf = input.extract().map_err(|_| mistyped("inputs", TAKES, input))?;
+    let path = path_of("inputs", TAKES, input)?;
     let plain = vec![Source::File(path.clone())];
     let sources = match path.to_str() {
         // Only the command line reads standard input.

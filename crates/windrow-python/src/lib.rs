@@ -1,7 +1,7 @@
 //! The Python package `windrow`: paths and Arrow streams in, files and Arrow streams out.
 //!
 //! ```text
-//! python/windrow --> verbs --> options, spec, inputs --> task: a thread --> windrow_files::Job
+//! python/windrow --> verbs --> options, inputs --> task: a thread --> windrow_files::Job
 //!                                   |                     |  the caller polls: signals, progress
 //!                                memory                errors, reader --> Python
 //! ```
@@ -20,7 +20,6 @@ mod keys;
 mod memory;
 mod options;
 mod reader;
-mod spec;
 mod table;
 mod task;
 mod verbs;
@@ -35,7 +34,7 @@ mod _windrow {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::verbs::{check, explain, inspect, main, run};
+    use crate::verbs::{check, described, explain, inspect, main, run};
 
     /// The version of the package.
     #[pymodule_export]

@@ -15,12 +15,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow::{Budget, Pool};
-use windrow_files::{Error, Limit, Result};
+use windrow_files::{DedupeSpec, Error, Limit, Result, Setting, Spec, Verb};
 
 use crate::errors::{exception, usage};
 use crate::keys::{self, Rows, fitted};
 use crate::memory::Memory;
-use crate::options::Arguments;
+use crate::options::{ok, settings, table_schema};
 use crate::reader::{Reader, RecordBatch as Batch, Rows as Source, Schema};
 use crate::task::Task;
 
@@ -114,10 +114,15 @@ impl Table {
     #[new]
     fn new(schema: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let py = schema.py();
-        let arguments = Arguments::new(options);
-        let schema = arguments.table_schema(schema)?;
-        let (by, asked, limits) = (arguments.key()?, arguments.memory()?, arguments.limits()?);
-        arguments.finish("Table")?;
+        let schema = table_schema(schema)?;
+        // Of the arguments of a call, a table has these.
+        let settings = settings("Table", Verb::Dedupe, options)?;
+        let request = ok(py, settings.build())?;
+        let limits = request.limits;
+        let asked = settings.has(Setting::MemoryLimit).then_some(limits.memory);
+        let Spec::Dedupe(DedupeSpec { key: Some(by), .. }) = request.spec else {
+            return Err(usage(py, "key= is missing: a table needs a key"));
+        };
         let memory = py.detach(|| Memory::new(asked));
         let budget = match memory.limit {
             Limit::Bytes(limit) => {

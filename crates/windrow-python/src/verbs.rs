@@ -2,7 +2,6 @@
 //! [`Task`].
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatchReader;
@@ -10,16 +9,15 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
-    Checked, Error, FileFacts, FloatOrder, Format, Inputs, Limits, ReadOptions, Result, Source,
-    Target, WriteOptions,
+    Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits, ReadOptions,
+    Request, Result, Setting, Source, Spec, Target, Verb, WriteOptions,
 };
 
-use crate::errors::{exception, usage};
+use crate::errors::{name, place, usage};
 use crate::inputs;
 use crate::memory::Memory;
-use crate::options::Arguments;
+use crate::options::{ok, settings};
 use crate::reader::{Reader, Rows};
-use crate::spec::Spec;
 use crate::task::{Task, Watch};
 
 /// The parameters of a job, except for its progress callback.
@@ -27,41 +25,34 @@ struct Call {
     sources: Vec<Source>,
     /// The new side of a diff.
     new: Option<Vec<Source>>,
-    spec: Spec,
+    request: Request,
     read: ReadOptions,
-    write: WriteOptions,
-    limits: Limits,
-    output: Option<PathBuf>,
     memory: Memory,
 }
 
 impl Call {
     fn new(verb: &str, inputs: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let py = inputs.py();
-        let arguments = Arguments::new(options);
-        let spec = Spec::of(verb, &arguments)?;
-        let read = arguments.read()?;
-        let (write, limits) = (arguments.write()?, arguments.limits()?);
-        let (output, asked) = (arguments.output()?, arguments.memory()?);
-        let read = spec.carrying(read, &write, output.as_deref());
-        arguments.finish(verb)?;
-        if output.is_none() && matches!(spec, Spec::Partition(_)) {
-            return Err(usage(py, "output= is missing: partitions are files of a directory"));
-        }
+        let kind: Verb = verb.parse().map_err(|why: String| usage(py, &why))?;
+        let settings = settings(verb, kind, options)?;
+        let mut request = ok(py, settings.build())?;
+        let target = request.output.clone().map(Target::Path);
+        let read = request.spec.reading(request.read.clone(), &request.write, target.as_ref());
         // Sources come before the measurement of memory: allocations of a producer count as the
         // host's.
-        let (sources, new) = match &spec {
-            Spec::Diff(_) => {
+        let (sources, new) = match kind {
+            Verb::Diff => {
                 let (old, new): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
                 let new = inputs::sources(&new, &read)?.sources;
                 (inputs::sources(&old, &read)?.sources, Some(new))
             }
             _ => (inputs::sources(inputs, &read)?.sources, None),
         };
+        let asked = settings.has(Setting::MemoryLimit).then_some(request.limits.memory);
         let memory = py.detach(|| Memory::new(asked));
-        let limits = limits.memory(memory.limit);
-        let read = read.within(&limits).map_err(|error| exception(py, &error, None))?;
-        Ok(Self { sources, new, spec, read, write, limits, output, memory })
+        request.limits.memory = memory.limit;
+        let read = ok(py, read.within(&request.limits))?;
+        Ok(Self { sources, new, request, read, memory })
     }
 
     fn job(&self, watch: &Arc<Watch>) -> Result<windrow_files::Job> {
@@ -70,13 +61,13 @@ impl Call {
             Some(new) => Inputs::open_pair(&self.sources, new, &read)?,
             None => Inputs::open(&self.sources, &read)?,
         };
-        let job = self.spec.job(inputs)?;
+        let job = self.request.spec.job(inputs)?;
         Ok(job.cancelled_by(&watch.cancel).watched_by(Arc::clone(watch) as _))
     }
 
     /// Returns the job's limits; its inputs must be open.
     fn limits(&self) -> Limits {
-        self.limits.clone().memory(self.memory.opened())
+        self.request.limits.clone().memory(self.memory.opened())
     }
 }
 
@@ -93,11 +84,11 @@ pub(crate) fn run(
     let memory = call.memory.clone();
     let task = Task::new(progress, Some(memory.clone()));
     let watch = Arc::clone(&task.watch);
-    match call.output.clone() {
+    match call.request.output.clone() {
         Some(output) => {
             let figures = task.run(py, move || {
                 let job = call.job(&watch)?;
-                job.write(&Target::Path(output), &call.write, &call.limits())
+                job.write(&Target::Path(output), &call.request.write, &call.limits())
             })?;
             stats(py, &json(&figures)?)
         }
@@ -121,15 +112,16 @@ pub(crate) fn explain(
     let memory = call.memory.clone();
     let task = Task::new(None, Some(memory.clone()));
     let watch = Arc::clone(&task.watch);
-    let reads = call.output.is_none();
+    let reads = call.request.output.is_none();
     if reads {
         // An output record batch takes as much memory as a message of an Arrow stream.
-        call.write = WriteOptions::default().format(Format::ArrowStream).row_group_bytes(2 << 20);
-        call.limits = call.limits.threads(1);
+        call.request.write =
+            WriteOptions::default().format(Format::ArrowStream).row_group_bytes(2 << 20);
+        call.request.limits.threads = std::num::NonZeroUsize::new(1);
     }
     let explained = task.run(py, move || {
-        let target = call.output.clone().map_or(Target::Stdout, Target::Path);
-        call.job(&watch)?.explain(&target, &call.write, &call.limits())
+        let target = call.request.output.clone().map_or(Target::Stdout, Target::Path);
+        call.job(&watch)?.explain(&target, &call.request.write, &call.limits())
     })?;
     let (floor, limit) = (memory.grown(explained.floor()), explained.limit());
     let limit = limit.map(|limit| memory.grown(limit));
@@ -153,10 +145,10 @@ pub(crate) fn check(
     inputs: &Bound<'_, PyAny>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<String> {
-    let arguments = Arguments::new(options);
-    let spec = arguments.checked()?;
-    let read = arguments.read()?;
-    arguments.finish("check")?;
+    let request = ok(py, settings("check", Verb::Check, options)?.build())?;
+    let (read, Spec::Check(spec)) = (request.read, request.spec) else {
+        return Err(PyRuntimeError::new_err("internal error: no check"));
+    };
     let sources = inputs::sources(inputs, &read)?.sources;
     let task = Task::new(None, None);
     let cancel = task.watch.cancel.clone();
@@ -203,9 +195,7 @@ pub(crate) fn inspect(
     inputs: &Bound<'_, PyAny>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<(bool, Vec<(String, String)>)> {
-    let arguments = Arguments::new(options);
-    let read = arguments.read()?;
-    arguments.finish("inspect")?;
+    let read = ok(py, settings("inspect", Verb::Inspect, options)?.build())?.read;
     let inputs::Given { sources, is_many } = inputs::sources(inputs, &read)?;
     let task = Task::new(None, None);
     let read = read.cancelled_by(&task.watch.cancel);
@@ -215,6 +205,31 @@ pub(crate) fn inspect(
     })?;
     let facts = facts.iter().map(|facts| Ok((facts.to_string(), json(facts)?)));
     Ok((is_many, facts.collect::<PyResult<_>>()?))
+}
+
+/// All calls with their arguments, as JSON: the library's table of settings, in the words of this package.
+#[pyfunction]
+pub(crate) fn described() -> PyResult<String> {
+    let word = |setting| format!("``{}``", name(setting));
+    let choice = |choice: &Choice| (choice.name, windrow_files::worded(choice.about, &word));
+    let argument = |setting: Setting, verb| {
+        let kind = format!("{:?}", setting.kind());
+        let choices: Vec<_> = match setting.kind() {
+            Kind::Choice(choices) => choices.iter().map(choice).collect(),
+            _ => Vec::new(),
+        };
+        serde_json::json!({
+            "argument": place(setting).0, "name": place(setting).1, "library": setting.name(), "group": setting.group().name(), "choices": choices,
+            "kind": kind.split('(').next(), "default": setting.default_of(verb),
+            "required": setting.is_required(verb), "about": setting.about(verb, &word),
+        })
+    };
+    let call = |verb: Verb| {
+        let hidden = [Setting::Consolidate, Setting::Range];
+        let own = verb.settings().filter(|setting| !hidden.contains(setting));
+        (verb.name(), own.map(|setting| argument(setting, verb)).collect::<Vec<_>>())
+    };
+    json(&Verb::ALL.map(call))
 }
 
 /// The command line tool: does what `arguments` say, and ends the process.

@@ -87,7 +87,7 @@ impl Log {
             spec = spec.op_column(*op);
         }
         if let Some(preset) = more.get(1) {
-            spec = spec.op_preset(preset.parse().map_err(external)?);
+            spec = spec.op_preset(preset.parse().map_err(DataFusionError::Plan)?);
         }
         let sources = expand([files]).map_err(external)?;
         let mut log = Self { sources, spec, schema: Arc::new(arrow_schema::Schema::empty()) };

@@ -7,10 +7,8 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of dependence.
-const ORDER: [&str; 11] = [
-    "texts", "values", "args", "advice", "help", "spec", "bar", "stdout", "report", "signals",
-    "run",
-];
+const ORDER: [&str; 9] =
+    ["texts", "args", "advice", "help", "bar", "stdout", "report", "signals", "run"];
 
 #[test]
 fn a_module_uses_only_those_before_it() {

@@ -37,7 +37,7 @@ use crate::input::widen::wider;
 use crate::input::widened;
 use crate::names::Places;
 use crate::paths::{self, Steps};
-use crate::preset::Preset;
+use crate::settings::Preset;
 
 /// The positions of an envelope's parts.
 pub(super) struct Envelope {

@@ -81,8 +81,9 @@ use self::unchanged::Partial;
 use crate::derived::OWN;
 use crate::error::{Error, Result};
 use crate::names::extended;
-use crate::preset::{ICEBERG, Preset};
+use crate::preset::ICEBERG;
 use crate::raw::CARRIED;
+use crate::settings::Preset;
 
 /// True if the row deletes its key.
 const DELETED: &str = "__windrow_deleted";

@@ -7,8 +7,8 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
 
 use crate::error::{Error, Result};
-use crate::preset::{Meaning, OpMap, Preset};
-use crate::setting::Setting;
+use crate::preset::{Meaning, OpMap};
+use crate::settings::{Preset, Setting};
 
 /// The effect of a row on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

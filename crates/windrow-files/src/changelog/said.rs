@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow_schema::{ArrowError, Field};
 
 use crate::error::Error;
-use crate::preset::{OpMap, Preset, Unchanged};
+use crate::preset::OpMap;
+use crate::settings::{Preset, Unchanged};
 
 /// The caller's description of a change log.
 #[derive(Clone, Copy, Default)]

@@ -17,7 +17,7 @@ use arrow_select::concat::concat_batches;
 use super::{ChangeLog, Said};
 use crate::error::Error;
 use crate::error::ErrorKind;
-use crate::preset::Preset;
+use crate::settings::Preset;
 
 /// Reads NDJSON. Inferred schemas have their columns in order of names.
 fn ndjson(text: &str) -> RecordBatch {

@@ -18,9 +18,8 @@ use arrow_schema::{DataType, Field};
 use super::op::Change;
 use super::said::{Said, misfit};
 use crate::error::{Error, Result};
-use crate::preset::{Preset, Unchanged};
 use crate::raw::CARRIED;
-use crate::setting::Setting;
+use crate::settings::{Preset, Setting, Unchanged};
 
 /// Detects partial updates and applies the caller's setting to them.
 pub(super) struct Partial {

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::formats::csv::sniff;
 use crate::input::options::ReadOptions;
 use crate::input::source::expand::Source;
 use crate::input::source::origin::{Origin, SAMPLE_BYTES, Turn};
-use crate::preset::Preset;
 use crate::raw;
 use crate::raw::{Asked, Raw, Told};
-use crate::setting::Setting;
+use crate::settings::{Format, Preset, Setting};
 
 /// The format of the change logs among the inputs.
 #[derive(Clone)]

@@ -40,9 +40,8 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::packing::Packing;
-use crate::preset::Preset;
+use crate::settings::{Format, Preset};
 use crate::store::{Stores, is_far};
 
 use formats::opening::Like;
@@ -67,6 +66,7 @@ pub use options::ReadOptions;
 pub use options::csv::CsvOptions;
 pub use options::filter::Filter;
 pub use options::schema::parse_schema;
+pub(crate) use options::schema::parsed as parsed_schema;
 pub(crate) use row_groups::{Footer, RowGroups};
 pub(crate) use schema::hive::NULL as HIVE_NULL;
 pub(crate) use schema::widen;

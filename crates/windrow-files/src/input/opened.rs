@@ -7,12 +7,12 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::options::csv::CsvOptions;
 use crate::input::row_groups::{Footer, RowGroups};
 use crate::input::source::expand::Source;
 use crate::input::source::info::FileInfo;
 use crate::input::source::origin::Faults;
+use crate::settings::Format;
 use crate::watch::Watch;
 
 /// Batches in the order of the file.

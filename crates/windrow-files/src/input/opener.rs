@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::formats::opening::{Like, Opening};
 use crate::input::formats::parquet::footers::FooterCache;
 use crate::input::formats::{self, handed, json};
@@ -18,7 +17,7 @@ use crate::input::text::named::Named;
 use crate::input::units::guard;
 use crate::packing::{HEAD, Packing};
 use crate::raw;
-use crate::setting::Setting;
+use crate::settings::{Format, Setting};
 
 /// Bytes that tell the format of an input without a name.
 const SNIFFED: usize = 4096;

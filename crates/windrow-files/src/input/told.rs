@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::Error;
-use crate::format::Format;
 use crate::input::source::info::FileInfo;
 use crate::input::units::unit::File;
+use crate::settings::Format;
 
 /// Adds the number of lines that seem to precede the column names, if `error` is about a missing
 /// column.

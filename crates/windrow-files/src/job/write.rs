@@ -18,7 +18,6 @@ use super::running::{Job, Running};
 use super::sized::{Edges, SizedFiles};
 use super::{plan, sized};
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::limits::Limits;
 use crate::output::{
     self, Compression, Contents, Destination, Directory, OutputOptions, Target, Uploads,
@@ -26,7 +25,7 @@ use crate::output::{
 };
 use crate::partition::Partitioning;
 use crate::progress::Phase;
-use crate::setting::Setting;
+use crate::settings::{Format, Setting};
 use crate::stats::{Spread, Stats};
 use crate::store;
 use crate::system;

@@ -8,8 +8,8 @@ use arrow_ipc::writer::IpcWriteOptions;
 use parquet::basic::{BrotliLevel, Compression as ParquetCodec, GzipLevel, ZstdLevel};
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::packing::{Packing, zstd_bytes};
+use crate::settings::Format;
 
 /// A codec, with its level if it has levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

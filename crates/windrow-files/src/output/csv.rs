@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::input::CsvOptions;
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 /// Returns the schema of a batch converted by [`shown`].
 pub(super) fn shown_schema(schema: &SchemaRef, csv: &CsvOptions) -> SchemaRef {

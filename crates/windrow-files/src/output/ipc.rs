@@ -40,7 +40,7 @@ use super::sink::{self, Sink};
 use super::target::Destination;
 use super::views::compact_views;
 use crate::error::{Error, Result};
-use crate::format::Format;
+use crate::settings::Format;
 use crate::watch::Watch;
 
 /// Rows of a message. A reader loads a message whole, and compression works on its buffers.

@@ -18,8 +18,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, FieldRef, SchemaRef};
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 pub(crate) use crate::input::{DeclaredColumn, Footer};
+use crate::settings::Format;
 
 mod atomic;
 mod checksums;
@@ -52,7 +52,7 @@ mod views;
 pub use compression::Compression;
 pub(crate) use directory::Contents;
 pub(crate) use folder::Directory;
-pub use options::{Encodings, WriteOptions};
+pub use options::WriteOptions;
 pub(crate) use options::{OutputOptions, Uploads, not_written};
 pub(crate) use parquet_memory::footer_bytes;
 pub(crate) use part::{Appender, Encoder, Incoming, Part, PartRows, Written};

@@ -3,23 +3,11 @@
 use super::compression::Compression;
 use super::target::Target;
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::{CsvOptions, DeclaredColumn};
-use crate::setting::Setting;
+use crate::settings::{Encodings, Format, Setting, setters};
 use crate::size::Size;
 use crate::store::Stores;
 use crate::watch::Watch;
-
-/// Encodings of Parquet columns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Encodings {
-    /// Encodings for small files: differences of integers and times, lengths and prefixes of text.
-    #[default]
-    Delta,
-    /// Plain values, and dictionaries: for readers without support for other encodings. Files are
-    /// about a fifth larger.
-    Plain,
-}
 
 /// Options for outputs.
 ///
@@ -73,17 +61,6 @@ impl Default for WriteOptions {
     }
 }
 
-/// Declares methods that set a field and return the options.
-macro_rules! setters {
-    ($($(#[$about:meta])* $field:ident: $of:ty => $value:expr;)*) => {
-        $($(#[$about])*
-        pub fn $field(mut self, $field: $of) -> Self {
-            self.$field = $value;
-            self
-        })*
-    };
-}
-
 impl WriteOptions {
     setters! {
         /// Sets the format.
@@ -91,15 +68,15 @@ impl WriteOptions {
         /// Sets the codec.
         compression: Compression => Some(compression);
         /// Sets the row bytes of a Parquet row group.
-        row_group_bytes: u64 => row_group_bytes;
+        row_group_bytes: u64;
         /// Sets the bytes of a Parquet page.
-        page_bytes: u64 => page_bytes;
+        page_bytes: u64;
         /// Sets whether Parquet pages and column chunks carry minima and maxima.
-        statistics: bool => statistics;
+        statistics: bool;
         /// Sets whether Parquet pages carry checksums.
-        checksums: bool => checksums;
+        checksums: bool;
         /// Sets the encodings of Parquet columns.
-        encodings: Encodings => encodings;
+        encodings: Encodings;
         /// Sets the dialect of CSV.
         csv: CsvOptions => Some(csv);
         /// Sets the maximum size of a file. The output becomes a directory of as many files as

@@ -35,7 +35,7 @@ use super::part::PartRows;
 use super::properties::DICTIONARY_BYTES;
 use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
 use super::storable::storable;
-use crate::format::Format;
+use crate::settings::Format;
 
 /// Minimum bytes of a compression context. Above it, zstd fits its tables to the size of the data.
 const LEAST_CONTEXT: usize = 64 << 10;

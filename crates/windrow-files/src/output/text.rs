@@ -24,10 +24,10 @@ use super::sink::Sink;
 use super::target::Destination;
 use super::{csv, showable, sink};
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::CsvOptions;
 use crate::names::Places;
 use crate::packing::{Packer, Packing};
+use crate::settings::Format;
 
 pub(super) fn open(
     target: &Destination,

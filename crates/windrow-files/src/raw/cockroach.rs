@@ -13,7 +13,7 @@
 use super::event::{Carries, Members, Row, event, without};
 use super::json::{find, list, members, object, text};
 use super::log::Raw;
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     match list(record, "payload") {

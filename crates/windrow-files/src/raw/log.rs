@@ -9,8 +9,8 @@ use super::declared::Declared;
 use super::event::What;
 use super::tables::Tables;
 use crate::error::Result;
-use crate::preset::{Meaning, OpMap, Preset};
-use crate::setting::Setting;
+use crate::preset::{Meaning, OpMap};
+use crate::settings::{Preset, Setting};
 
 /// Settings of the caller in addition to the preset.
 #[derive(Clone, Debug, Default)]

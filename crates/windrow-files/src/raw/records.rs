@@ -13,8 +13,8 @@ use super::json::{self, Scan};
 use super::log::Raw;
 use super::transaction::{Split, Transaction};
 use super::{canal, cockroach, debezium, extended, goldengate, maxwell, wal2json};
-use crate::preset::Preset;
 use crate::rewrite::{Rewrite, Rewritten};
+use crate::settings::Preset;
 
 /// Maximum bytes of a record. A longer record is taken for a mistake, such as a missing bracket.
 const LONGEST: usize = 1 << 30;

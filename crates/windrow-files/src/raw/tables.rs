@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use regex::Regex;
 
 use crate::error::{Error, Result as Done};
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 /// Tables listed in an error message at most.
 const NAMED: usize = 20;

@@ -7,7 +7,7 @@ use super::event::Members;
 use super::json::{Scan, find, list, members, object};
 use super::log::{Asked, Raw};
 use super::transaction::first_change;
-use crate::preset::Preset;
+use crate::settings::Preset;
 
 /// Records examined at most: the begin record of a transaction identifies no producer.
 const LOOKED_AT: usize = 100;

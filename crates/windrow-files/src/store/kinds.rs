@@ -10,7 +10,7 @@ use object_store::http::HttpBuilder;
 use object_store::{ClientConfigKey, ObjectStore, RetryConfig};
 
 use crate::error::{Error, Result};
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 use super::address::Address;
 use super::counted::{Counting, Counts};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::setting::Setting;
+use crate::settings::Setting;
 use crate::stats::Traffic;
 use crate::watch::Cancel;
 

@@ -10,10 +10,10 @@ use windrow::{Decoder, Finish, Layout, Order, Rule, SortColumn as Column};
 use super::project::projection;
 use super::sift::Sifting;
 use crate::derived::Derived;
-use crate::equality::FloatOrder;
 use crate::error::{Error, Result};
 use crate::facts::Pairs;
 use crate::input::{DeclaredColumn, Inputs};
+use crate::settings::FloatOrder;
 
 /// Converts a record batch before it is arranged: resolves the change-log format and drops
 /// irrelevant rows. The second argument is the position of the batch's first row in the inputs.

@@ -20,10 +20,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, SortOptions};
 use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 
-use super::diff::{DiffSpec, Shown};
+use super::diff::DiffSpec;
 use super::sift::{Sift, copied, same_key, starts};
 use crate::equality::{floats, one_form};
 use crate::error::{Error, Result, failed};
+use crate::settings::Shown;
 
 /// The weight of a row of the old side.
 pub(super) const OLD: i64 = 1;

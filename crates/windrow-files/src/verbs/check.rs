@@ -7,11 +7,11 @@ use windrow::{IntoColumns, OrderCheck, SortColumn as Column};
 
 use super::Arrangement;
 use crate::columns::Columns;
-use crate::equality::{FloatOrder, plain_type};
+use crate::equality::plain_type;
 use crate::error::Result;
 use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source, chosen};
 use crate::paths;
-use crate::setting::setters;
+use crate::settings::{FloatOrder, setters};
 use crate::watch::{Cancel, Watch};
 
 /// Specification of [`check`].

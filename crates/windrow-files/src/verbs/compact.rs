@@ -26,9 +26,9 @@ use crate::equality::{floats, plain_type, with_one_form};
 use crate::error::{Error, Result, failed};
 use crate::input::{Inputs, Log, ReadOptions, one_value};
 use crate::paths::Paths;
-use crate::preset::{OpMap, Preset, Unchanged};
+use crate::preset::OpMap;
 use crate::raw::Asked;
-use crate::setting::{Setting, setters};
+use crate::settings::{Mode, Preset, Setting, Unchanged, setters};
 
 /// A change log to be reduced to the latest state of each key, or to summed changes.
 #[derive(Clone, Debug, Default)]
@@ -65,16 +65,6 @@ pub struct CompactSpec {
     pub keep_bookkeeping: bool,
     /// The columns to write, in this order.
     pub select: Option<Vec<String>>,
-}
-
-/// The form of a compaction's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// The live rows, sorted by key.
-    #[default]
-    Snapshot,
-    /// The last change of each key, deletes included; or the summed changes.
-    Log,
 }
 
 impl CompactSpec {

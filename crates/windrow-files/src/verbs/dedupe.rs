@@ -12,10 +12,10 @@ use super::project;
 use super::sift::{Alone, Sifting};
 use super::{Arrangement, Transform};
 use crate::columns::names;
-use crate::equality::{FloatOrder, floats, with_one_form};
+use crate::equality::{floats, with_one_form};
 use crate::error::{Result, failed};
 use crate::input::Inputs;
-use crate::setting::setters;
+use crate::settings::{FloatOrder, Kept, setters};
 
 /// Rows without duplicate keys.
 #[derive(Clone, Debug, Default)]
@@ -27,21 +27,6 @@ pub struct DedupeSpec {
     pub kept: Kept,
     /// The columns to write, in this order; all columns by default.
     pub select: Option<Vec<String>>,
-}
-
-/// The row to keep of several rows with equal keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kept {
-    /// The first row in input order.
-    #[default]
-    First,
-    /// The last row in input order.
-    Last,
-    /// None: keys with several rows are removed.
-    None,
-    /// The last row, filled with the last non-null value of each column. Merges partial rows, with
-    /// values in the changed columns and nulls elsewhere, into whole rows.
-    LastKnown,
 }
 
 impl DedupeSpec {

@@ -27,7 +27,7 @@ use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result, failed};
 use crate::input::Inputs;
 use crate::names::{Places, extended};
-use crate::setting::setters;
+use crate::settings::{Shown, setters};
 
 /// The name of the weight column.
 const WEIGHT: &str = "__windrow_weight";
@@ -47,18 +47,6 @@ pub struct DiffSpec {
     /// The columns to compare and to write, in this order, after the key columns not among them;
     /// all columns by default.
     pub select: Option<Vec<String>>,
-}
-
-/// The output form of differences.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shown {
-    /// A row for each key with a difference, sorted by key: the new row, or the deleted old row.
-    /// The output is a change log that turns the old side into the new one.
-    #[default]
-    Changes,
-    /// The numbers of inserted, updated, deleted and equal rows, and for each column the number of
-    /// updated rows that differ in it. The columns are `change`, `column` and `rows`.
-    Summary,
 }
 
 impl DiffSpec {

@@ -25,7 +25,7 @@ use arrow_select::interleave::{interleave, interleave_record_batch};
 
 use super::sift::{Sift, same_key, starts};
 use crate::error::{Error, Result, failed};
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 /// The layout of the rows for the sift.
 pub(super) struct Filling {

@@ -6,10 +6,9 @@ use super::dedupe::bring_key_to_one_form;
 use super::project::required;
 use super::{Arrangement, Way};
 use crate::columns::names;
-use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
-use crate::setting::setters;
+use crate::settings::{FloatOrder, setters};
 
 /// Specification of a merge of sorted inputs. An unsorted input is an error that names the row.
 #[derive(Clone, Debug, Default)]

@@ -24,9 +24,9 @@ pub(crate) use arrangement::{
 };
 pub(crate) use check::first_out_of_order;
 pub use check::{CheckSpec, Checked, check};
-pub use compact::{CompactSpec, Mode};
-pub use dedupe::{DedupeSpec, Kept};
-pub use diff::{DiffSpec, Shown};
+pub use compact::CompactSpec;
+pub use dedupe::DedupeSpec;
+pub use diff::DiffSpec;
 pub use merge::MergeSpec;
 pub use partition::{PartitionSpec, Partitions};
 pub(crate) use sift::Sift;

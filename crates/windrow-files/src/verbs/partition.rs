@@ -22,7 +22,7 @@ use crate::equality::{one_nan, plain_type};
 use crate::error::{Error, Result, failed};
 use crate::input::Inputs;
 use crate::partition::{Ids, Names, Partitioning};
-use crate::setting::setters;
+use crate::settings::setters;
 
 /// Specification of a split into files. Rows with equal keys go to the same file, and keep their
 /// order there unless the file is sorted.

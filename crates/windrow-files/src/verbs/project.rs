@@ -7,7 +7,7 @@ use arrow_schema::Schema;
 use crate::changelog;
 use crate::error::{Error, Result};
 use crate::names::Places;
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 /// Returns the positions in `schema` of the columns named by `select`; by default of all columns
 /// not in `hidden`.

@@ -6,10 +6,9 @@ use windrow::{IntoColumns, SortColumn as Column};
 use super::Arrangement;
 use super::sift::{First, Sifting};
 use crate::columns::names;
-use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
-use crate::setting::setters;
+use crate::settings::{FloatOrder, setters};
 
 /// Specification of a sort. Equal rows keep their order.
 #[derive(Clone, Debug)]

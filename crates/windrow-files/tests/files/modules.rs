@@ -7,8 +7,8 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 30] = [
-    "setting",
+const ORDER: [&str; 31] = [
+    "settings",
     "error",
     "size",
     "columns",
@@ -37,6 +37,7 @@ const ORDER: [&str; 30] = [
     "partition",
     "verbs",
     "job",
+    "request",
     "inspect",
 ];
 

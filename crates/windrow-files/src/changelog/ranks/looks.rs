@@ -16,7 +16,7 @@ use super::super::said::misfit;
 use super::forms::{are_digits, digits, hex, lsn, time, uuid_time};
 use super::gtids;
 use crate::error::{Error, Result};
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 /// The apparent kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

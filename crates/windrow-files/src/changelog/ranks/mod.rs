@@ -25,8 +25,7 @@ use crate::derived::OWN;
 use crate::equality::plain_type;
 use crate::error::{Error, Result};
 use crate::names::{Places, extended};
-use crate::preset::Preset;
-use crate::setting::Setting;
+use crate::settings::{Preset, Setting};
 
 /// The text columns of an order that need another order than text.
 pub(crate) struct Ranks {

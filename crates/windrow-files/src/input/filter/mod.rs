@@ -28,7 +28,7 @@ use crate::input::options::filter::{Condition, Filter, Op, Test};
 use crate::input::text::exact::one_value;
 use crate::paths;
 use crate::paths::Steps;
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 use between::Between;
 

@@ -7,9 +7,9 @@ use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::reader::Reader;
+use crate::settings::Format;
 use crate::watch::Watch;
 
 /// A reader after its first record batch was examined.

@@ -8,7 +8,7 @@ pub(crate) mod json;
 pub(crate) mod opening;
 pub(crate) mod parquet;
 
-use crate::format::Format;
+use crate::settings::Format;
 
 use opening::InputFormat;
 

@@ -15,7 +15,7 @@ use arrow_schema::ArrowError;
 
 use crate::error::{Error, Result};
 use crate::packing::Packing;
-use crate::setting::Setting;
+use crate::settings::{Setting, setters};
 
 /// In place of the quote in CSV without quotes: no byte of UTF-8.
 pub(crate) const NO_QUOTE: u8 = 0xFF;
@@ -93,28 +93,19 @@ impl CsvOptions {
         self.distinct()
     }
 
-    /// Sets the number of lines before everything else, in inputs.
-    pub fn skip_lines(mut self, lines: usize) -> Self {
-        self.skip_lines = lines;
-        self
-    }
-
     /// Adds a text for null.
     pub fn null(mut self, text: impl Into<String>) -> Self {
         self.nulls.push(text.into());
         self
     }
 
-    /// Sets whether a comma precedes the fraction of a number.
-    pub fn decimal_comma(mut self, comma: bool) -> Self {
-        self.decimal_comma = comma;
-        self
-    }
-
-    /// Sets whether the first line names the columns.
-    pub fn has_header(mut self, has_header: bool) -> Self {
-        self.has_header = has_header;
-        self
+    setters! {
+        /// Sets the number of lines before everything else, in inputs.
+        skip_lines: usize;
+        /// Sets whether a comma precedes the fraction of a number.
+        decimal_comma: bool;
+        /// Sets whether the first line names the columns.
+        has_header: bool;
     }
 
     /// Returns the delimiter; the comma if unknown.

@@ -13,7 +13,7 @@
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 /// A conjunction of conditions on columns.
 ///
@@ -80,19 +80,26 @@ impl FromStr for Filter {
 
     fn from_str(text: &str) -> Result<Self> {
         let fault = |what: String| Error::usage(format!("{}: {what}", Setting::Where));
-        let words = words(text).map_err(fault)?;
+        Self::parse(text).map_err(fault)
+    }
+}
+
+impl Filter {
+    /// Parses a condition. The error does not name the setting.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let words = words(text)?;
         let mut rest = words.as_slice();
         let mut conditions = Vec::new();
         loop {
-            conditions.push(condition(&mut rest).map_err(fault)?);
+            conditions.push(condition(&mut rest)?);
             match rest.split_first() {
                 None => return Ok(Self(conditions)),
                 Some((word, behind)) if is(word, "and") => rest = behind,
                 Some((word, _)) => {
-                    return Err(fault(format!(
+                    return Err(format!(
                         "{} where `and` is expected; put a value that holds blanks in single quotes",
                         shown(word)
-                    )));
+                    ));
                 }
             }
         }

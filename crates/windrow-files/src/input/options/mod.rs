@@ -9,11 +9,10 @@ use std::path::PathBuf;
 use arrow_schema::SchemaRef;
 
 use crate::error::Result;
-use crate::format::Format;
 use crate::input::charset::Charset;
 use crate::limits::{Ceiling, Limits};
-use crate::preset::Preset;
 use crate::raw::Asked;
+use crate::settings::{Format, Preset, setters};
 use crate::store::Stores;
 use crate::watch::Cancel;
 
@@ -71,50 +70,25 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Sets the format of all inputs.
-    pub fn format(mut self, format: Format) -> Self {
-        self.format = Some(format);
-        self
-    }
-
-    /// Sets the types of text columns.
-    pub fn schema(mut self, schema: SchemaRef) -> Self {
-        self.schema = Some(schema);
-        self
-    }
-
-    /// Sets the dialect of CSV.
-    pub fn csv(mut self, csv: CsvOptions) -> Self {
-        self.csv = csv;
-        self
-    }
-
-    /// Sets the encoding of text.
-    pub fn charset(mut self, charset: Charset) -> Self {
-        self.charset = Some(charset);
-        self
-    }
-
-    /// Sets the types of columns in directory names, `day=2026-01-31`. By default, integers, dates
-    /// or text.
-    pub fn hive_types(mut self, types: SchemaRef) -> Self {
-        self.hive_types = Some(types);
-        self
-    }
-
-    /// Sets whether the columns of inputs are united by name. If so, a column missing from an input
-    /// is null in its rows, and numbers, decimals, times and structs are widened to hold the values
-    /// of all inputs. Otherwise, all inputs must have the columns of the first.
-    pub fn union_by_name(mut self, unite: bool) -> Self {
-        self.union_by_name = unite;
-        self
-    }
-
-    /// Sets the condition on rows. Row groups of Parquet are not read if their statistics exclude
-    /// all rows.
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = Some(filter);
-        self
+    setters! {
+        /// Sets the format of all inputs.
+        format: Format => Some(format);
+        /// Sets the types of text columns.
+        schema: SchemaRef => Some(schema);
+        /// Sets the dialect of CSV.
+        csv: CsvOptions;
+        /// Sets the encoding of text.
+        charset: Charset => Some(charset);
+        /// Sets the types of columns in directory names, `day=2026-01-31`. By default, integers,
+        /// dates or text.
+        hive_types: SchemaRef => Some(hive_types);
+        /// Sets whether the columns of inputs are united by name. If so, a column missing from an
+        /// input is null in its rows, and numbers, decimals, times and structs are widened to hold
+        /// the values of all inputs. Otherwise, all inputs must have the columns of the first.
+        union_by_name: bool;
+        /// Sets the condition on rows. Row groups of Parquet are not read if their statistics
+        /// exclude all rows.
+        filter: Filter => Some(filter);
     }
 
     /// Carries columns of CSV as unchanged text (`1.10`, `007`, `True`), if neither `compared` nor

@@ -12,6 +12,7 @@ use arrow_array::timezone::Tz;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Result};
+use crate::settings::Setting;
 
 /// The known types, for messages about an unknown type.
 const TYPES: &str = "bool, int8..int64, uint8..uint64, float16..float64, utf8, binary, binary(length), date32, \
@@ -27,11 +28,16 @@ const MOST_DEPTH: usize = 64;
 /// # Errors
 /// `Usage` with the incomprehensible part.
 pub fn parse_schema(text: &str) -> Result<SchemaRef> {
+    parsed(text).map_err(|why| Error::usage(format!("{}: {why}", Setting::Schema)))
+}
+
+/// Parses the text of a schema. The error does not name the setting.
+pub(crate) fn parsed(text: &str) -> Result<SchemaRef, String> {
     Ok(Arc::new(Schema::new(fields(text, 0)?)))
 }
 
 /// Parses the columns of `text`, or the members of a struct at depth `within`.
-fn fields(text: &str, within: usize) -> Result<Vec<Field>> {
+fn fields(text: &str, within: usize) -> Result<Vec<Field>, String> {
     let (mut fields, mut names) = (Vec::new(), HashSet::new());
     for part in columns(text) {
         let part = part.trim();
@@ -68,8 +74,8 @@ fn opening(text: &str) -> Option<usize> {
     found.map(|(place, _)| place).filter(|_| text.ends_with(')'))
 }
 
-fn bad(part: &str, why: &str) -> Error {
-    Error::usage(format!("`schema`: '{part}': {why}"))
+fn bad(part: &str, why: &str) -> String {
+    format!("'{part}': {why}")
 }
 
 /// Splits `text` at the commas outside of parentheses.
@@ -118,9 +124,7 @@ fn parse_type(text: &str, within: usize) -> Result<DataType, String> {
         }
         return match word.as_str() {
             "list" => Ok(DataType::new_list(parse_type(inside, within + 1)?, true)),
-            _ => fields(inside, within + 1)
-                .map(|members| DataType::Struct(members.into()))
-                .map_err(|error| error.to_string()),
+            _ => fields(inside, within + 1).map(|members| DataType::Struct(members.into())),
         };
     }
     if word == "decimal128" || word == "decimal256" || word == "decimal" {

@@ -17,12 +17,11 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::opened::Opened;
 use crate::input::options::ReadOptions;
 use crate::input::source::expand::Source;
 use crate::input::text::exact::one_value;
-use crate::setting::Setting;
+use crate::settings::{Format, Setting};
 
 /// The directory name for null, as Hive writes it.
 pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";

@@ -33,7 +33,7 @@ use crate::facts;
 use crate::facts::Pairs;
 use crate::input::formats::parquet::annotations;
 use crate::names::Places;
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 use super::widen::{nullable, widened, wider, with_wide_keys};
 

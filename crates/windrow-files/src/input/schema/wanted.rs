@@ -18,7 +18,7 @@ use crate::input::opened::Opened;
 use crate::input::options::ReadOptions;
 use crate::input::options::filter::Filter;
 use crate::paths::Paths;
-use crate::preset::Preset;
+use crate::settings::Preset;
 
 use super::hive::Hive;
 use super::unify::{Order, Unifier};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::options::ReadOptions;
+use crate::settings::Format;
 use crate::store::is_far;
 
 use super::pattern;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::format::Format;
+use crate::settings::Format;
 
 use super::expand::Source;
 

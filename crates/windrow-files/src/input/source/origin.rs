@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::Format;
 use crate::input::charset::{CHARSET_BYTES, Charset};
 use crate::input::options::ReadOptions;
 use crate::packing::{HEAD, Packing};
 use crate::raw::{Elements, Fault, FullLoad, Raw};
 use crate::rewrite::Rewritten;
-use crate::setting::Setting;
+use crate::settings::{Format, Setting};
 use crate::store::{Look, Object, RANGE, is_far};
 use crate::watch::Cancel;
 

@@ -21,10 +21,10 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use memchr::memchr_iter;
 
 use crate::error::Result;
-use crate::format::Format;
 use crate::input::charset::newlines;
 use crate::input::opened::{About, Content, Opened, Piece, Pieces, Span, Undecoded};
 use crate::input::source::origin::Origin;
+use crate::settings::Format;
 use crate::watch::Watch;
 
 use super::blocks::{Block, Blocks, Buffers, Most, Next, Position, mark};

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::names::Places;
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 /// The rows of an event.
 pub(crate) const IMAGES: [&str; 2] = ["after", "before"];

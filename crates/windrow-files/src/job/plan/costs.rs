@@ -12,9 +12,9 @@ use windrow::Codec;
 
 use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
 use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES, SIFTED_BYTES};
-use crate::format::Format;
 use crate::input::{FileInfo, Inputs};
 use crate::output::{self, OutputOptions, PartRows};
+use crate::settings::Format;
 use crate::store;
 use crate::system;
 use crate::verbs::{Arrangement, Way};

@@ -27,11 +27,11 @@ use arrow_avro::reader::{Reader, ReaderBuilder};
 use arrow_schema::SchemaRef;
 
 use crate::error::Result;
-use crate::format::Format;
 use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::{Origin, SAMPLE_BYTES};
 use crate::input::source::random::RandomFile;
+use crate::settings::Format;
 use crate::watch::Watch;
 
 use blocks::{Block, BlockReader, Codec, Header, Plain};

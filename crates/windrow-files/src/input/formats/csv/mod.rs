@@ -51,7 +51,7 @@ use crate::input::text::file::{TextFile, line_lengths, rest_of_line};
 use crate::input::text::named::NamedTypes;
 use crate::names::Places;
 use crate::paths::Paths;
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 use values::{Seen, look_at_values};
 

@@ -25,12 +25,12 @@ use arrow_ipc::{Block, MetadataVersion, convert, root_as_footer};
 use arrow_schema::SchemaRef;
 
 use crate::error::Result;
-use crate::format::Format;
 use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
 use crate::limits::Ceiling;
+use crate::settings::Format;
 use crate::watch::Watch;
 
 use frame::{Frame, plain_bytes};

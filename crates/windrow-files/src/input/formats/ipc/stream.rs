@@ -17,10 +17,10 @@ use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
-use crate::format::Format;
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::{Origin, Stream};
 use crate::input::source::random::RandomFile;
+use crate::settings::Format;
 use crate::watch::Watch;
 
 use super::frame::{Frame, plain_bytes};

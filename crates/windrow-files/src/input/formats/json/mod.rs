@@ -34,8 +34,8 @@ use crate::input::text::json::fault as json_text;
 use crate::input::text::json::null_lines::without_nulls;
 use crate::input::text::named::{Named, NamedTypes, named_within};
 use crate::names::Places;
-use crate::preset::Preset;
 use crate::raw::Raw;
+use crate::settings::Preset;
 
 use shapes::{Shape, complete_envelope, images, merge_keys};
 

@@ -32,7 +32,6 @@ use parquet::file::metadata::{
 };
 
 use crate::error::Result;
-use crate::format::Format;
 use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{About, Content, Opened, Pieces, Span};
 use crate::input::options::ReadOptions;
@@ -41,6 +40,7 @@ use crate::input::source::info::DeclaredColumn;
 use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
 use crate::limits::Ceiling;
+use crate::settings::Format;
 use crate::store;
 use crate::watch::Watch;
 

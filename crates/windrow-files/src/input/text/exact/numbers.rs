@@ -19,7 +19,7 @@ use arrow_buffer::i256;
 use arrow_cast::parse::Parser;
 use arrow_schema::DataType;
 
-use crate::setting::Setting;
+use crate::settings::Setting;
 
 use super::reading::{Fault, cast, each, no_value};
 

@@ -1,0 +1,160 @@
+"""The arguments of calls, from the library's table of settings: documentation, signatures, and what is refused.
+
+Modules that only `help` and errors need are imported there.
+"""
+
+import json
+
+from windrow import _windrow
+
+# Sentences of this package in place of the library's.
+_ABOUT = {
+    "inputs": "Paths, directories, glob patterns, addresses of objects, Arrow objects, or a list of these.",
+    "old": "The old side, as the inputs of `sort`.",
+    "new": "The new side, as the inputs of `sort`.",
+    "descending": "Whether the greatest comes first: one for all columns, or a list.",
+    "nulls_last": "Whether nulls come last: one for all columns, or a list.",
+    "ranges": "Ranges of ``by``: their number, for about as many rows each, or a list of the values at which ranges start. "
+    "Of several columns these are tuples.",
+    "memory": 'What the call may add to the resident memory of the process: bytes, ``"256MiB"``, a share of what is free '
+    '(``"50%"``), or ``"unlimited"``. A quarter of what is free unless given.',
+    "progress": "``True`` for a bar, or a function of a `Progress`. What the function raises stops the job.",
+}
+_COLUMNS = 'Text, ``("id", "descending")``, `col`, or a list of these.'
+# What follows the sentences of the library.
+_FURTHER = {
+    "by": _COLUMNS,
+    "key": _COLUMNS,
+    "order_by": _COLUMNS,
+    "output": "The output appears whole or not at all, and may be an input. Without it the call returns a `Reader`.",
+    "select": 'Text, or a list of names. Of a struct, a member by its path: ``"user.id"``. ``columns=`` is the same.',
+    "schema": "Text, a dict, or an Arrow schema.",
+    "hive_types": "Text, a dict, or an Arrow schema.",
+    "op_map": "Text, or a dict.",
+    "storage_options": "A dict.",
+}
+_LISTS = ["Values", "Texts", "Paths"]
+# Names that other libraries have, or that this one had.
+_OTHERS = {"store_options": "storage_options", "range": "ranges", "range_at": "ranges", "columns": "select", "on": "key", "subset": "key"}
+# Verbs whose jobs show progress have the argument; a sort has directions.
+_MORE = {"sort": ["descending", "nulls_last"]}
+_QUIET = ["check", "inspect"]
+GROUPS = {
+    "read": ("Read", "How inputs are read."),
+    "csv": ("Csv", "The dialect of CSV, in and out."),
+    "changes": ("ChangeLog", "The format of a change log, and what a compaction makes of it."),
+    "write": ("Write", "How the output is written."),
+    "parquet": ("Parquet", "The layout of Parquet files."),
+    "spill": ("Spill", "Where rows go that do not fit into memory, and how."),
+}
+
+
+_CALLS: dict = {}
+
+
+def calls():
+    """The settings of each call."""
+    if not _CALLS:
+        _CALLS.update(json.loads(_windrow.described()))
+    return _CALLS
+
+
+def flat(verb):
+    """The arguments of a call by name, each with its setting or group, or None."""
+    found = {}
+    for setting in sorted(calls()[verb], key=lambda setting: not setting["required"]):
+        found[setting["argument"] or setting["name"]] = setting
+    found.update(dict.fromkeys(_MORE.get(verb, [])))
+    if verb not in _QUIET:
+        found["progress"] = None
+    return found
+
+
+def members(group, verbs=None):
+    """The settings of a group, of any verb."""
+    found = {}
+    for verb in verbs or calls():
+        for setting in calls()[verb]:
+            if setting["argument"] == group:
+                found.setdefault(setting["name"], setting)
+    return found
+
+
+def explained(setting):
+    """The paragraph about a setting."""
+    name, default = setting["name"], setting["default"]
+    about = [_ABOUT.get(name, setting["about"]), _FURTHER.get(name, "")]
+    about += ["A list stands for several."] * (setting["kind"] in _LISTS and name not in _ABOUT)
+    about += [f'``"{choice}"``: {text}.' for choice, text in setting["choices"]]
+    if default is not None and name not in _ABOUT:
+        about.append(f'``"{default}"`` unless given.' if setting["choices"] else f"``{default}`` unless given.")
+    return paragraph(name, " ".join(part for part in about if part))
+
+
+def paragraph(name, text):
+    import re
+    import textwrap
+
+    # A line does not end within code.
+    text = re.sub("``.+?``", lambda code: code[0].replace(" ", "\xa0"), text)
+    lines = textwrap.wrap(text, 110, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    return "\n".join([name, *lines]).replace("\xa0", " ")
+
+
+def documentation(call, text):
+    """The documentation of a call: what it does, its arguments, examples."""
+    verb = call.__name__
+    text, _, examples = text.partition("\n\nExamples\n")
+    lines = [paragraph(name, _ABOUT[name]) for name in call.inputs]
+    for name, setting in _ordered(call):
+        if name in GROUPS:
+            of, about = GROUPS[name]
+            lines.append(paragraph(name, f"{about} A `{of}`, or a dict of {', '.join(members(name, [verb]))}."))
+        else:
+            lines.append(explained(setting) if setting else paragraph(name, _ABOUT[name]))
+    parts = [text.strip(), "Parameters\n----------\n" + "\n".join(lines)]
+    return "\n\n".join(parts + [f"Examples\n{examples}"] * bool(examples))
+
+
+def _ordered(call):
+    """The arguments of a call beside its inputs, the one first that may be positional."""
+    return sorted(flat(call.__name__).items(), key=lambda named: named[0] != call.key)
+
+
+def signature(call):
+    """The signature of a call."""
+    import inspect
+
+    Parameter = inspect.Parameter
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in call.inputs]
+    for name, setting in _ordered(call):
+        kind = Parameter.POSITIONAL_OR_KEYWORD if name == call.key else Parameter.KEYWORD_ONLY
+        required = setting and setting["required"]
+        parameters.append(Parameter(name, kind, default=Parameter.empty if required else None))
+    return inspect.Signature(parameters)
+
+
+def refused(call, group, name):
+    """What to say about an argument that a call, or a group of its arguments, does not have."""
+    import difflib
+
+    if call == "Table":
+        known = ["key", "memory", "spill"] if group is None else list(members(group))
+    else:
+        known = list(flat(call)) if group is None else list(members(group, [call]))
+    whole = f"{call}()" if group is None else f"{group}= of {call}()"
+    within = {}
+    for setting in calls().get(call, []):
+        if setting["argument"]:
+            spelled = f"{setting['argument']}={{{setting['name']!r}: ...}}"
+            # A name of two groups is either.
+            for known_as in {setting["library"], setting["name"]}:
+                within[known_as] = f"{within[known_as]} or {spelled}" if known_as in within else spelled
+    if group is None and name in within:
+        return f"{whole} has no argument {name}=: {name}= is {within[name]}"
+    if group is None and _OTHERS.get(name) in known:
+        return f"{whole} has no argument {name}=: {name}= is {_OTHERS[name]}="
+    near = difflib.get_close_matches(name, [*known, *(within if group is None else [])], 1)
+    if near:
+        return f"{whole} has no argument {name!r}; did you mean {within.get(near[0], near[0]) if group is None else near[0]}?"
+    return f"{whole} has no argument {name!r}; it has {', '.join(known)}"
