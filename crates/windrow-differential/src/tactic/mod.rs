@@ -46,3 +46,8 @@ fn look_up_in<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
 fn key_at<T: Time>(cursor: &Option<Cursor<T>>) -> Option<&[u8]> {
     cursor.as_ref()?.key()
 }
+
+/// Moves a cursor to its next key.
+fn step_key<T: Time>(cursor: &mut Option<Cursor<T>>) {
+    cursor.as_mut().into_iter().for_each(|cursor| done(cursor.step_key()));
+}

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use differential_dataflow::operators::reduce::ReduceTactic;
 use differential_dataflow::trace::{Builder, Description, Span};
 use timely::progress::Antichain;
-use windrow::Layout;
+use windrow::{KeyBlock, Layout};
 
 use super::replay::Replay;
-use super::{cursor_over, key_at, look_up_in, scoped};
-use crate::context::done;
+use super::{cursor_over, key_at, look_up_in, scoped, step_key};
 use crate::format::Format;
 use crate::of::Of;
 use crate::{
@@ -78,40 +77,64 @@ where
         let Self { context, layout, logic, later, replay, .. } = self;
         let mut source = look_up_in(&source_batches);
         let mut output = look_up_in(&output_batches);
-        let mut fresh = cursor_over(&input_batches);
+        let mut fresh = look_up_in(&input_batches);
+        let mut ahead = cursor_over(&input_batches);
         let mut builder = RowBuilder::default();
         let mut buffer = RowBuffer::of_layout(context, layout);
         let mut kept = std::mem::take(later);
-        let mut key = Vec::new();
+        let (mut block, mut due) = (KeyBlock::new(), Vec::new());
         loop {
-            let waiting = kept.keys().next().map(Vec::as_slice);
-            let Some(next) = key_at(&fresh).into_iter().chain(waiting).min() else { break };
-            key.clear();
-            key.extend_from_slice(next);
-            let times = kept.remove(&key).unwrap_or_default();
-            let changed = fresh.as_mut().filter(|fresh| fresh.key() == Some(&key));
-            if changed.is_none() && times.iter().all(|time| upper.less_equal(time)) {
-                later.insert(key.clone(), times);
-                continue;
+            block.clear();
+            due.clear();
+            while !block.is_full() {
+                let waiting = kept.keys().next().map(Vec::as_slice);
+                let changed = key_at(&ahead);
+                let Some(next) = changed.into_iter().chain(waiting).min() else { break };
+                let (is_changed, is_waiting) = (changed == Some(next), waiting == Some(next));
+                let waited = if is_waiting { kept.pop_first() } else { None };
+                match waited {
+                    Some((key, times))
+                        if !is_changed && times.iter().all(|time| upper.less_equal(time)) =>
+                    {
+                        later.insert(key, times);
+                        continue;
+                    }
+                    Some((key, times)) => {
+                        block.push(&key);
+                        due.push(times);
+                    }
+                    None => {
+                        block.push(key_at(&ahead).unwrap_or_default());
+                        due.push(Vec::new());
+                    }
+                }
+                if is_changed {
+                    step_key(&mut ahead);
+                }
             }
-            replay.fresh.clear();
-            if let Some(cursor) = changed {
-                replay.fresh.load(cursor, scoped::<S>, None);
-                done(cursor.step_key());
+            if block.is_empty() {
+                break;
             }
-            let meet = replay.begin(times);
-            replay.source.load_key(&key, &mut source, scoped::<S>, meet.as_ref());
-            replay.output.load_key(&key, &mut output, T::of_code, meet.as_ref());
-            let still_due = replay.run(
-                upper,
-                |input, output, changes| logic(Enc::new(&key), input, output, changes),
-                |value, time, diff| buffer.push(&key, value, time, diff),
-            );
-            if !still_due.is_empty() {
-                later.insert(key.clone(), still_due);
-            }
-            if buffer.is_full() {
-                builder.push(&mut buffer);
+            source.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+            output.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+            fresh.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+            for (number, times) in due.drain(..).enumerate() {
+                let (at, key) = ((&block, number), block.key(number));
+                replay.fresh.load(at, &mut fresh, scoped::<S>, None);
+                let meet = replay.begin(times);
+                replay.source.load(at, &mut source, scoped::<S>, meet.as_ref());
+                replay.output.load(at, &mut output, T::of_code, meet.as_ref());
+                let still_due = replay.run(
+                    upper,
+                    |input, output, changes| logic(Enc::new(key), input, output, changes),
+                    |value, time, diff| buffer.push(key, value, time, diff),
+                );
+                if !still_due.is_empty() {
+                    later.insert(key.to_vec(), still_due);
+                }
+                if buffer.is_full() {
+                    builder.push(&mut buffer);
+                }
             }
         }
         builder.push(&mut buffer);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keys      k0 k1 k2 k3 ...               1. chunk of each key, by fences; prefetch its filter
-//! reader 0  at -- -- near                 2. filter; guess the row and prefetch it
+//! reader 0  at -- -- near                 2. filter; guess the row and prefetch it, twice closer
 //! reader 1  -- at -- --                      or, for close keys, the rows one after another
 //! reader 2  -- -- -- near                 3. key by key: the readers with the key, and their rows
 //! ```
@@ -14,14 +14,14 @@
 use super::Cursor;
 use super::hash::Hash;
 use super::reader::{Place, Reader};
-use crate::chunk::{View, word_at};
+use crate::chunk::{Sought, View, word_at};
 use crate::merge::Fences;
 use windrow_kernel::prefetch::prefetch_row;
 use windrow_rows::{Result, Time};
 
 /// Keys per block: more loads than a CPU has in flight, few enough for the block's state to stay in
 /// the first-level cache.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// Mean rows per key up to which rows are scanned; with more rows, the filter is checked first.
 const DENSE: usize = 6;
@@ -32,24 +32,22 @@ const FEW: usize = 64;
 /// No chunk.
 const NOWHERE: usize = usize::MAX;
 
-/// A lookup hint: where a reader may have a key.
+/// A look-up hint: where a reader may have a key.
 #[derive(Clone, Copy, Debug)]
 enum Spot {
     /// The key is absent.
     Absent,
     /// The key's first row.
     At(Place),
-    /// An interpolated position, to be refined.
+    /// An interpolated position in a chunk that is not at hand.
     Near(Place),
     /// The run has no fence pointers.
     Unknown,
 }
 
-/// A block of keys and their look-up state.
-struct Block<'k> {
-    keys: Vec<&'k [u8]>,
-    /// Whether the keys ascend strictly.
-    ascend: bool,
+/// The look-up state of a block of keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hints {
     hashes: Vec<Hash>,
     /// By reader, then by key.
     spots: Vec<Spot>,
@@ -59,44 +57,30 @@ struct Block<'k> {
     words: usize,
 }
 
-impl<'k> Block<'k> {
-    fn new(readers: usize) -> Self {
-        let words = readers.div_ceil(64);
-        Self {
-            keys: Vec::with_capacity(BLOCK),
-            ascend: false,
-            hashes: Vec::with_capacity(BLOCK),
-            spots: vec![Spot::Absent; readers * BLOCK],
-            may_have: vec![0; words * BLOCK],
-            words,
-        }
-    }
-
-    /// Takes the next keys; false if there are none.
-    fn fill(&mut self, keys: &mut impl Iterator<Item = &'k [u8]>) -> bool {
-        self.keys.clear();
-        self.keys.extend(keys.take(BLOCK));
-        self.ascend = self.keys.is_sorted_by(|a, b| match (word_at(a, 0), word_at(b, 0)) {
+impl Hints {
+    /// Looks up at most [`BLOCK`] keys in all readers.
+    pub(super) fn locate(&mut self, readers: &[Reader], keys: &[&[u8]]) {
+        let ascend = keys.is_sorted_by(|a, b| match (word_at(a, 0), word_at(b, 0)) {
             (a, b) if a != b => a < b,
             _ => a < b,
         });
-        self.hashes.clear();
-        self.hashes.resize(self.keys.len(), Hash::default());
-        self.may_have.fill(0);
-        !self.keys.is_empty()
-    }
-
-    /// Computes the hints of reader `at`.
-    fn locate(&mut self, at: usize, reader: &Reader) {
-        let Self { keys, ascend, hashes, spots, may_have, words } = self;
-        let spots = &mut spots[at * BLOCK..][..keys.len()];
-        match reader.run().fences() {
-            Some(fences) => locate(reader, fences, (keys, *ascend), hashes, spots),
-            None => spots.fill(Spot::Unknown),
-        }
-        let (word, bit) = (at / 64, 1 << (at % 64));
-        for (spot, may_have) in spots.iter().zip(may_have.chunks_exact_mut(*words)) {
-            may_have[word] |= if matches!(spot, Spot::Absent) { 0 } else { bit };
+        let Self { hashes, spots, may_have, words } = self;
+        *words = readers.len().div_ceil(64);
+        hashes.clear();
+        hashes.resize(keys.len(), Hash::default());
+        spots.resize(readers.len() * BLOCK, Spot::Absent);
+        may_have.clear();
+        may_have.resize(keys.len() * *words, 0);
+        for (at, reader) in readers.iter().enumerate() {
+            let spots = &mut spots[at * BLOCK..][..keys.len()];
+            match reader.run().fences() {
+                Some(fences) => locate(reader, fences, (keys, ascend), hashes, spots),
+                None => spots.fill(Spot::Unknown),
+            }
+            let (word, bit) = (at / 64, 1 << (at % 64));
+            for (spot, may_have) in spots.iter().zip(may_have.chunks_exact_mut(*words)) {
+                may_have[word] |= if matches!(spot, Spot::Absent) { 0 } else { bit };
+            }
         }
     }
 }
@@ -198,13 +182,26 @@ fn scatter(
             }
         }
     }
+    // A guess is off by about the square root of the rows, and a closer one by the root of that.
+    for _ in 0..2 {
+        for number in all.clone() {
+            if let Spot::Near(Place { chunk, row }) = &mut spots[number]
+                && let Some(rows) = reader.rows_at_hand(*chunk)
+            {
+                let sought = fences.sought(keys[number]);
+                *row = sought.closer(rows, *row, fences.words(*chunk));
+                prefetch_row(rows.span(Sought::around(rows, *row)));
+            }
+        }
+    }
     for number in all {
-        if let Spot::Near(Place { chunk, row }) = &mut spots[number]
-            && let Some(rows) = reader.rows_at_hand(*chunk)
+        if let Spot::Near(Place { chunk, row }) = spots[number]
+            && let Some(rows) = reader.rows_at_hand(chunk)
         {
             let sought = fences.sought(keys[number]);
-            *row = sought.closer(rows, *row, fences.words(*chunk));
-            prefetch_row(rows.row(*row));
+            let row = sought.find_close(rows, row);
+            let is_there = row < rows.len() && sought.is(rows, row);
+            spots[number] = if is_there { Spot::At(Place { chunk, row }) } else { Spot::Absent };
         }
     }
 }
@@ -217,42 +214,45 @@ impl<T: Time> Cursor<T> {
         mut found: impl FnMut(usize, &mut Self) -> Result<()>,
     ) -> Result<()> {
         let (mut keys, mut first) = (keys.fuse(), 0);
-        let mut block = Block::new(self.readers.len());
-        while block.fill(&mut keys) {
-            for (at, reader) in self.readers.iter().enumerate() {
-                block.locate(at, reader);
+        let (mut block, mut hints) = (Vec::with_capacity(BLOCK), std::mem::take(&mut self.hints));
+        loop {
+            block.clear();
+            block.extend(keys.by_ref().take(BLOCK));
+            if block.is_empty() {
+                self.hints = hints;
+                return Ok(());
             }
-            for number in 0..block.keys.len() {
-                if self.show(&block, number)? {
+            hints.locate(&self.readers, &block);
+            for (number, key) in block.iter().enumerate() {
+                if self.go_to_spots(&hints, number, key)? {
+                    self.take_found(key);
                     found(first + number, self)?;
                 }
             }
-            first += block.keys.len();
+            first += block.len();
         }
-        Ok(())
     }
 
-    /// Moves to a key of `block`; false if it is absent.
-    fn show(&mut self, block: &Block<'_>, number: usize) -> Result<bool> {
-        let key = block.keys[number];
+    /// Moves the readers with `key`, which has `number` in the located block, to the key, and
+    /// collects them in `with_key`; false if there are none.
+    pub(super) fn go_to_spots(&mut self, hints: &Hints, number: usize, key: &[u8]) -> Result<bool> {
         self.leave_keys();
-        let gone = self.go_to_spots(block, number);
+        let gone = self.try_spots(hints, number, key);
         if gone.is_err() {
             self.with_key.clear();
         }
-        gone.map(|()| self.take_found(key))
+        gone.map(|()| self.has_key())
     }
 
-    /// Moves the readers with a key of `block` to the key and collects them in `with_key`.
-    fn go_to_spots(&mut self, block: &Block<'_>, number: usize) -> Result<()> {
-        let (key, mut hash) = (block.keys[number], block.hashes[number]);
-        let words = &block.may_have[number * block.words..][..block.words];
+    fn try_spots(&mut self, hints: &Hints, number: usize, key: &[u8]) -> Result<()> {
+        let mut hash = hints.hashes[number];
+        let words = &hints.may_have[number * hints.words..][..hints.words];
         for (word, mut bits) in words.iter().copied().enumerate() {
             while bits != 0 {
                 let at = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 let reader = &mut self.readers[at];
-                let found = match block.spots[at * BLOCK + number] {
+                let found = match hints.spots[at * BLOCK + number] {
                     Spot::Absent => false,
                     Spot::At(place) => reader.go_to(place).map(|()| true)?,
                     Spot::Near(place) => reader.find_near_guess(place, key)?,
