@@ -1,11 +1,12 @@
 //! Reductions of the values of each key, key by key.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use differential_dataflow::operators::reduce::ReduceTactic;
 use differential_dataflow::trace::{Builder, Description, Span};
 use timely::progress::Antichain;
-use windrow::{KeyBlock, Layout};
+use windrow::{Cursor, KeyBlock, Layout, Time};
 
 use super::replay::Replay;
 use super::{cursor_over, key_at, look_up_in, scoped, step_key};
@@ -84,34 +85,8 @@ where
         let mut kept = std::mem::take(later);
         let (mut block, mut due) = (KeyBlock::new(), Vec::new());
         loop {
-            block.clear();
-            due.clear();
-            while !block.is_full() {
-                let waiting = kept.keys().next().map(Vec::as_slice);
-                let changed = key_at(&ahead);
-                let Some(next) = changed.into_iter().chain(waiting).min() else { break };
-                let (is_changed, is_waiting) = (changed == Some(next), waiting == Some(next));
-                let waited = if is_waiting { kept.pop_first() } else { None };
-                match waited {
-                    Some((key, times))
-                        if !is_changed && times.iter().all(|time| upper.less_equal(time)) =>
-                    {
-                        later.insert(key, times);
-                        continue;
-                    }
-                    Some((key, times)) => {
-                        block.push(&key);
-                        due.push(times);
-                    }
-                    None => {
-                        block.push(key_at(&ahead).unwrap_or_default());
-                        due.push(Vec::new());
-                    }
-                }
-                if is_changed {
-                    step_key(&mut ahead);
-                }
-            }
+            let is_due = |times: &[T]| !times.iter().all(|time| upper.less_equal(time));
+            next_keys(&mut ahead, &mut kept, later, is_due, (&mut block, &mut due));
             if block.is_empty() {
                 break;
             }
@@ -142,5 +117,49 @@ where
         let description = Description::new(lower.clone(), upper.clone(), least);
         let frontier = later.values().flatten().cloned().collect();
         (Some(Span::new(description, builder.done())), frontier)
+    }
+}
+
+/// Fills `block` with the next keys that `ahead` or `kept` has, and `due` with the times kept for
+/// each key. Moves keys that have neither changes nor a time that `is_due` from `kept` to `later`.
+fn next_keys<C: Time, T>(
+    ahead: &mut Option<Cursor<C>>,
+    kept: &mut BTreeMap<Vec<u8>, Vec<T>>,
+    later: &mut BTreeMap<Vec<u8>, Vec<T>>,
+    is_due: impl Fn(&[T]) -> bool,
+    (block, due): (&mut KeyBlock, &mut Vec<Vec<T>>),
+) {
+    block.clear();
+    while !block.is_full() {
+        let waiting = kept.first_entry();
+        let order = match (key_at(ahead), &waiting) {
+            (None, None) => return,
+            (Some(changed), Some(waiting)) => changed.cmp(waiting.key()),
+            (changed, _) => {
+                if changed.is_some() {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
+        };
+        match waiting {
+            Some(waiting) if order.is_ge() => {
+                let (key, times) = waiting.remove_entry();
+                if order.is_gt() && !is_due(&times) {
+                    later.insert(key, times);
+                    continue;
+                }
+                block.push(&key);
+                due.push(times);
+            }
+            _ => {
+                block.push(key_at(ahead).unwrap_or_default());
+                due.push(Vec::new());
+            }
+        }
+        if order.is_le() {
+            step_key(ahead);
+        }
     }
 }

@@ -15,8 +15,10 @@ use std::ops::Range;
 
 use super::view::{Starts, View};
 
-/// Rows that a close search reads: a few cache lines, which a prefetch covers.
-const AROUND: usize = 8;
+/// Bytes of rows that a close search reads first, and bounds on their number: a few cache lines.
+const AROUND: usize = 256;
+const LEAST_AROUND: usize = 4;
+const MOST_AROUND: usize = 8;
 
 /// Returns the eight bytes of `bytes` from `at` on as a number, padded with zeros.
 #[inline(always)]
@@ -139,8 +141,12 @@ impl<'a> Sought<'a> {
     /// Returns the rows that [`Sought::find_close`] reads first around `guess`.
     #[inline(always)]
     pub(crate) fn around(rows: View<'_>, guess: usize) -> Range<usize> {
-        let first = guess.saturating_sub(AROUND / 2).min(rows.len().saturating_sub(AROUND));
-        first..rows.len().min(first + AROUND)
+        let count = match rows.starts {
+            Starts::Every(stride) => (AROUND / stride).clamp(LEAST_AROUND, MOST_AROUND),
+            Starts::At(_) => 1,
+        };
+        let first = guess.saturating_sub(count / 2).min(rows.len().saturating_sub(count));
+        first..rows.len().min(first + count)
     }
 
     /// Does the same as [`Sought::find`] if the key is probably within a few rows of `guess`: counts

@@ -9,7 +9,7 @@
 use smallvec::SmallVec;
 
 use super::Cursor;
-use super::probe::BLOCK;
+use super::probe::{BLOCK, ascends};
 use windrow_rows::{Diff, Result, Time};
 
 /// Up to 64 keys, looked up together; see [`Cursor::locate`].
@@ -17,6 +17,8 @@ use windrow_rows::{Diff, Result, Time};
 pub struct KeyBlock {
     bytes: Vec<u8>,
     ends: SmallVec<[usize; BLOCK]>,
+    /// Whether a key is not greater than the one before.
+    unsorted: bool,
 }
 
 impl KeyBlock {
@@ -31,6 +33,9 @@ impl KeyBlock {
     /// If the block is full.
     pub fn push(&mut self, key: &[u8]) {
         assert!(!self.is_full(), "a block has at most {BLOCK} keys");
+        if let Some(last) = self.len().checked_sub(1) {
+            self.unsorted |= !ascends(self.key(last), key);
+        }
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
     }
@@ -60,6 +65,7 @@ impl KeyBlock {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.unsorted = false;
     }
 }
 
@@ -98,7 +104,7 @@ impl<T: Time> Cursor<T> {
     /// ```
     pub fn locate(&mut self, block: &KeyBlock) {
         let keys: SmallVec<[&[u8]; BLOCK]> = (0..block.len()).map(|at| block.key(at)).collect();
-        self.hints.locate(&self.readers, &keys);
+        self.hints.locate(&self.readers, &keys, !block.unsorted);
     }
 
     /// Calls `change` with every change of key `number` of `block`, the last located block, as
