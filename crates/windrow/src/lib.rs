@@ -164,7 +164,7 @@ pub use batch::{
 };
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
-pub use cursor::{Cursor, TakenRows};
+pub use cursor::{Cursor, KeyBlock, TakenRows};
 pub use merge::OrderCheck;
 pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};

@@ -2,7 +2,7 @@
 
 use differential_dataflow::trace::implementations::spine_fueled::Merger;
 use timely::progress::frontier::AntichainRef;
-use windrow::{Antichain, Merging};
+use windrow::{Antichain, Merging, Pool};
 
 use super::RowBatch;
 use crate::context::done;
@@ -23,7 +23,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
     fn new(a: &RowBatch<K, V, T, R>, b: &RowBatch<K, V, T, R>, since: AntichainRef<'_, T>) -> Self {
         let inputs = [a, b].map(|batch| batch.batch().try_clone().expect("batches are settled"));
         let context = a.context().clone();
-        let mut merging = Merging::new(a.batch().layout(), context.pool(), inputs);
+        let mut merging = Merging::new(a.batch().layout(), &pool_for_merges(&context), inputs);
         // At the minimum, advancing changes no time.
         if since[..] != [T::minimum()] {
             let since = Antichain::from_iter(since.iter().map(TimeCode::code));
@@ -42,5 +42,16 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
 
     fn done(self) -> Option<RowBatch<K, V, T, R>> {
         RowBatch::new(&self.context, done(self.merging.finish()))
+    }
+}
+
+/// Returns the pool of a merge. While memory is ample, chunks are as small as those of an index, so
+/// that no round waits for the end of a large one. Chunks that will leave memory are larger: stores
+/// are read faster.
+fn pool_for_merges(context: &Context) -> Pool {
+    let (pool, budget) = (context.pool(), context.pool().budget());
+    match budget.used() < budget.limit() / 2 {
+        true => pool.for_index(),
+        false => pool.clone(),
     }
 }

@@ -40,6 +40,7 @@ pub struct RowBatch<K, V, T: TimeCode, R> {
 struct Shared<T: TimeCode> {
     context: Context,
     batch: Batch<T::Code>,
+    rows: usize,
     chunks: ChunkReader,
 }
 
@@ -53,7 +54,8 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
     /// Wraps a compacted `batch`; returns `None` if the batch is empty.
     pub(crate) fn new(context: &Context, batch: Batch<T::Code>) -> Option<Self> {
         let chunks = done(ChunkReader::new(&batch));
-        let shared = Shared { context: context.clone(), batch, chunks };
+        let rows = batch.rows().unwrap_or(0) as usize;
+        let shared = Shared { context: context.clone(), batch, rows, chunks };
         (shared.chunks.chunks() > 0).then(|| Self {
             shared: Rc::new(shared),
             pins: OnceCell::new(),
@@ -128,7 +130,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> SpineBatch for RowBatch<K
     type Merger = RowMerger<K, V, T, R>;
 
     fn len(&self) -> usize {
-        self.shared.batch.rows().unwrap_or(0) as usize
+        self.shared.rows
     }
 }
 

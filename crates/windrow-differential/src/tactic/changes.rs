@@ -2,7 +2,7 @@
 
 use differential_dataflow::consolidation::consolidate;
 use differential_dataflow::operators::history::ValueHistory;
-use windrow::{Cursor, Time};
+use windrow::{Cursor, KeyBlock, Time};
 
 use crate::context::done;
 use crate::{DiffCode, Enc, EncVec, TimeCode};
@@ -29,44 +29,29 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         self.edits.clear();
     }
 
-    /// Loads the changes of `key`, none if `cursor` does not have the key. The further arguments
-    /// are as of [`Changes::load`].
-    pub(super) fn load_key<C: Time>(
+    /// Loads the changes of the key with `number` in `block`, which `cursor` has located. Returns
+    /// false if there are none. `scoped` converts the times of rows; times are then advanced to
+    /// `meet`, if given.
+    pub(super) fn load<C: Time>(
         &mut self,
-        key: &[u8],
+        (block, number): (&KeyBlock, usize),
         cursor: &mut Option<Cursor<C>>,
         scoped: impl Fn(C) -> T,
         meet: Option<&T>,
-    ) {
-        if let Some(cursor) = cursor
-            && done(cursor.find_key(key))
-        {
-            self.load(cursor, scoped, meet);
-        } else {
-            self.clear();
-        }
-    }
-
-    /// Loads the changes of the current key of `cursor`, which then stands after the key's last
-    /// value. `scoped` converts the times of rows; times are then advanced to `meet`, if given.
-    pub(super) fn load<C: Time>(
-        &mut self,
-        cursor: &mut Cursor<C>,
-        scoped: impl Fn(C) -> T,
-        meet: Option<&T>,
-    ) {
+    ) -> bool {
         self.clear();
+        let Some(cursor) = cursor else { return false };
         let Self { values, edits, .. } = self;
         // Values of several batches arrive one batch after another.
         let mut ascend = true;
-        done(cursor.map_changes(|value, time, lanes| {
+        let found = cursor.map_located(block, number, |value, time, lanes| {
             let last = values.last();
             if last != Some(value) {
                 ascend &= last < Some(value);
                 values.push(value);
             }
             edits.push((((values.len() - 1) as ValueId, scoped(time)), R::of_lanes(lanes)));
-        }));
+        });
         if !ascend {
             self.sort();
         }
@@ -74,6 +59,7 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
             self.edits.iter_mut().for_each(|((_, time), _)| time.join_assign(meet));
             consolidate(&mut self.edits);
         }
+        done(found)
     }
 
     /// Renumbers the values in ascending order, each once.

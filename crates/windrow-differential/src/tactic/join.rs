@@ -1,16 +1,16 @@
 //! Joins of two lists of batches, key by key.
 
 use std::cell::RefCell;
-use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use differential_dataflow::operators::join::{Fresh, JoinTactic};
+use differential_dataflow::trace::implementations::spine_fueled::SpineBatch;
 use timely::ContainerBuilder;
+use windrow::{Cursor, KeyBlock, Time};
 
 use super::changes::Changes;
-use super::{cursor_over, scoped};
-use crate::context::done;
+use super::{cursor_over, key_at, look_up_in, scoped, step_key};
 use crate::of::Of;
 use crate::{DiffCode, Enc, RowCode, ScopedBatch, TimeCode};
 
@@ -48,8 +48,14 @@ where
         fresh: Fresh,
         meet: T,
     ) -> Box<dyn Iterator<Item = B::Container>> {
-        // `None` after the last key.
-        let mut cursors = cursor_over(&input0).zip(cursor_over(&input1));
+        let (mut cursor0, mut cursor1) = (look_up_in(&input0), look_up_in(&input1));
+        // The keys of the side with fewer rows are looked up in both.
+        let mut next = if rows_of(&input0) < rows_of(&input1) {
+            blocks(cursor_over(&input0))
+        } else {
+            blocks(cursor_over(&input1))
+        };
+        let (mut block, mut number) = (KeyBlock::new(), 0);
         // Times of the fresh input are at or beyond `meet` already.
         let (meet0, meet1) = match fresh {
             Fresh::Input0 => (None, Some(meet)),
@@ -60,34 +66,50 @@ where
         let (shared, mut builder, mut ready) =
             (Rc::clone(&self.logic), B::default(), VecDeque::new());
         Box::new(std::iter::from_fn(move || {
-            while ready.is_empty()
-                && let Some((cursor0, cursor1)) = &mut cursors
-            {
-                let (Some(key0), Some(key1)) = (cursor0.key(), cursor1.key()) else {
-                    cursors = None;
-                    ready.extend(std::iter::from_fn(|| builder.finish().map(std::mem::take)));
-                    break;
-                };
-                match key0.cmp(key1) {
-                    Ordering::Less => done(cursor0.seek_key(key1)),
-                    Ordering::Greater => done(cursor1.seek_key(key0)),
-                    Ordering::Equal => {
-                        changes0.load(cursor0, scoped::<S0>, meet0.as_ref());
-                        changes1.load(cursor1, scoped::<S1>, meet1.as_ref());
-                        let key = Enc::new(cursor0.key().unwrap_or_default());
-                        let logic = &mut *shared.borrow_mut();
-                        pair(&mut changes0, &mut changes1, |value0, value1, time, diff0, diff1| {
-                            logic(key, value0, value1, time, diff0, diff1, &mut builder);
-                        });
-                        done(cursor0.step_key());
-                        done(cursor1.step_key());
-                        ready.extend(std::iter::from_fn(|| builder.extract().map(std::mem::take)));
+            while ready.is_empty() {
+                if number == block.len() {
+                    number = 0;
+                    next(&mut block);
+                    if block.is_empty() {
+                        ready.extend(std::iter::from_fn(|| builder.finish().map(std::mem::take)));
+                        break;
                     }
+                    cursor0.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+                    cursor1.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+                }
+                let at = (&block, number);
+                number += 1;
+                if changes0.load(at, &mut cursor0, scoped::<S0>, meet0.as_ref())
+                    && changes1.load(at, &mut cursor1, scoped::<S1>, meet1.as_ref())
+                {
+                    let (key, logic) = (Enc::new(block.key(at.1)), &mut *shared.borrow_mut());
+                    pair(&mut changes0, &mut changes1, |value0, value1, time, diff0, diff1| {
+                        logic(key, value0, value1, time, diff0, diff1, &mut builder);
+                    });
+                    ready.extend(std::iter::from_fn(|| builder.extract().map(std::mem::take)));
                 }
             }
             ready.pop_front()
         }))
     }
+}
+
+/// Returns the number of rows of `batches`.
+fn rows_of<S: ScopedBatch>(batches: &[S]) -> usize {
+    batches.iter().map(|batch| batch.rows().len()).sum()
+}
+
+/// Returns a function that fills a block with the next keys of `cursor`, with none after the last.
+fn blocks<T: Time>(mut cursor: Option<Cursor<T>>) -> Box<dyn FnMut(&mut KeyBlock)> {
+    Box::new(move |block| {
+        block.clear();
+        while !block.is_full()
+            && let Some(key) = key_at(&cursor)
+        {
+            block.push(key);
+            step_key(&mut cursor);
+        }
+    })
 }
 
 /// Pairs each change of one side with each change of the opposite side. Many changes are replayed

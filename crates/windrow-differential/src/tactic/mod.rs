@@ -1,7 +1,7 @@
 //! Tactics: joins and reductions of keys, page by page, through the engine's cursors.
 //!
 //! ```text
-//! batches --a chunk of each in memory--> cursor --changes of one key--> Changes --> join, reduce
+//! fewer rows --next 64 keys--> block --located in--> cursors --changes of one key--> Changes --> join, reduce
 //! ```
 //! A cursor of differential lends its rows for as long as the batches live, so all visited rows
 //! stay in memory. The tactics copy the values of one key and release the chunks: joins and
@@ -45,4 +45,9 @@ fn look_up_in<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
 /// Returns the current key of a cursor, if any.
 fn key_at<T: Time>(cursor: &Option<Cursor<T>>) -> Option<&[u8]> {
     cursor.as_ref()?.key()
+}
+
+/// Moves a cursor to its next key.
+fn step_key<T: Time>(cursor: &mut Option<Cursor<T>>) {
+    cursor.as_mut().into_iter().for_each(|cursor| done(cursor.step_key()));
 }

@@ -1,15 +1,15 @@
 //! Reductions of the values of each key, key by key.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use differential_dataflow::operators::reduce::ReduceTactic;
 use differential_dataflow::trace::{Builder, Description, Span};
 use timely::progress::Antichain;
-use windrow::Layout;
+use windrow::{Cursor, KeyBlock, Layout, Time};
 
 use super::replay::Replay;
-use super::{cursor_over, key_at, look_up_in, scoped};
-use crate::context::done;
+use super::{cursor_over, key_at, look_up_in, scoped, step_key};
 use crate::format::Format;
 use crate::of::Of;
 use crate::{
@@ -78,40 +78,38 @@ where
         let Self { context, layout, logic, later, replay, .. } = self;
         let mut source = look_up_in(&source_batches);
         let mut output = look_up_in(&output_batches);
-        let mut fresh = cursor_over(&input_batches);
+        let mut fresh = look_up_in(&input_batches);
+        let mut ahead = cursor_over(&input_batches);
         let mut builder = RowBuilder::default();
         let mut buffer = RowBuffer::of_layout(context, layout);
         let mut kept = std::mem::take(later);
-        let mut key = Vec::new();
+        let (mut block, mut due) = (KeyBlock::new(), Vec::new());
         loop {
-            let waiting = kept.keys().next().map(Vec::as_slice);
-            let Some(next) = key_at(&fresh).into_iter().chain(waiting).min() else { break };
-            key.clear();
-            key.extend_from_slice(next);
-            let times = kept.remove(&key).unwrap_or_default();
-            let changed = fresh.as_mut().filter(|fresh| fresh.key() == Some(&key));
-            if changed.is_none() && times.iter().all(|time| upper.less_equal(time)) {
-                later.insert(key.clone(), times);
-                continue;
+            let is_due = |times: &[T]| !times.iter().all(|time| upper.less_equal(time));
+            next_keys(&mut ahead, &mut kept, later, is_due, (&mut block, &mut due));
+            if block.is_empty() {
+                break;
             }
-            replay.fresh.clear();
-            if let Some(cursor) = changed {
-                replay.fresh.load(cursor, scoped::<S>, None);
-                done(cursor.step_key());
-            }
-            let meet = replay.begin(times);
-            replay.source.load_key(&key, &mut source, scoped::<S>, meet.as_ref());
-            replay.output.load_key(&key, &mut output, T::of_code, meet.as_ref());
-            let still_due = replay.run(
-                upper,
-                |input, output, changes| logic(Enc::new(&key), input, output, changes),
-                |value, time, diff| buffer.push(&key, value, time, diff),
-            );
-            if !still_due.is_empty() {
-                later.insert(key.clone(), still_due);
-            }
-            if buffer.is_full() {
-                builder.push(&mut buffer);
+            source.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+            output.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+            fresh.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+            for (number, times) in due.drain(..).enumerate() {
+                let (at, key) = ((&block, number), block.key(number));
+                replay.fresh.load(at, &mut fresh, scoped::<S>, None);
+                let meet = replay.begin(times);
+                replay.source.load(at, &mut source, scoped::<S>, meet.as_ref());
+                replay.output.load(at, &mut output, T::of_code, meet.as_ref());
+                let still_due = replay.run(
+                    upper,
+                    |input, output, changes| logic(Enc::new(key), input, output, changes),
+                    |value, time, diff| buffer.push(key, value, time, diff),
+                );
+                if !still_due.is_empty() {
+                    later.insert(key.to_vec(), still_due);
+                }
+                if buffer.is_full() {
+                    builder.push(&mut buffer);
+                }
             }
         }
         builder.push(&mut buffer);
@@ -119,5 +117,49 @@ where
         let description = Description::new(lower.clone(), upper.clone(), least);
         let frontier = later.values().flatten().cloned().collect();
         (Some(Span::new(description, builder.done())), frontier)
+    }
+}
+
+/// Fills `block` with the next keys that `ahead` or `kept` has, and `due` with the times kept for
+/// each key. Moves keys that have neither changes nor a time that `is_due` from `kept` to `later`.
+fn next_keys<C: Time, T>(
+    ahead: &mut Option<Cursor<C>>,
+    kept: &mut BTreeMap<Vec<u8>, Vec<T>>,
+    later: &mut BTreeMap<Vec<u8>, Vec<T>>,
+    is_due: impl Fn(&[T]) -> bool,
+    (block, due): (&mut KeyBlock, &mut Vec<Vec<T>>),
+) {
+    block.clear();
+    while !block.is_full() {
+        let waiting = kept.first_entry();
+        let order = match (key_at(ahead), &waiting) {
+            (None, None) => return,
+            (Some(changed), Some(waiting)) => changed.cmp(waiting.key()),
+            (changed, _) => {
+                if changed.is_some() {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
+        };
+        match waiting {
+            Some(waiting) if order.is_ge() => {
+                let (key, times) = waiting.remove_entry();
+                if order.is_gt() && !is_due(&times) {
+                    later.insert(key, times);
+                    continue;
+                }
+                block.push(&key);
+                due.push(times);
+            }
+            _ => {
+                block.push(key_at(ahead).unwrap_or_default());
+                due.push(Vec::new());
+            }
+        }
+        if order.is_le() {
+            step_key(ahead);
+        }
     }
 }

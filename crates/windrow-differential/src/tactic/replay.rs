@@ -13,8 +13,6 @@
 //! Invariant: due times are taken in a linear extension of their partial order, so output produced
 //! earlier is final.
 
-use std::collections::BTreeSet;
-
 use differential_dataflow::consolidation::consolidate;
 use timely::progress::Antichain;
 use windrow::Time;
@@ -32,7 +30,8 @@ pub(super) struct Replay<V, V2: RowCode, T, R, R2> {
     pub(super) fresh: Changes<V, T, R>,
     pub(super) output: Changes<V2, T, R2>,
     produced: Vec<((V2::Owned, T), R2)>,
-    due: BTreeSet<T>,
+    /// Descending, each time once.
+    due: Vec<T>,
     known: Vec<T>,
     earlier: Vec<T>,
     /// Number of buffered changes that triggers the next consolidation.
@@ -46,7 +45,7 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
             fresh: Changes::new(),
             output: Changes::new(),
             produced: Vec::new(),
-            due: BTreeSet::new(),
+            due: Vec::new(),
             known: Vec::new(),
             earlier: Vec::new(),
             collapsed: 0,
@@ -58,7 +57,9 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
         self.due.clear();
         self.due.extend(self.fresh.times().cloned());
         self.due.extend(kept);
-        let mut due = self.due.iter();
+        self.due.sort_unstable_by(|a, b| b.cmp(a));
+        self.due.dedup();
+        let mut due = self.due.iter().rev();
         let first = due.next()?.clone();
         // In a total order, the meet is the least time.
         Some(if T::Code::TOTAL { first } else { due.fold(first, |meet, time| meet.meet(time)) })
@@ -75,7 +76,7 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
     ) -> Vec<T> {
         self.load();
         let (mut later, mut changes) = (Vec::new(), Vec::new());
-        while let Some(time) = self.due.pop_first() {
+        while let Some(time) = self.due.pop() {
             if upper.less_equal(&time) {
                 later.push(time);
                 continue;
@@ -169,7 +170,10 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
         }
         for other in self.known.iter().chain(&self.earlier) {
             if !other.less_equal(&time) {
-                self.due.insert(other.join(&time));
+                let time = other.join(&time);
+                if let Err(at) = self.due.binary_search_by(|due| time.cmp(due)) {
+                    self.due.insert(at, time);
+                }
             }
         }
         self.earlier.push(time);

@@ -179,6 +179,16 @@ impl Page {
         parts.read(&self.pool, &stored.extent, number).map(Found::Within)
     }
 
+    /// Returns the chunk as kept, if it is in memory.
+    pub(crate) fn in_memory(&self) -> Option<Kept> {
+        match &*self.place() {
+            Place::Memory(chunk, _) | Place::Leaving(chunk, _) | Place::Writing(chunk) => {
+                Some(chunk.clone())
+            }
+            Place::Store(_) | Place::Reading(_) => None,
+        }
+    }
+
     /// Starts reading the part of the page that a look-up of `key` needs, if the page is in a
     /// store.
     pub(crate) fn prefetch_part(&self, key: &[u8]) {

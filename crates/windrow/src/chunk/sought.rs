@@ -13,7 +13,12 @@
 
 use std::ops::Range;
 
-use super::view::View;
+use super::view::{Starts, View};
+
+/// Bytes of rows that a close search reads first, and bounds on their number: a few cache lines.
+const AROUND: usize = 256;
+const LEAST_AROUND: usize = 4;
+const MOST_AROUND: usize = 8;
 
 /// Returns the eight bytes of `bytes` from `at` on as a number, padded with zeros.
 #[inline(always)]
@@ -133,6 +138,32 @@ impl<'a> Sought<'a> {
         self.bisect(rows, (high + 1).saturating_sub(step)..high)
     }
 
+    /// Returns the rows that [`Sought::find_close`] reads first around `guess`.
+    #[inline(always)]
+    pub(crate) fn around(rows: View<'_>, guess: usize) -> Range<usize> {
+        let count = match rows.starts {
+            Starts::Every(stride) => (AROUND / stride).clamp(LEAST_AROUND, MOST_AROUND),
+            Starts::At(_) => 1,
+        };
+        let first = guess.saturating_sub(count / 2).min(rows.len().saturating_sub(count));
+        first..rows.len().min(first + count)
+    }
+
+    /// Does the same as [`Sought::find`] if the key is probably within a few rows of `guess`: counts
+    /// the lesser ones of these rows, without a branch that depends on them.
+    #[inline]
+    pub(crate) fn find_close(&self, rows: View<'_>, guess: usize) -> usize {
+        let Starts::Every(stride) = rows.starts else { return self.find(rows, guess) };
+        let Range { start, end } = Self::around(rows, guess);
+        let words = rows.span(start..end).chunks_exact(stride).map(|row| word_at(row, self.at));
+        let at = start + words.map(|word| usize::from(word < self.low)).sum::<usize>();
+        let is_between = (start == 0 || at > start) && (at < end || end == rows.len());
+        match is_between && !self.inexact {
+            true => at,
+            false => self.find(rows, guess),
+        }
+    }
+
     /// Does the same as [`Sought::find`] if all rows before `from` sort before the key.
     #[inline]
     pub(crate) fn find_ahead(&self, rows: View<'_>, from: usize) -> usize {
@@ -177,7 +208,6 @@ pub(crate) fn between(word: u64, [first, last]: [u64; 2], count: usize) -> usize
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::view::Starts;
     use super::*;
 
     proptest! {
@@ -204,6 +234,7 @@ mod tests {
             let at = sought.find(view, guess);
             prop_assert_eq!(at, rows.partition_point(|row| row < &key));
             prop_assert_eq!(sought.find(view, sought.closer(view, guess, words)), at);
+            prop_assert_eq!(sought.find_close(view, guess), at);
             prop_assert_eq!(sought.find(view, between(sought.word(), words, rows.len())), at);
             for (index, row) in rows.iter().enumerate() {
                 let has = row.starts_with(&key);

@@ -14,6 +14,7 @@
 //! All other readers are at a greater key or at their end, unless the cursor is scattered: then
 //! their positions are arbitrary.
 
+mod block;
 mod changes;
 mod hash;
 mod heap;
@@ -23,10 +24,13 @@ mod taken;
 
 use std::marker::PhantomData;
 
+pub use block::KeyBlock;
+
 use crate::batch::{Batch, check_times};
 use crate::chunk::time_width;
 use hash::Hash;
 use heap::Heap;
+use probe::Hints;
 use reader::{Place, Reader};
 pub use taken::TakenRows;
 use windrow_rows::{Diff, Error, Layout, Result, Rows, Rule, Time, key_len};
@@ -82,6 +86,8 @@ pub struct Cursor<T = u64> {
     with_value: Vec<usize>,
     /// Whether readers without the key have arbitrary positions, because the key was looked up.
     scattered: bool,
+    /// Of the last block of keys.
+    hints: Hints,
     /// Probe key, or row to return.
     wanted: Vec<u8>,
     times: PhantomData<T>,
@@ -152,6 +158,7 @@ impl<T: Time> Cursor<T> {
             with_key: Vec::new(),
             with_value: Vec::new(),
             scattered: true,
+            hints: Hints::default(),
             wanted: Vec::new(),
             times: PhantomData,
         })

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keys      k0 k1 k2 k3 ...               1. chunk of each key, by fences; prefetch its filter
-//! reader 0  at -- -- near                 2. filter; guess the row and prefetch it
+//! reader 0  at -- -- near                 2. filter; guess the row and prefetch it, twice closer
 //! reader 1  -- at -- --                      or, for close keys, the rows one after another
 //! reader 2  -- -- -- near                 3. key by key: the readers with the key, and their rows
 //! ```
@@ -11,17 +11,19 @@
 //!
 //! Invariant: a reader whose hint is `Absent` does not have the key.
 
+use smallvec::SmallVec;
+
 use super::Cursor;
 use super::hash::Hash;
 use super::reader::{Place, Reader};
-use crate::chunk::{View, word_at};
+use crate::chunk::{Kept, Sought, View, word_at};
 use crate::merge::Fences;
 use windrow_kernel::prefetch::prefetch_row;
 use windrow_rows::{Result, Time};
 
 /// Keys per block: more loads than a CPU has in flight, few enough for the block's state to stay in
 /// the first-level cache.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// Mean rows per key up to which rows are scanned; with more rows, the filter is checked first.
 const DENSE: usize = 6;
@@ -29,27 +31,41 @@ const DENSE: usize = 6;
 /// Rows of a chunk that is searched at once: a chunk of fewer rows is in the first-level cache.
 const FEW: usize = 64;
 
+/// Rows of a chunk in which one interpolation from a guess is as close as two in larger chunks.
+const FEW_CLOSE: usize = 1024;
+
 /// No chunk.
 const NOWHERE: usize = usize::MAX;
 
-/// A lookup hint: where a reader may have a key.
+/// The chunk that may have a key, and the number of its pin, if it may be evicted.
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    chunk: usize,
+    pin: Option<usize>,
+}
+
+impl Default for Home {
+    fn default() -> Self {
+        Self { chunk: NOWHERE, pin: None }
+    }
+}
+
+/// A look-up hint: where a reader may have a key.
 #[derive(Clone, Copy, Debug)]
 enum Spot {
     /// The key is absent.
     Absent,
     /// The key's first row.
     At(Place),
-    /// An interpolated position, to be refined.
+    /// An interpolated position in a chunk that is not at hand.
     Near(Place),
     /// The run has no fence pointers.
     Unknown,
 }
 
-/// A block of keys and their look-up state.
-struct Block<'k> {
-    keys: Vec<&'k [u8]>,
-    /// Whether the keys ascend strictly.
-    ascend: bool,
+/// The look-up state of a block of keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hints {
     hashes: Vec<Hash>,
     /// By reader, then by key.
     spots: Vec<Spot>,
@@ -59,45 +75,45 @@ struct Block<'k> {
     words: usize,
 }
 
-impl<'k> Block<'k> {
-    fn new(readers: usize) -> Self {
-        let words = readers.div_ceil(64);
-        Self {
-            keys: Vec::with_capacity(BLOCK),
-            ascend: false,
-            hashes: Vec::with_capacity(BLOCK),
-            spots: vec![Spot::Absent; readers * BLOCK],
-            may_have: vec![0; words * BLOCK],
-            words,
+impl Hints {
+    /// Looks up at most [`BLOCK`] keys in all readers. `ascend` says that the keys ascend strictly.
+    pub(super) fn locate(&mut self, readers: &[Reader], keys: &[&[u8]], ascend: bool) {
+        let Self { hashes, spots, may_have, words } = self;
+        *words = readers.len().div_ceil(64);
+        hashes.clear();
+        hashes.resize(keys.len(), Hash::default());
+        spots.resize(readers.len() * keys.len(), Spot::Absent);
+        may_have.clear();
+        may_have.resize(keys.len() * *words, 0);
+        let (mut soughts, mut is_plain) = (SmallVec::<[Sought<'_>; BLOCK]>::new(), false);
+        for (at, reader) in readers.iter().enumerate() {
+            let spots = &mut spots[at * keys.len()..][..keys.len()];
+            match reader.run().fences() {
+                Some(fences) => {
+                    // Runs whose rows share no prefix are searched for the same words.
+                    if !is_plain || fences.has_prefix() {
+                        soughts.clear();
+                        soughts.extend(keys.iter().map(|key| fences.sought(key)));
+                        is_plain = !fences.has_prefix();
+                    }
+                    locate(reader, fences, (&soughts, ascend), hashes, spots);
+                }
+                None => spots.fill(Spot::Unknown),
+            }
+            let (word, bit) = (at / 64, 1 << (at % 64));
+            for (spot, may_have) in spots.iter().zip(may_have.chunks_exact_mut(*words)) {
+                may_have[word] |= if matches!(spot, Spot::Absent) { 0 } else { bit };
+            }
         }
     }
+}
 
-    /// Takes the next keys; false if there are none.
-    fn fill(&mut self, keys: &mut impl Iterator<Item = &'k [u8]>) -> bool {
-        self.keys.clear();
-        self.keys.extend(keys.take(BLOCK));
-        self.ascend = self.keys.is_sorted_by(|a, b| match (word_at(a, 0), word_at(b, 0)) {
-            (a, b) if a != b => a < b,
-            _ => a < b,
-        });
-        self.hashes.clear();
-        self.hashes.resize(self.keys.len(), Hash::default());
-        self.may_have.fill(0);
-        !self.keys.is_empty()
-    }
-
-    /// Computes the hints of reader `at`.
-    fn locate(&mut self, at: usize, reader: &Reader) {
-        let Self { keys, ascend, hashes, spots, may_have, words } = self;
-        let spots = &mut spots[at * BLOCK..][..keys.len()];
-        match reader.run().fences() {
-            Some(fences) => locate(reader, fences, (keys, *ascend), hashes, spots),
-            None => spots.fill(Spot::Unknown),
-        }
-        let (word, bit) = (at / 64, 1 << (at % 64));
-        for (spot, may_have) in spots.iter().zip(may_have.chunks_exact_mut(*words)) {
-            may_have[word] |= if matches!(spot, Spot::Absent) { 0 } else { bit };
-        }
+/// Returns true if `before` sorts before `next`.
+#[inline]
+pub(super) fn ascends(before: &[u8], next: &[u8]) -> bool {
+    match (word_at(before, 0), word_at(next, 0)) {
+        (a, b) if a != b => a < b,
+        _ => before < next,
     }
 }
 
@@ -105,22 +121,21 @@ impl<'k> Block<'k> {
 fn locate(
     reader: &Reader,
     fences: &Fences,
-    (keys, ascend): (&[&[u8]], bool),
+    (keys, ascend): (&[Sought<'_>], bool),
     hashes: &mut [Hash],
     spots: &mut [Spot],
 ) {
     spots.fill(Spot::Absent);
     // Chunks of the keys that are not searched at once.
-    let mut chunks = [NOWHERE; BLOCK];
-    let mut start = 0;
+    let mut homes = [Home::default(); BLOCK];
+    let (mut pins, mut start) = (SmallVec::<[Kept; 4]>::new(), 0);
     while start < keys.len() {
-        let sought = fences.sought(keys[start]);
-        let chunk = fences.chunk_of(reader.run(), &sought);
-        let is_here = |key: &&[u8]| fences.holds(chunk, &fences.sought(key));
+        let chunk = fences.chunk_of(reader.run(), &keys[start]);
+        let is_here = |sought: &&Sought<'_>| fences.holds(chunk, sought);
         let behind = &keys[start + 1..];
         let count = match behind.last() {
-            Some(last) if ascend && is_here(last) => behind.len(),
-            _ => behind.iter().take_while(|key| is_here(key)).count(),
+            Some(last) if ascend && is_here(&last) => behind.len(),
+            _ => behind.iter().take_while(is_here).count(),
         };
         let range = start..start + 1 + count;
         start = range.end;
@@ -128,30 +143,39 @@ fn locate(
             continue;
         }
         let (keys, spots) = (&keys[range.clone()], &mut spots[range.clone()]);
-        match reader.rows_at_hand(chunk) {
+        let pin = reader.pin(chunk);
+        let rows = pin.as_ref().map(Kept::rows).or_else(|| reader.rows_at_hand(chunk));
+        match rows {
             Some(rows) if ascend && (rows.len() < FEW || are_dense(fences, chunk, keys)) => {
                 walk(rows, fences, chunk, keys, spots);
             }
-            _ => chunks[range].fill(chunk),
+            _ => {
+                let home = Home { chunk, pin: pin.is_some().then_some(pins.len()) };
+                homes[range].fill(home);
+                pins.extend(pin);
+            }
         }
     }
-    scatter(reader, fences, (keys, &chunks), hashes, spots);
+    let rows_of = |home: Home| match home.pin {
+        Some(pin) => Some(pins[pin].rows()),
+        None => reader.rows_at_hand(home.chunk),
+    };
+    scatter(reader, fences, (keys, &homes), rows_of, (hashes, spots));
 }
 
 /// Returns true if the keys are about as many as the rows between the first and the last key.
-fn are_dense(fences: &Fences, chunk: usize, keys: &[&[u8]]) -> bool {
+fn are_dense(fences: &Fences, chunk: usize, keys: &[Sought<'_>]) -> bool {
     let [Some(first), Some(last)] = [keys.first(), keys.last()] else { return false };
-    let [first, last] = [first, last].map(|key| fences.guess(chunk, &fences.sought(key)));
+    let [first, last] = [first, last].map(|sought| fences.guess(chunk, sought));
     last >= first && last - first <= keys.len() * DENSE
 }
 
 /// Searches the rows of a chunk for ascending keys, each from the position of the previous key.
-fn walk(rows: View<'_>, fences: &Fences, chunk: usize, keys: &[&[u8]], spots: &mut [Spot]) {
-    let Some(first) = keys.first().map(|key| fences.sought(key)) else { return };
-    let mut row = first.find(rows, fences.guess(chunk, &first));
+fn walk(rows: View<'_>, fences: &Fences, chunk: usize, keys: &[Sought<'_>], spots: &mut [Spot]) {
+    let Some(first) = keys.first() else { return };
+    let mut row = first.find(rows, fences.guess(chunk, first));
     let mut word = fences.word_of(rows, row);
-    for (key, spot) in keys.iter().zip(spots) {
-        let sought = fences.sought(key);
+    for (sought, spot) in keys.iter().zip(spots) {
         *spot = Spot::Absent;
         if sought.ends_before(word) {
             continue;
@@ -164,48 +188,74 @@ fn walk(rows: View<'_>, fences: &Fences, chunk: usize, keys: &[&[u8]], spots: &m
     }
 }
 
-/// Checks the chunks' filters, and interpolates the rows of keys that may be present.
-fn scatter(
-    reader: &Reader,
+/// Checks the chunks' filters, and searches chunks at hand for keys that may be present, all keys
+/// side by side.
+fn scatter<'r>(
+    reader: &'r Reader,
     fences: &Fences,
-    (keys, chunks): (&[&[u8]], &[usize; BLOCK]),
-    hashes: &mut [Hash],
-    spots: &mut [Spot],
+    (keys, homes): (&[Sought<'_>], &[Home; BLOCK]),
+    rows_of: impl Fn(Home) -> Option<View<'r>>,
+    (hashes, spots): (&mut [Hash], &mut [Spot]),
 ) {
-    let all = (0..keys.len()).filter(|&number| chunks[number] != NOWHERE);
+    let all = (0..keys.len()).filter(|&number| homes[number].chunk != NOWHERE);
     for number in all.clone() {
-        if fences.has_filter(chunks[number]) {
-            fences.prefetch(chunks[number], hashes[number].of(keys[number]));
+        if fences.has_filter(homes[number].chunk) {
+            fences.prefetch(homes[number].chunk, hashes[number].of(keys[number].key()));
         }
     }
     for number in all.clone() {
-        let (chunk, sought) = (chunks[number], fences.sought(keys[number]));
+        let (chunk, sought) = (homes[number].chunk, &keys[number]);
         let may_have =
-            !fences.has_filter(chunk) || fences.may_have(chunk, hashes[number].of(keys[number]));
-        if may_have && !fences.begins_behind(chunk, &sought) {
-            let row = fences.guess(chunk, &sought);
+            !fences.has_filter(chunk) || fences.may_have(chunk, hashes[number].of(sought.key()));
+        if may_have && !fences.begins_behind(chunk, sought) {
+            let row = fences.guess(chunk, sought);
             spots[number] = Spot::Near(Place { chunk, row });
-            match reader.rows_at_hand(chunk) {
+            match rows_of(homes[number]) {
                 Some(rows) if rows.len() < FEW => {
                     let row = sought.find(rows, row);
-                    let is_there = row < rows.len() && sought.is(rows, row);
-                    let place = Place { chunk, row };
-                    spots[number] = if is_there { Spot::At(place) } else { Spot::Absent };
+                    spots[number] = spot_of(rows, sought, Place { chunk, row });
                 }
                 Some(rows) => prefetch_row(rows.row(row)),
-                None if keys.len() > 1 => reader.run().prefetch_part(chunk, keys[number]),
+                None if keys.len() > 1 => reader.run().prefetch_part(chunk, sought.key()),
                 None => {}
             }
         }
     }
-    for number in all {
-        if let Spot::Near(Place { chunk, row }) = &mut spots[number]
-            && let Some(rows) = reader.rows_at_hand(*chunk)
-        {
-            let sought = fences.sought(keys[number]);
-            *row = sought.closer(rows, *row, fences.words(*chunk));
-            prefetch_row(rows.row(*row));
+    // A guess is off by about the square root of the rows, and a closer one by the root of that.
+    for is_first in [true, false] {
+        for number in all.clone() {
+            if let Spot::Near(Place { chunk, row }) = &mut spots[number]
+                && let Some(rows) = rows_of(homes[number])
+            {
+                let is_small = rows.len() < FEW_CLOSE;
+                if is_first || !is_small {
+                    *row = keys[number].closer(rows, *row, fences.words(*chunk));
+                    let span = if is_first && !is_small {
+                        *row..*row + 1
+                    } else {
+                        Sought::around(rows, *row)
+                    };
+                    prefetch_row(rows.span(span));
+                }
+            }
         }
+    }
+    for number in all {
+        if let Spot::Near(Place { chunk, row }) = spots[number]
+            && let Some(rows) = rows_of(homes[number])
+        {
+            let row = keys[number].find_close(rows, row);
+            spots[number] = spot_of(rows, &keys[number], Place { chunk, row });
+        }
+    }
+}
+
+/// Returns the hint of a key whose first row is at `place`, if the key is present.
+#[inline(always)]
+fn spot_of(rows: View<'_>, sought: &Sought<'_>, place: Place) -> Spot {
+    match place.row < rows.len() && sought.is(rows, place.row) {
+        true => Spot::At(place),
+        false => Spot::Absent,
     }
 }
 
@@ -217,42 +267,46 @@ impl<T: Time> Cursor<T> {
         mut found: impl FnMut(usize, &mut Self) -> Result<()>,
     ) -> Result<()> {
         let (mut keys, mut first) = (keys.fuse(), 0);
-        let mut block = Block::new(self.readers.len());
-        while block.fill(&mut keys) {
-            for (at, reader) in self.readers.iter().enumerate() {
-                block.locate(at, reader);
+        let (mut block, mut hints) = (Vec::with_capacity(BLOCK), std::mem::take(&mut self.hints));
+        loop {
+            block.clear();
+            block.extend(keys.by_ref().take(BLOCK));
+            if block.is_empty() {
+                self.hints = hints;
+                return Ok(());
             }
-            for number in 0..block.keys.len() {
-                if self.show(&block, number)? {
+            let ascend = block.is_sorted_by(|before, next| ascends(before, next));
+            hints.locate(&self.readers, &block, ascend);
+            for (number, key) in block.iter().enumerate() {
+                if self.go_to_spots(&hints, number, key)? {
+                    self.take_found(key);
                     found(first + number, self)?;
                 }
             }
-            first += block.keys.len();
+            first += block.len();
         }
-        Ok(())
     }
 
-    /// Moves to a key of `block`; false if it is absent.
-    fn show(&mut self, block: &Block<'_>, number: usize) -> Result<bool> {
-        let key = block.keys[number];
+    /// Moves the readers with `key`, which has `number` in the located block, to the key, and
+    /// collects them in `with_key`; false if there are none.
+    pub(super) fn go_to_spots(&mut self, hints: &Hints, number: usize, key: &[u8]) -> Result<bool> {
         self.leave_keys();
-        let gone = self.go_to_spots(block, number);
+        let gone = self.try_spots(hints, number, key);
         if gone.is_err() {
             self.with_key.clear();
         }
-        gone.map(|()| self.take_found(key))
+        gone.map(|()| self.has_key())
     }
 
-    /// Moves the readers with a key of `block` to the key and collects them in `with_key`.
-    fn go_to_spots(&mut self, block: &Block<'_>, number: usize) -> Result<()> {
-        let (key, mut hash) = (block.keys[number], block.hashes[number]);
-        let words = &block.may_have[number * block.words..][..block.words];
+    fn try_spots(&mut self, hints: &Hints, number: usize, key: &[u8]) -> Result<()> {
+        let mut hash = hints.hashes[number];
+        let words = &hints.may_have[number * hints.words..][..hints.words];
         for (word, mut bits) in words.iter().copied().enumerate() {
             while bits != 0 {
                 let at = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 let reader = &mut self.readers[at];
-                let found = match block.spots[at * BLOCK + number] {
+                let found = match hints.spots[at * hints.hashes.len() + number] {
                     Spot::Absent => false,
                     Spot::At(place) => reader.go_to(place).map(|()| true)?,
                     Spot::Near(place) => reader.find_near_guess(place, key)?,

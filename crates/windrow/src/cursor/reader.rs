@@ -123,6 +123,14 @@ impl Reader {
         }
     }
 
+    /// Returns the rows of a chunk that is in memory, but not [at hand](Reader::rows_at_hand).
+    pub(super) fn pin(&self, chunk: usize) -> Option<Kept> {
+        match self.rows_at_hand(chunk) {
+            Some(_) => None,
+            None => self.run.evictable_at(chunk),
+        }
+    }
+
     /// Moves to a valid position, or after the last row.
     pub(super) fn go_to(&mut self, place: Place) -> Result<()> {
         let is_held = |held: &Held| place.chunk == self.place.chunk && held.has(place.row);

@@ -89,6 +89,12 @@ impl Fences {
         Sought::new(key, &self.shared)
     }
 
+    /// Returns true if all rows share a prefix, which words follow.
+    #[inline(always)]
+    pub(crate) fn has_prefix(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
     /// Returns true if the words place the first row of the run that does not sort before the key
     /// in this chunk.
     #[inline(always)]

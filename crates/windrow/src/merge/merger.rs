@@ -23,6 +23,9 @@ use windrow_rows::{Layout, Result};
 
 /// Chunks prefetched at once.
 const AHEAD: usize = 2;
+/// Rows that a step of a merge of two may take whatever its fuel: a step of fewer rows costs more
+/// than they do.
+const LEAST_STEP: usize = 1024;
 
 /// Merges runs into chunks.
 pub(crate) struct Merger {
@@ -104,7 +107,7 @@ impl Merger {
             if self.builder.is_full() {
                 continue;
             }
-            match self.step()? {
+            match self.step(*fuel)? {
                 0 => {
                     self.builder.end_key()?;
                     self.builder.flush();
@@ -120,8 +123,9 @@ impl Merger {
         self.builder.findings()
     }
 
-    /// Runs one step. Returns the consumed rows; 0 means the end.
-    fn step(&mut self) -> Result<usize> {
+    /// Runs one step, of about `fuel` rows if two windows are merged. Returns the consumed rows; 0
+    /// means the end.
+    fn step(&mut self, fuel: i64) -> Result<usize> {
         let mut index = 0;
         let mut came = false;
         while index < self.windows.len() {
@@ -140,13 +144,13 @@ impl Merger {
         match &self.windows[..] {
             [] => Ok(0),
             [_] => self.pass(0),
-            [_, _] if self.two_way => self.two(passing),
+            [_, _] if self.two_way => self.two(passing, fuel),
             _ => self.blocks.merge(&mut self.windows, &mut self.builder),
         }
     }
 
     /// Runs a step of two windows.
-    fn two(&mut self, passing: bool) -> Result<usize> {
+    fn two(&mut self, passing: bool, fuel: i64) -> Result<usize> {
         const EITHER: [(usize, usize); 2] = [(0, 1), (1, 0)];
         for (own, other) in EITHER {
             if self.windows[own].stands_before(&self.windows[other], self.tail) {
@@ -164,7 +168,9 @@ impl Merger {
             }
         }
         let [a, b] = &mut self.windows[..] else { return Ok(0) };
-        let (left, right) = ((a.rows(), a.left()), (b.rows(), b.left()));
+        let most = usize::try_from(fuel).unwrap_or(usize::MAX).max(LEAST_STEP);
+        let first = |window: &Window| window.at..window.ahead(most).min(window.len());
+        let (left, right) = ((a.rows(), first(a)), (b.rows(), first(b)));
         let (a_used, b_used) = self.builder.push_merged(left, right)?;
         a.at += a_used;
         b.at += b_used;

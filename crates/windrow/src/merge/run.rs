@@ -157,6 +157,14 @@ impl Run {
         }
     }
 
+    /// Returns the chunk at `index` if it may be evicted and is in memory. The index must be valid.
+    pub(crate) fn evictable_at(&self, index: usize) -> Option<Kept> {
+        match &self.pieces[index] {
+            Piece::Resident(_) => None,
+            Piece::Paged(page) => page.in_memory(),
+        }
+    }
+
     /// Returns the number of rows of the chunk at `index`. The index must be valid.
     pub(crate) fn rows_of(&self, index: usize) -> usize {
         self.pieces[index].rows()

@@ -5,8 +5,11 @@ use proptest::prelude::*;
 
 use super::cursors::{Shown, spilling};
 use super::*;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, KeyBlock};
 use windrow_rows::RowEncoder;
+
+/// The times and diffs of each value.
+type Values = BTreeMap<u64, Vec<(u64, i64)>>;
 
 /// Looks up `wanted`, and moves the cursor away from each key found.
 fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], wanted: &[u64], filtered: bool) {
@@ -47,6 +50,41 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], wanted: &[u64], filte
         .filter_map(|(number, &key)| Some((number, shown.get(&keys.text(key))?.clone())))
         .collect();
     assert_eq!(found, expected);
+    let mut numbers = Vec::new();
+    let mut block = KeyBlock::new();
+    for (first, row) in rows.iter().enumerate() {
+        block.push(row);
+        if block.is_full() || first + 1 == rows.len() {
+            numbers.extend(found_in(&block, &mut cursor, first + 1 - block.len()));
+            block.clear();
+        }
+    }
+    assert_eq!(numbers, expected);
+}
+
+/// Looks up the keys of `block`, and moves the cursor away between look-ups. The first key has the
+/// number `first`.
+fn found_in(block: &KeyBlock, cursor: &mut Cursor, first: usize) -> Vec<(usize, Values)> {
+    cursor.locate(block);
+    let mut found = Vec::new();
+    for number in 0..block.len() {
+        let mut values = Values::new();
+        let is_there = cursor.map_located(block, number, |value, time, diff: i64| {
+            let value = u64::from_be_bytes(value.try_into().unwrap());
+            values.entry(value).or_default().push((time, diff));
+        });
+        values.values_mut().for_each(|times| times.sort_unstable());
+        if is_there.unwrap() {
+            assert_eq!(cursor.key(), Some(block.key(number)));
+            found.push((first + number, values));
+        }
+        match number % 3 {
+            0 => cursor.step_key().unwrap(),
+            1 => cursor.rewind_keys().unwrap(),
+            _ => {}
+        }
+    }
+    found
 }
 
 proptest! {

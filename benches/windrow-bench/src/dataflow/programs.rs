@@ -1,0 +1,170 @@
+//! An embedder's programs: a join, distances and components of numbers, changed in rounds, by the
+//! CPU time of a round. The peers of a machine lengthen the time on its clock, and not by the same
+//! factor for short and long rounds.
+
+use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use differential_026::algorithms::graphs::bfs::bfs;
+use differential_026::algorithms::graphs::scc::strongly_connected;
+use differential_026::input::{Input, InputSession};
+use differential_026::{Data, ExchangeData, VecCollection};
+use rustix::time::{ClockId, clock_gettime};
+use timely_032::dataflow::ProbeHandle;
+use windrow::Pool;
+use windrow_differential::{ArrangeRows, Context, Row, RowArrangement, algorithms};
+use windrow_testdata::rng::Rng;
+
+use super::{Options, percentiles};
+use crate::Result;
+use crate::cells::Cells;
+
+/// A program over two collections of pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Program {
+    Join,
+    Distances,
+    Components,
+}
+
+/// Programs, with the changes of a round and the number of rounds.
+const CASES: [(Program, usize, usize); 6] = [
+    (Program::Join, 2, 2_000),
+    (Program::Join, 100, 1_000),
+    (Program::Join, 1_000, 300),
+    (Program::Join, 10_000, 60),
+    (Program::Distances, 100, 100),
+    (Program::Components, 2, 20),
+];
+
+/// CPU seconds of the load and of each round, and the sum of the output's hashes.
+struct Run {
+    load: f64,
+    rounds: Vec<f64>,
+    sum: u64,
+}
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Adds up the hashes of a collection's updates.
+fn add_up<'scope, D: Data + Hash>(
+    updates: VecCollection<'scope, u64, D, isize>,
+    sum: &Rc<Cell<u64>>,
+    probe: &ProbeHandle<u64>,
+) {
+    let sum = Rc::clone(sum);
+    let each = move |(data, time, diff): &(D, u64, isize)| {
+        let mut hasher = DefaultHasher::new();
+        (data, time).hash(&mut hasher);
+        sum.set(sum.get().wrapping_add(hasher.finish().wrapping_mul(*diff as u64)));
+    };
+    updates.inspect(each).probe_with(probe);
+}
+
+fn run<N: Row + ExchangeData + Hash + From<u32>>(
+    options: &Options,
+    (program, changes, rounds): (Program, usize, usize),
+    ours: bool,
+) -> Run {
+    let edges = options.edges;
+    timely_032::execute_directly(move |worker| {
+        let (context, probe) = (Context::new(Pool::unlimited()), ProbeHandle::new());
+        let sum = Rc::new(Cell::new(0));
+        type Pairs<N> = InputSession<u64, (N, N), isize>;
+        let (mut left, mut right): (Pairs<N>, Pairs<N>) = worker.dataflow(|scope| {
+            let (left, a) = scope.new_collection::<(N, N), isize>();
+            let (right, b) = scope.new_collection::<(N, N), isize>();
+            let roots = b.clone().map(|(root, _)| root);
+            match (program, ours) {
+                (Program::Join, true) => {
+                    let b = b.arrange_rows(&context);
+                    let joined =
+                        a.arrange_rows(&context).join_rows(b, |_, x, y| Some((x.get(), y.get())));
+                    add_up(joined, &sum, &probe);
+                }
+                (Program::Join, false) => {
+                    let (a, b) = (a.arrange_by_key(), b.arrange_by_key());
+                    add_up(a.join_core(b, |_, x, y| Some((x.clone(), y.clone()))), &sum, &probe);
+                }
+                (Program::Distances, true) => {
+                    add_up(algorithms::bfs(a, roots, &context), &sum, &probe)
+                }
+                (Program::Distances, false) => add_up(bfs(a, roots), &sum, &probe),
+                (Program::Components, true) => {
+                    add_up(algorithms::strongly_connected(a, &context), &sum, &probe);
+                }
+                (Program::Components, false) => add_up(strongly_connected(a), &sum, &probe),
+            }
+            (left, right)
+        });
+        let nodes = if program == Program::Join { edges } else { edges / 4 }.max(1) as u64;
+        let mut rng = Rng::new(3);
+        let mut pair = || {
+            let [from, to] = [(); 2].map(|()| N::from((rng.next_u64() % nodes) as u32));
+            (from, to)
+        };
+        let mut there: Vec<(N, N)> = (0..edges).map(|_| pair()).collect();
+        there.iter().for_each(|pair| left.insert(pair.clone()));
+        if program == Program::Join {
+            (0..edges).for_each(|_| right.insert(pair()));
+        } else {
+            right.insert((N::from(0), N::from(0)));
+        }
+        let mut time = 0;
+        let mut end = |left: &mut Pairs<N>, right: &mut Pairs<N>| {
+            let before = cpu_seconds();
+            time += 1;
+            for input in [left, right] {
+                input.advance_to(time);
+                input.flush();
+            }
+            while probe.less_than(&time) {
+                worker.step();
+            }
+            cpu_seconds() - before
+        };
+        let load = end(&mut left, &mut right);
+        let rounds = (0..rounds).map(|round| {
+            for change in 0..changes / 2 {
+                let (new, at) = (pair(), (round * changes + change) * 7_919 % there.len());
+                left.insert(new.clone());
+                left.remove(std::mem::replace(&mut there[at], new));
+            }
+            end(&mut left, &mut right)
+        });
+        let rounds = rounds.collect();
+        Run { load, rounds, sum: sum.get() }
+    })
+}
+
+/// Measures both sides with two types of numbers.
+pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
+    type Side = fn(&Options, (Program, usize, usize), bool) -> Run;
+    for (name, run) in [("u32", run::<u32> as Side), ("u64", run::<u64> as Side)] {
+        for case in CASES {
+            // The median of all rounds of all runs.
+            let [mut ours, mut stock] = [true, false].map(|ours| run(options, case, ours));
+            for _ in 1..options.rounds {
+                for (all, is_ours) in [(&mut ours, true), (&mut stock, false)] {
+                    let next = run(options, case, is_ours);
+                    all.load = all.load.min(next.load);
+                    all.rounds.extend(next.rounds);
+                }
+            }
+            let (program, changes, _) = case;
+            if ours.sum != stock.sum {
+                return Err(format!("{program:?} of {name}: outputs differ").into());
+            }
+            let case = format!("{program:?} of {name}");
+            let [load, rival] = [&ours, &stock].map(|run| run.load * 1e3);
+            cells.push_in("CPU ms", &format!("{case}, load"), load, ("stock", rival), None);
+            let case = format!("{case}, rounds of {changes}");
+            percentiles(cells, &case, &ours.rounds, ("stock", &stock.rounds));
+        }
+    }
+    Ok(())
+}
