@@ -21,6 +21,15 @@ def test_stats(rows):
     assert "20,000 rows in" in repr(stats) and "<th>phase_seconds.read</th>" in stats._repr_html_()
 
 
+def test_notes_about_inputs_are_warnings(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,v\n--,----\n10,a\n9,b\n")
+    for output in (None, "a.parquet"):
+        with pytest.warns(UserWarning, match="column 'id' is text.*on line 2") as noted:
+            wr.sort(path, "id", output=output)
+        assert [warning.filename for warning in noted] == [__file__]
+
+
 def test_check(rows, file):
     wr.sort(rows, by="id", output="sorted.parquet")
     checked = wr.check("sorted.parquet", by="id", unique=True)

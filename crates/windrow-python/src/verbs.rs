@@ -1,11 +1,11 @@
 //! The calls: arguments are converted while attached; everything else runs on the thread of a
 //! [`Task`].
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::sync::Arc;
 
 use arrow_array::RecordBatchReader;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
@@ -71,6 +71,21 @@ impl Call {
     }
 }
 
+/// Returns the notes about the inputs of a job.
+fn notes(job: &windrow_files::Job) -> Vec<String> {
+    job.inputs().notes().map(str::to_owned).collect()
+}
+
+/// Warns the caller of the Python function.
+fn warn(py: Python<'_>, notes: &[String]) -> PyResult<()> {
+    // Between this function and the caller are two frames of the package.
+    const FRAMES: i32 = 3;
+    let category = py.get_type::<PyUserWarning>();
+    notes.iter().try_for_each(|note| {
+        PyErr::warn(py, &category, &CString::new(note.replace('\0', ""))?, FRAMES)
+    })
+}
+
 /// Does a job: to files, and returns its figures; or returns a reader.
 #[pyfunction]
 pub(crate) fn run(
@@ -86,14 +101,23 @@ pub(crate) fn run(
     let watch = Arc::clone(&task.watch);
     match call.request.output.clone() {
         Some(output) => {
-            let figures = task.run(py, move || {
+            let (figures, notes) = task.run(py, move || {
                 let job = call.job(&watch)?;
-                job.write(&Target::Path(output), &call.request.write, &call.limits())
+                let notes = notes(&job);
+                let written =
+                    job.write(&Target::Path(output), &call.request.write, &call.limits())?;
+                Ok((written, notes))
             })?;
+            warn(py, &notes)?;
             stats(py, &json(&figures)?)
         }
         None => {
-            let batches = task.run(py, move || call.job(&watch)?.batches(&call.limits()))?;
+            let (batches, notes) = task.run(py, move || {
+                let job = call.job(&watch)?;
+                let notes = notes(&job);
+                Ok((job.batches(&call.limits())?, notes))
+            })?;
+            warn(py, &notes)?;
             let (schema, rows) = (batches.schema(), Rows::Job(Box::new(batches)));
             Ok(Py::new(py, Reader::new(rows, schema, memory))?.into_any())
         }
