@@ -27,7 +27,7 @@ macro_rules! settings {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Setting {
-            $($(#[doc = $sentence])+ $variant,)+
+            $(#[doc = concat!("The setting `", $name, "`; [`about`](Self::about) has its sentences.")] $variant,)+
         }
 
         impl Setting {
