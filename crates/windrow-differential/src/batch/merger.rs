@@ -33,7 +33,8 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
     }
 
     fn work(&mut self, _a: &RowBatch<K, V, T, R>, _b: &RowBatch<K, V, T, R>, fuel: &mut isize) {
-        if !self.done {
+        // A spine that is dropped completes its merges. During a panic, another error would abort.
+        if !self.done && !std::thread::panicking() {
             let mut left = *fuel as i64;
             self.done = done(self.merging.work(&mut left));
             *fuel = left as isize;
@@ -41,6 +42,9 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
     }
 
     fn done(self) -> Option<RowBatch<K, V, T, R>> {
+        if std::thread::panicking() {
+            return None;
+        }
         RowBatch::new(&self.context, done(self.merging.finish()))
     }
 }

@@ -1,7 +1,7 @@
 //! Tactics: joins and reductions of keys, page by page, through the engine's cursors.
 //!
 //! ```text
-//! fewer rows --next 64 keys--> block --located in--> cursors --changes of one key--> Changes --> join, reduce
+//! fewer rows --next 64 keys--> block, located in cursors --of one key--> Changes --> join, reduce
 //! ```
 //! A cursor of differential lends its rows for as long as the batches live, so all visited rows
 //! stay in memory. The tactics copy the values of one key and release the chunks: joins and
