@@ -293,7 +293,9 @@ settings! {
     /// The bytes of a file, at least 64KiB. `output` then names a directory, new or empty, of files part-00000.parquet and
     /// on, which follow from one another; `output_format` is their format. Rows that are equal in the order stay in one
     /// file, which may be larger for them.
-    MaxFileSize "max_file_size", Size, Output, [Sort, Compact, Merge, Dedupe, Diff, Head];
+    MaxFileSize "max_file_size", Size, Output, [Sort, Compact, Merge, Dedupe, Diff, Head],
+    /// Not for partitions: the files of a partition have any size.
+    [Partition];
 
     /// Row bytes of a Parquet row group, before encoding; at least 64KiB. Row groups end at 122,880 rows, and are not cut
     /// below 8192 rows or 2 MiB.
