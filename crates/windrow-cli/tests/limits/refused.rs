@@ -119,6 +119,28 @@ fn pages_of_long_texts() {
     refused(&work, "sort in/a.parquet --by c0 -o out/o.csv", 64);
 }
 
+/// One page has the short rows, and the long rows behind them. The job is done within its limit,
+/// or refused before the rows are read.
+#[test]
+fn long_texts_next_to_each_other() {
+    let work = Work::released();
+    write(&work, &texts(20_000, 9, 12 << 20), |set| {
+        let set = set.set_dictionary_enabled(false).set_compression(Compression::SNAPPY);
+        set.set_data_page_size_limit(1 << 30).set_write_batch_size(1 << 20)
+    });
+    let job = "sort in/a.parquet --by c0 -o out/o.parquet";
+    refused(&work, job, 96);
+    let mut codes = Vec::new();
+    for limit in [192, 256, 384, 512] {
+        let line = format!("{job} --memory-limit {limit}MiB --threads 2 --temp-dir temp -q");
+        let (seen, ran) = watched(&work, &line);
+        assert!(seen <= limit << 20, "{seen} seen of {limit} MiB: {}", ran.err);
+        assert!(!ran.err.contains("uneven"), "{}", ran.err);
+        codes.push(ran.code);
+    }
+    assert!(codes.ends_with(&[Some(0)]), "{codes:?}");
+}
+
 /// A limit of the address space is a limit of memory: the tool refuses a job with a larger need,
 /// and nothing aborts.
 #[test]

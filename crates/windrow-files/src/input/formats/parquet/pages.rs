@@ -5,20 +5,15 @@
 //!         ^ read                   ^ read           ^ read
 //! ```
 //! The `parquet` crate reports the number of values of the next page, but not its bytes, so this
-//! module parses the headers. For a page too long to bound its rows by its number of values,
-//! [`look_into`] reads the values.
+//! module parses the headers. [`inside`](super::inside) reads the values of a page.
 //!
 //! Damage ends the walk without an error: the decoder of the pages reports it later.
 
 use std::io;
-use std::sync::Arc;
+use std::ops::Range;
 
-use bytes::Bytes;
-use parquet::basic::{Encoding, Type};
-use parquet::column::page::{Page as Body, PageReader};
+use parquet::basic::Encoding;
 use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::page_index::offset_index::PageLocation;
-use parquet::file::reader::SerializedPageReader;
 
 use crate::input::source::random::RandomFile;
 use crate::thrift::{Thrift, kind};
@@ -60,6 +55,11 @@ impl Page {
     /// Returns the page's bytes in the file.
     pub(super) fn packed(&self) -> u64 {
         self.packed
+    }
+
+    /// Returns the positions of the header and the page in the file.
+    pub(super) fn place(&self) -> Range<u64> {
+        self.at..self.end
     }
 
     pub(super) fn is_data(&self) -> bool {
@@ -177,145 +177,6 @@ impl About {
         }
         Ok(about)
     }
-}
-
-/// Facts about a page, found by reading its values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Inside {
-    pub(super) rows: u64,
-    /// Bytes of the longest byte string.
-    pub(super) longest: u64,
-    /// Items of the longest list.
-    pub(super) items: u64,
-}
-
-/// Reads `page` of `chunk`. Returns `None` if the encoding hides the lengths of the values.
-pub(super) fn look_into(
-    file: &Arc<RandomFile>,
-    chunk: &ColumnChunkMetaData,
-    page: &Page,
-) -> Option<Inside> {
-    let length = i32::try_from(page.end - page.at).ok()?;
-    let place = PageLocation {
-        offset: i64::try_from(page.at).ok()?,
-        compressed_page_size: length,
-        first_row_index: 0,
-    };
-    let mut pages = SerializedPageReader::new(file.clone(), chunk, 1, Some(vec![place])).ok()?;
-    if page.at != chunk.byte_range().0 {
-        // The reader takes any bytes in front of the first page for a dictionary.
-        pages.skip_next_page().ok()?;
-    }
-    let column = chunk.column_descr();
-    let (repeats, nulls) = (column.max_rep_level(), column.max_def_level());
-    let (encoding, repetition, values) = match pages.get_next_page().ok()?? {
-        Body::DictionaryPage { buf, .. } => {
-            let longest = strings(&buf).max().unwrap_or(0);
-            return Some(Inside { rows: 0, longest, items: 1 });
-        }
-        Body::DataPage { buf, encoding, def_level_encoding, rep_level_encoding, .. } => {
-            let old = |encoding, levels| levels > 0 && encoding != Encoding::RLE;
-            if old(rep_level_encoding, repeats) || old(def_level_encoding, nulls) {
-                return None;
-            }
-            let (repetition, rest) = levels(&buf, repeats)?;
-            let (_, values) = levels(&rest, nulls)?;
-            (encoding, repetition, values)
-        }
-        Body::DataPageV2 { buf, encoding, rep_levels_byte_len, def_levels_byte_len, .. } => {
-            let repetition = usize::try_from(rep_levels_byte_len).ok()?;
-            let values = repetition.checked_add(usize::try_from(def_levels_byte_len).ok()?)?;
-            if values > buf.len() {
-                return None;
-            }
-            (encoding, buf.slice(..repetition), buf.slice(values..))
-        }
-    };
-    let is_plain = encoding == Encoding::PLAIN && chunk.column_type() == Type::BYTE_ARRAY;
-    let longest = if is_plain { strings(&values).max() } else { None };
-    if repeats == 0 {
-        return longest.map(|longest| Inside { rows: page.values, longest, items: 1 });
-    }
-    let (rows, items) = lists(&repetition, repeats, page.values)?;
-    Some(Inside { rows, longest: longest.unwrap_or(0), items })
-}
-
-/// Splits a page of version 1 into the levels at its start and the rest.
-fn levels(bytes: &Bytes, most: i16) -> Option<(Bytes, Bytes)> {
-    if most == 0 {
-        return Some((Bytes::new(), bytes.clone()));
-    }
-    let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
-    let end = length.checked_add(4).filter(|&end| end <= bytes.len())?;
-    Some((bytes.slice(4..end), bytes.slice(end..)))
-}
-
-/// Returns the lengths of byte strings in plain encoding.
-fn strings(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let (length, behind) = rest.split_first_chunk::<4>()?;
-        let length = u32::from_le_bytes(*length);
-        rest = behind.get(length as usize..)?;
-        Some(u64::from(length))
-    })
-}
-
-/// Returns the number of rows in `values` repetition levels, and the items of the longest row.
-fn lists(levels: &[u8], most: i16, values: u64) -> Option<(u64, u64)> {
-    let width = 16 - most.leading_zeros() as usize;
-    let (mut rows, mut items, mut longest, mut left) = (0, 0_u64, 0, values);
-    let mut pass = |level_is_0: bool, count: u64| {
-        if level_is_0 {
-            rows += count;
-            longest = longest.max(items).max(u64::from(count > 1));
-            items = 1;
-        } else {
-            items += count;
-        }
-    };
-    let mut rest = levels;
-    while left > 0 {
-        let head = varint(&mut rest)?;
-        if head & 1 == 0 {
-            let bytes = rest.get(..width.div_ceil(8))?;
-            rest = &rest[bytes.len()..];
-            let count = left.min(head >> 1);
-            pass(bytes.iter().all(|byte| *byte == 0), count);
-            left -= count;
-            if count == 0 {
-                return None;
-            }
-        } else {
-            let length = usize::try_from(head >> 1).ok()?.checked_mul(width)?;
-            let packed = rest.get(..length.min(rest.len()))?;
-            rest = &rest[packed.len()..];
-            let count = left.min((packed.len() * 8 / width) as u64);
-            for place in 0..count as usize {
-                let bits = (place * width..(place + 1) * width)
-                    .any(|bit| packed[bit / 8] >> (bit % 8) & 1 != 0);
-                pass(!bits, 1);
-            }
-            left -= count;
-            if count == 0 {
-                return None;
-            }
-        }
-    }
-    Some((rows, longest.max(items)))
-}
-
-fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for place in (0..63).step_by(7) {
-        let (&byte, behind) = rest.split_first()?;
-        *rest = behind;
-        number |= u64::from(byte & 0x7f) << place;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 /// Returns the number of rows in each data page of `chunk`, if the file has an offset index.

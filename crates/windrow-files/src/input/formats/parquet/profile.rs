@@ -12,10 +12,9 @@
 //! own number of rows per batch: a few long rows do not make all batches small.
 //!
 //! Known limits. Rows within a page are assumed to be equal, unless the page is [`FAT`], not small
-//! beside the memory limit, and its values can be [inspected](look_into); an inspected page tells
-//! its longest row, but not how many long rows follow each other. For a list in pages of version 1
-//! without an index, the rows of a page are known only from reading the page, which happens when
-//! the row group is read. The positions of a dictionary's values are unknown.
+//! beside the memory limit, and its values can be [inspected](Inside::of). For a list in pages of
+//! version 1 without an index, the rows of a page are known only from reading the page, which
+//! happens when the row group is read. The positions of a dictionary's values are unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +27,8 @@ use crate::input::source::random::RandomFile;
 use super::allowance::Allowance;
 use super::chosen::Chosen;
 use super::leaf::Leaf;
-use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
+use super::inside::{Inside, longest_of_dictionary};
+use super::pages::{Kind, Page, Pages, rows_of_index};
 
 /// Bytes of values decoded at a time.
 pub(super) const BATCH_BYTES: u64 = 2 << 20;
@@ -283,7 +283,7 @@ impl Chunk {
             None
         };
         let long_lists = size(chunk.uncompressed_size()) > SMALL_LISTS;
-        let mut spans: Vec<(Option<u64>, u64, &Page)> = Vec::with_capacity(data.len());
+        let mut parts: Vec<Part<'_>> = Vec::with_capacity(data.len());
         let mut is_whole = true;
         for (place, page) in data.iter().enumerate() {
             let known = page.rows.or_else(|| Some(*index.as_ref()?.get(place)?));
@@ -302,37 +302,68 @@ impl Chunk {
             is_whole &= look || !matters;
             let inside = if look {
                 allowance.looked_into -= page.plain;
-                look_into(file, chunk, page)
+                Inside::of(file, chunk, page, widths.fixed, widths.in_page(page))
             } else {
                 None
             };
-            let longest = match inside {
-                Some(inside) => widths.longest(page, inside),
+            parts.push(match inside {
+                Some(inside) => Part::Inside(inside),
                 // The page may consist of one value.
-                None if matters && !allowance.fits(page) => page.plain,
-                None => 0,
-            };
-            spans.push((known.or(inside.map(|inside| inside.rows)), longest, page));
+                None if matters && !allowance.fits(page) => Part::Page(page, known, page.plain),
+                None => Part::Page(page, known, 0),
+            });
         }
-        let known: u64 = spans.iter().filter_map(|(rows, ..)| *rows).sum();
-        let unknown = spans.iter().filter(|(rows, ..)| rows.is_none());
-        let values = unknown.map(|(.., page)| page.values).sum();
+        let known: u64 = parts.iter().filter_map(Part::rows).sum();
+        let unknown = parts.iter().filter(|part| part.rows().is_none());
+        let values = unknown.map(Part::values).sum();
         let rest = total.saturating_sub(known);
         let (mut at, mut longest) = (0, (0, 0..total));
-        let spans: Vec<(u64, u64)> = spans
-            .into_iter()
-            .map(|(rows, inside, page)| {
-                let rows = rows.unwrap_or_else(|| scale(rest, page.values, values));
-                let width = widths.in_row(page.values, rows, Some(page));
-                let most = inside.max(width).max(widths.longest_of_dictionary(page));
-                if most > longest.0 {
-                    longest = (most, at..at + rows.max(1));
+        let mut spans = Vec::with_capacity(parts.len());
+        let mut add = |rows: u64, width: u64, most: u64| {
+            if most > longest.0 {
+                longest = (most, at..at + rows.max(1));
+            }
+            at += rows;
+            spans.push((rows, width));
+        };
+        for part in parts {
+            match part {
+                Part::Inside(inside) => {
+                    inside.spans().for_each(|span| add(span.rows, span.width(), span.longest));
                 }
-                at += rows;
-                (rows, width)
-            })
-            .collect();
+                Part::Page(page, rows, most) => {
+                    let rows = rows.unwrap_or_else(|| scale(rest, page.values, values));
+                    let width = widths.in_row(page.values, rows, Some(page));
+                    add(rows, width, most.max(width).max(widths.longest_of_dictionary(page)));
+                }
+            }
+        }
         Self { leaf, is_whole, spans, longest }
+    }
+}
+
+/// The rows of a page.
+enum Part<'a> {
+    /// The lengths of the rows are known.
+    Inside(Inside),
+    /// The rows, if their number is known, are assumed to be equal, except for a row of so many
+    /// bytes at most.
+    Page(&'a Page, Option<u64>, u64),
+}
+
+impl Part<'_> {
+    fn rows(&self) -> Option<u64> {
+        match self {
+            Self::Inside(inside) => Some(inside.spans().map(|span| span.rows).sum()),
+            Self::Page(_, rows, _) => *rows,
+        }
+    }
+
+    fn values(&self) -> u64 {
+        match self {
+            Self::Inside(_) => 0,
+            Self::Page(page, ..) => page.values,
+        }
     }
 }
 
@@ -340,8 +371,6 @@ impl Chunk {
 struct Widths {
     /// Bytes per value besides a string's bytes: levels, and an offset or a value of fixed width.
     fixed: u64,
-    /// Bytes of the offset or the value of fixed width, without levels.
-    value: u64,
     /// Whether values are byte strings.
     strings: bool,
     /// Mean bytes of a string, from the footer.
@@ -381,7 +410,6 @@ impl Widths {
         };
         Self {
             fixed: value + 1 + levels,
-            value,
             strings,
             mean,
             exact: exact.is_some(),
@@ -411,8 +439,8 @@ impl Widths {
         let mean = (page.plain / page.values.max(1)).max(if self.exact { self.mean } else { 0 });
         // Half of the longest value: a batch with only longest values then takes at most twice its
         // limit.
-        let inside = if fits { look_into(file, chunk, page) } else { None };
-        let longest = inside.map_or(page.plain, |inside| inside.longest);
+        let inside = if fits { longest_of_dictionary(file, chunk, page) } else { None };
+        let longest = inside.unwrap_or(page.plain);
         self.of_dictionary = Some(mean.max(longest / 2));
         self.longest_of_dictionary = longest;
     }
@@ -421,17 +449,6 @@ impl Widths {
     fn longest_of_dictionary(&self, page: &Page) -> u64 {
         let of_indexes = page.kind == Kind::Data { of_indexes: true };
         if of_indexes { self.longest_of_dictionary } else { 0 }
-    }
-
-    /// Returns the bytes of the longest row of `page`.
-    fn longest(&self, page: &Page, inside: Inside) -> u64 {
-        // Without levels, which the mean of a batch includes.
-        let item = match self.strings {
-            true => (page.plain / page.values.max(1)).max(self.of_dictionary.unwrap_or(0)),
-            false => self.value,
-        };
-        let items = if inside.items > 1 { inside.items.saturating_mul(item) } else { 0 };
-        items.saturating_add(inside.longest)
     }
 
     /// Records how far values share prefixes.
@@ -443,16 +460,19 @@ impl Widths {
         }
     }
 
+    /// Returns the mean bytes of a value of `page`, besides the fixed bytes.
+    fn in_page(&self, page: &Page) -> u64 {
+        match (self.strings, page.kind) {
+            (false, _) => 0,
+            (true, Kind::Data { of_indexes: true }) => self.of_dictionary.unwrap_or(self.mean),
+            (true, _) => scale(page.plain, self.stretch, 100) / page.values.max(1),
+        }
+    }
+
     /// Returns the bytes of a row with a share of the `values` of `page`, or of the whole chunk.
     fn in_row(&self, values: u64, rows: u64, page: Option<&Page>) -> u64 {
-        let value = match (self.strings, page) {
-            (false, _) => 0,
-            (true, None) => self.mean,
-            (true, Some(Page { kind: Kind::Data { of_indexes: true }, .. })) => {
-                self.of_dictionary.unwrap_or(self.mean)
-            }
-            (true, Some(page)) => scale(page.plain, self.stretch, 100) / page.values.max(1),
-        };
+        let mean = if self.strings { self.mean } else { 0 };
+        let value = page.map_or(mean, |page| self.in_page(page));
         scale(self.fixed + value, values, rows.max(1)).max(1)
     }
 }
