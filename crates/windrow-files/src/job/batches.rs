@@ -45,20 +45,18 @@ impl Batches {
         let schema = Arc::clone(&decoder()?.schema);
         let output = Output::Taken { schema: &schema };
         let mut planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
-        let (batch, plan, running) = loop {
+        let (arranged, plan, running) = loop {
             // Rows already returned to the caller cannot be withdrawn.
             let repeats = !planned.plan.direct;
             let running = Running::start(&job, &planned, limits, repeats)?;
             match job.arrange(&planned.plan, &running) {
-                Ok((batch, plan)) => break (batch, plan, running),
+                Ok((arranged, plan)) => break (arranged, plan, running),
                 Err(error) => planned = running.met.again().ok_or(error)?,
             }
         };
         running.tally.enter(Phase::Write);
-        running.tally.outcome().runs = batch.runs();
-        let slabs = batch.slabs(job.arrangement.finish);
         let ahead = (BATCH_ROWS, BATCH_BYTES);
-        let rows = Rows::open(slabs, &job.arrangement, ahead, None, plan.writers)?;
+        let rows = Rows::open(arranged, &job.arrangement, ahead, None, plan.writers)?;
         let rows = match plan.writers {
             1 => Decoded::Here(Box::new((rows, decoder()?))),
             threads => {

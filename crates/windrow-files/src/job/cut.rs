@@ -187,8 +187,12 @@ impl<'a> Cutter<'a> {
         let (rows, bytes) = taken.size();
         let mut edge = None;
         if let CutFiles::Sized(_, edges) = &mut self.files {
+            let columns = edges.keys.clone();
             let keys = || match &taken {
                 Taken::Batch { keys, .. } => Ok(keys.clone()),
+                Taken::Picks(picks) => {
+                    Ok(columns.as_deref().map(|columns| picks.gather(columns)).transpose()?)
+                }
                 Taken::Slab(slab) => {
                     Ok(decoders.keys.as_mut().map(|keys| keys.decode(slab)).transpose()?)
                 }
@@ -197,6 +201,7 @@ impl<'a> Cutter<'a> {
         }
         let piece = match taken {
             Taken::Slab(slab) => decoders.piece(slab)?,
+            Taken::Picks(picks) => Piece::Picks(picks),
             Taken::Batch { batch, .. } => Piece::Decoded(batch),
         };
         self.ready.push_back(Run { name: None, piece, rows, bytes, edge });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
-use windrow::{Decoder, Error, Slab};
+use windrow::{Decoder, Error, Picks, Slab};
 
 use crate::error::{self, Result};
 use crate::verbs::Arrangement;
@@ -17,6 +17,7 @@ use crate::verbs::Arrangement;
 /// The engine's decoder for the columns of an arrangement.
 pub(super) struct RowDecoder {
     decoder: Decoder,
+    projection: Vec<usize>,
     /// Schema of the written columns.
     pub(super) schema: SchemaRef,
     /// Whether a sift turns the decoded columns into the written ones.
@@ -27,7 +28,8 @@ impl RowDecoder {
     pub(super) fn new(arrangement: &Arrangement) -> Result<Self> {
         let decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
         let (schema, is_sifted) = (arrangement.schema()?, arrangement.sifting.is_some());
-        Ok(Self { decoder, schema, is_sifted })
+        let projection = arrangement.projection.clone();
+        Ok(Self { decoder, projection, schema, is_sifted })
     }
 
     /// Decodes `slab` to the written columns, or to the input columns of the sift if the
@@ -45,6 +47,11 @@ impl RowDecoder {
             error.into()
         })?;
         if self.is_sifted { Ok(batch) } else { self.written(batch) }
+    }
+
+    /// Gathers the written columns of `picks`.
+    pub(super) fn gather(&self, picks: &Picks) -> Result<RecordBatch> {
+        self.written(picks.gather(&self.projection)?)
     }
 
     /// Replaces the metadata of `batch`, which has the written columns, by the output's.

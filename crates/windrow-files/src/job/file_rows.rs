@@ -45,26 +45,6 @@ impl FileRows {
         Self { units, inputs, batches: None, row: 0, file, preparation, name, tally, watch }
     }
 
-    /// Decodes the record batches on a thread of their own. The thread ends with the file, or when
-    /// the returned iterator is dropped.
-    pub(super) fn read_ahead(self) -> Batches {
-        let (sender, receiver) = sync_channel(AHEAD);
-        std::thread::spawn(move || {
-            let mut rows = self;
-            loop {
-                let batch = rows.next();
-                let last = !matches!(batch, Some(Ok(_)));
-                if sender.send(batch).is_err() || last {
-                    break;
-                }
-            }
-        });
-        // The thread itself reports the end of the file. A closed channel means a dead thread and
-        // lost rows.
-        let lost = || Some(Err(Error::data("a reading thread failed unexpectedly").into()));
-        Box::new(std::iter::from_fn(move || receiver.recv().unwrap_or_else(|_| lost())))
-    }
-
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             self.watch.pause()?;
@@ -94,6 +74,27 @@ impl FileRows {
             self.batches = Some(unit.read(&self.watch)?);
         }
     }
+}
+
+/// Reads `batches` of a file on a thread of their own. The thread ends with the file, or when the
+/// returned iterator is dropped.
+pub(super) fn read_ahead<B: Send + 'static>(
+    mut batches: impl Iterator<Item = windrow::Result<B>> + Send + 'static,
+) -> Box<dyn Iterator<Item = windrow::Result<B>> + Send> {
+    let (sender, receiver) = sync_channel(AHEAD);
+    std::thread::spawn(move || {
+        loop {
+            let batch = batches.next();
+            let last = !matches!(batch, Some(Ok(_)));
+            if sender.send(batch).is_err() || last {
+                break;
+            }
+        }
+    });
+    // The thread itself reports the end of the file. A closed channel means a dead thread and lost
+    // rows.
+    let lost = || Some(Err(Error::data("a reading thread failed unexpectedly").into()));
+    Box::new(std::iter::from_fn(move || receiver.recv().unwrap_or_else(|_| lost())))
 }
 
 /// Returns the selected rows of `batch`, with all columns of the order. `first` is the place of the

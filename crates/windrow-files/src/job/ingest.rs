@@ -4,11 +4,11 @@ use std::iter::repeat_n;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use windrow::{Batch, Batcher, Pusher, merge_in};
+use windrow::{Batch, Batcher, ColumnarMerge, KeyedBatches, KeyedRun, Pusher, merge_in};
 
 use super::Plan;
 use super::best::Best;
-use super::file_rows::{Batches, FileRows, prepared};
+use super::file_rows::{Batches, FileRows, prepared, read_ahead};
 use super::lock::{lock, unlocked};
 use super::replan::make_room;
 use super::running::{Job, Running};
@@ -102,6 +102,23 @@ pub(super) fn side_by_side<W: FnOnce() -> Result<()> + Send>(
 /// Maximum number of sorted files with a reading thread each; the merge reads further files itself.
 const MOST_THREADS: usize = 64;
 
+/// Returns true if each of `files` files has a thread that reads ahead of the merge.
+fn reads_ahead(plan: &Plan, files: usize) -> bool {
+    plan.readers > 1 && plan.direct && files <= MOST_THREADS
+}
+
+/// Merges sorted files by their keys alone, while they are read.
+pub(super) fn merge_columns(job: &Job, plan: &Plan, running: &Running) -> ColumnarMerge {
+    let layout = &job.arrangement.layout;
+    let files = 0..job.inputs.files().len();
+    let ahead = reads_ahead(plan, files.len());
+    let runs = files.map(|file| {
+        let run = KeyedRun::new(layout, file, FileRows::new(job, file, running));
+        if ahead { read_ahead(run) } else { Box::new(run) as KeyedBatches }
+    });
+    ColumnarMerge::new(layout, runs)
+}
+
 /// Merges sorted files. If the limit does not allow all files to be open at once, each reader first
 /// merges groups of files into runs on disk.
 pub(super) fn merge(job: &Job, plan: &Plan, running: &Running) -> Result<(Batch, Plan)> {
@@ -109,10 +126,10 @@ pub(super) fn merge(job: &Job, plan: &Plan, running: &Running) -> Result<(Batch,
     let files: Vec<usize> = (0..job.inputs.files().len()).collect();
     let open = |files: &[usize]| {
         // Readers of groups are threads enough.
-        let ahead = plan.readers > 1 && plan.direct && files.len() <= MOST_THREADS;
+        let ahead = reads_ahead(plan, files.len());
         let runs = files.iter().map(|&file| {
             let rows = FileRows::new(job, file, running);
-            (file, if ahead { rows.read_ahead() } else { Box::new(rows) as Batches })
+            (file, if ahead { read_ahead(rows) } else { Box::new(rows) as Batches })
         });
         merge_in(layout, pool, runs)
     };

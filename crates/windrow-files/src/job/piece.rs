@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
-use windrow::{Decoder, Slab};
+use windrow::{Decoder, Picks, Slab};
 
 use super::decode::RowDecoder;
 use super::lock::lock;
@@ -23,6 +23,7 @@ const LONG_ROW: usize = 8 << 10;
 /// Neighbouring rows of one slab, for one file.
 pub(super) enum Piece {
     Rows(Slab),
+    Picks(Picks),
     Decoded(RecordBatch),
     /// Rows to slice at encoding: many short slices of many columns take more memory than the rows.
     Within(Arc<Whole>, Range<usize>),
@@ -33,6 +34,7 @@ impl Piece {
     pub(super) fn rows(&self) -> usize {
         match self {
             Self::Rows(slab) => slab.rows(),
+            Self::Picks(picks) => picks.rows(),
             Self::Decoded(batch) => batch.num_rows(),
             Self::Within(_, rows) => rows.len(),
         }
@@ -81,6 +83,7 @@ impl Decoders {
     pub(super) fn decode_in_place(&mut self, piece: &mut Piece) -> Result<RecordBatch> {
         let batch = match piece {
             Piece::Rows(slab) => self.rows.decode(slab)?,
+            Piece::Picks(picks) => self.rows.gather(picks)?,
             Piece::Decoded(batch) => return Ok(batch.clone()),
             Piece::Within(whole, rows) => {
                 let mut whole = lock(&whole.0);

@@ -3,12 +3,14 @@
 //! ```text
 //! slabs --------------------------------> Taken::Slab      decoded by whoever encodes it
 //!    \--decode--> Sift --record batch---> Taken::Batch     one thread: a sift sees rows in order
+//! columns of sorted inputs --------------> Taken::Picks     gathered by whoever encodes them
 //! ```
 //! Other threads may merge ahead of the consumer (`helper`).
 
 use arrow_array::RecordBatch;
-use windrow::{Decoder, MergeHelper, Slab, Slabs};
+use windrow::{ColumnarMerge, Decoder, MergeHelper, Picks, Slab, Slabs};
 
+use super::arrange::Arranged;
 use super::decode::RowDecoder;
 use super::plan::SIFTED_BYTES;
 use super::tally::Keys;
@@ -17,7 +19,7 @@ use crate::verbs::{Arrangement, Sift};
 
 /// The sorted rows. The first block is read in advance.
 pub(super) struct Rows {
-    slabs: Slabs,
+    merged: Merged,
     /// The helper that merges ahead of the consumer; `None` if no merge can run ahead.
     pub(super) helper: Option<MergeHelper>,
     sift: Option<Sifted>,
@@ -25,9 +27,15 @@ pub(super) struct Rows {
     pub(super) first: Option<Taken>,
 }
 
+enum Merged {
+    Slabs(Slabs),
+    Columns(ColumnarMerge),
+}
+
 /// A block of rows.
 pub(super) enum Taken {
     Slab(Slab),
+    Picks(Picks),
     /// The written columns, the batch's size in bytes as rows, and the key columns if requested.
     Batch {
         batch: RecordBatch,
@@ -49,6 +57,7 @@ impl Taken {
     pub(super) fn size(&self) -> (usize, usize) {
         match self {
             Self::Slab(slab) => (slab.rows(), slab.bytes()),
+            Self::Picks(picks) => (picks.rows(), picks.bytes()),
             Self::Batch { batch, bytes, .. } => (batch.num_rows(), *bytes),
         }
     }
@@ -57,29 +66,37 @@ impl Taken {
     pub(super) fn decode(&self, decoder: &mut RowDecoder) -> Result<RecordBatch> {
         match self {
             Self::Slab(slab) => decoder.decode(slab),
+            Self::Picks(picks) => decoder.gather(picks),
             Self::Batch { batch, .. } => Ok(batch.clone()),
         }
     }
 }
 
 impl Rows {
-    /// Returns the rows of `slabs` and reads the first block, of at most `rows` or `bytes`. All
+    /// Returns the rows of `arranged` and reads the first block, of at most `rows` or `bytes`. All
     /// `threads` that have a helper take part in the merge. `keys` are columns to decode in
     /// addition to the written ones; a sift must then pass the first rows unchanged.
     pub(super) fn open(
-        mut slabs: Slabs,
+        arranged: Arranged,
         arrangement: &Arrangement,
         (rows, bytes): (usize, usize),
         keys: Option<&[usize]>,
         threads: usize,
     ) -> Result<Self> {
-        let helper = if threads > 1 { slabs.helper()? } else { None };
+        let (merged, helper) = match arranged {
+            Arranged::Rows(batch) => {
+                let mut slabs = batch.slabs(arrangement.finish);
+                let helper = if threads > 1 { slabs.helper()? } else { None };
+                (Merged::Slabs(slabs), helper)
+            }
+            Arranged::Columns(merge) => (Merged::Columns(merge), None),
+        };
         let sift = arrangement.sifting.as_ref().map(|sifting| -> Result<Sifted> {
             let decoder = RowDecoder::new(arrangement)?;
             let keys = keys.map(|keys| Decoder::new(&arrangement.layout, keys)).transpose()?;
             Ok(Sifted { sift: (sifting.start)(), decoder, keys, ended: false })
         });
-        let mut all = Self { slabs, helper, sift: sift.transpose()?, first: None };
+        let mut all = Self { merged, helper, sift: sift.transpose()?, first: None };
         all.first = all.read(rows, bytes)?;
         Ok(all)
     }
@@ -94,19 +111,27 @@ impl Rows {
 
     /// Returns the numbers of deleted keys and of keys taken from a late snapshot.
     pub(super) fn keys(&self) -> Keys {
+        let deleted = match &self.merged {
+            Merged::Slabs(slabs) => slabs.deleted(),
+            Merged::Columns(_) => 0,
+        };
         let sift = self.sift.as_ref().map(|sifted| &sifted.sift);
         Keys {
-            deleted: self.slabs.deleted() + sift.map_or(0, |sift| sift.deleted()),
+            deleted: deleted + sift.map_or(0, |sift| sift.deleted()),
             renewed: sift.map_or(0, |sift| sift.renewed()),
         }
     }
 
     fn read(&mut self, rows: usize, bytes: usize) -> Result<Option<Taken>> {
+        let slabs = match &mut self.merged {
+            Merged::Columns(merge) => return Ok(merge.next(rows, bytes)?.map(Taken::Picks)),
+            Merged::Slabs(slabs) => slabs,
+        };
         let Some(Sifted { sift, decoder, keys, ended }) = &mut self.sift else {
-            return Ok(self.slabs.next(rows, bytes)?.map(Taken::Slab));
+            return Ok(slabs.next(rows, bytes)?.map(Taken::Slab));
         };
         while !*ended && !sift.is_done() {
-            let Some(slab) = self.slabs.next(rows, bytes.min(SIFTED_BYTES))? else {
+            let Some(slab) = slabs.next(rows, bytes.min(SIFTED_BYTES))? else {
                 *ended = true;
                 let last = sift.finish()?.filter(|batch| batch.num_rows() > 0);
                 let length = last.as_ref().map_or(0, RecordBatch::get_array_memory_size);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use windrow::Batch;
 
+use super::arrange::Arranged;
 use super::cut::{ByName, CutFiles, Cutter};
 use super::decode::RowDecoder;
 use super::emit::emit;
@@ -183,19 +183,18 @@ fn attempt(
     {
         return passage.write(&target.into(), &decoder.schema, options, running);
     }
-    let (batch, plan) = job.arrange(plan, running)?;
+    let (arranged, plan) = job.arrange(plan, running)?;
     options.columns_in_turn = plan.columns_in_turn;
     running.tally.enter(Phase::Write);
-    running.tally.outcome().runs = batch.runs();
     let emission = Emission { job, options, plan: &plan, running };
     let written = match (target, &job.partitioning) {
         (Target::Path(directory), Some(partitioning)) => {
-            emission.many(batch, directory, partitioning, decoder)
+            emission.many(arranged, directory, partitioning, decoder)
         }
         (Target::Path(directory), None) if options.max_file_bytes.is_some() => {
-            emission.sized(batch, directory, decoder)
+            emission.sized(arranged, directory, decoder)
         }
-        _ => emission.one(batch, &target.into(), decoder),
+        _ => emission.one(arranged, &target.into(), decoder),
     };
     written.map_err(|error| job.named(error))
 }
@@ -210,8 +209,13 @@ struct Emission<'a> {
 
 impl Emission<'_> {
     /// Writes all rows to one file.
-    fn one(&self, batch: Batch, target: &Destination, decoder: &mut RowDecoder) -> Result<()> {
-        let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
+    fn one(
+        &self,
+        arranged: Arranged,
+        target: &Destination,
+        decoder: &mut RowDecoder,
+    ) -> Result<()> {
+        let rows = self.rows(arranged, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let sample = head(&rows, decoder)?;
         let (encoder, appender) = output::open(target, &decoder.schema, &sample, self.options)?;
         drop(sample);
@@ -225,9 +229,9 @@ impl Emission<'_> {
     }
 
     /// Writes all rows to a sequence of files with limited sizes.
-    fn sized(&self, batch: Batch, directory: &Path, decoder: &mut RowDecoder) -> Result<()> {
+    fn sized(&self, arranged: Arranged, directory: &Path, decoder: &mut RowDecoder) -> Result<()> {
         let keys = sized::keys_of(&self.job.arrangement);
-        let rows = self.rows(batch, sized::slab(self.plan.part), keys.as_deref())?;
+        let rows = self.rows(arranged, sized::slab(self.plan.part), keys.as_deref())?;
         let sample = head(&rows, decoder)?;
         let directory = Directory::create(directory, self.options)?;
         let schema = &decoder.schema;
@@ -245,12 +249,12 @@ impl Emission<'_> {
     /// Writes the rows of each partition to its own file.
     fn many(
         &self,
-        batch: Batch,
+        arranged: Arranged,
         directory: &Path,
         partitioning: &Partitioning,
         decoder: &RowDecoder,
     ) -> Result<()> {
-        let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
+        let rows = self.rows(arranged, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let directory = Directory::create(directory, self.options)?;
         let (options, folder) = (self.options, &directory);
         let by_name = ByName { partitioning, options, folder, current: None };
@@ -278,10 +282,13 @@ impl Emission<'_> {
     }
 
     /// Opens the sorted rows, and reads the first of them ahead.
-    fn rows(&self, batch: Batch, ahead: (usize, usize), keys: Option<&[usize]>) -> Result<Rows> {
-        let arrangement = &self.job.arrangement;
-        let slabs = batch.slabs(arrangement.finish);
-        Rows::open(slabs, arrangement, ahead, keys, self.plan.writers)
+    fn rows(
+        &self,
+        arranged: Arranged,
+        ahead: (usize, usize),
+        keys: Option<&[usize]>,
+    ) -> Result<Rows> {
+        Rows::open(arranged, &self.job.arrangement, ahead, keys, self.plan.writers)
     }
 }
 

@@ -77,7 +77,7 @@ impl Prepared {
     }
 
     /// Returns the bytes of every row, if all rows have one length.
-    pub(crate) fn stride(&self) -> Option<usize> {
+    pub fn stride(&self) -> Option<usize> {
         match &self.lengths {
             Lengths::Same(length) => Some(*length as usize),
             Lengths::Each(_) => None,

@@ -19,12 +19,14 @@
 //! more, or rules that pick a row          block sorted like a chunk, then gathered   many
 //! ```
 //!
-//! Several threads merge share by share (`shares`), each share as above.
+//! Several threads merge share by share (`shares`), each share as above. Sorted record batches are also
+//! merged without rows: only keys are encoded, and columns are gathered (`columnar`).
 //!
 //! Invariant: the output is sorted, and the rule holds over all of it, not only within a chunk.
 
 mod advance;
 mod chunks;
+mod columnar;
 mod extract;
 mod fences;
 mod many;
@@ -39,6 +41,7 @@ mod window;
 
 pub(crate) use advance::Advance;
 pub(crate) use chunks::ChunkSource;
+pub use columnar::{ColumnarMerge, KeyedBatch, KeyedBatches, KeyedRun, Picks};
 pub(crate) use extract::Extract;
 pub(crate) use fences::{FencedRun, Fences};
 pub(crate) use merger::Merger;

@@ -168,24 +168,9 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
         }
     }
 
-    /// Returns the sequence number of the next row, after all rows of earlier inputs. `rows` rows
-    /// follow.
-    fn sequence(&self, rows: usize) -> Result<u64> {
-        let Steps { input, row, .. } = self.steps;
-        let first = (input as u64).checked_mul(1 << ROW_BITS);
-        let fits = row.saturating_add(rows as u64) <= 1 << ROW_BITS;
-        match first.filter(|_| fits) {
-            Some(first) => Ok(first + row),
-            // The layout has no sequence numbers.
-            None if self.layout.sequence() == Sequence::None => Ok(0),
-            None => Err(Error::InvalidOrder(format!(
-                "row {row} of input {input}: there can be 2^24 inputs of 2^{ROW_BITS} rows each"
-            ))),
-        }
-    }
-
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {
-        let sequence = self.sequence(batch.num_rows())?;
+        let Steps { input, row, .. } = self.steps;
+        let sequence = sequence(&self.layout, input, row, batch.num_rows())?;
         let ends = encode(&self.encoder, batch, sequence, &mut self.bytes)?;
         let held = std::mem::take(&mut self.held);
         let mut rows: Vec<&[u8]> = Vec::with_capacity(ends.len() + 1);
@@ -208,6 +193,21 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
         self.held = reduce(&self.layout, &mut self.builder, &rows, &order[decided..]);
         self.builder.flush();
         Ok(())
+    }
+}
+
+/// Returns the sequence number of row `row` of an input, after all rows of earlier inputs. `rows`
+/// rows follow.
+pub(super) fn sequence(layout: &Layout, input: usize, row: u64, rows: usize) -> Result<u64> {
+    let first = (input as u64).checked_mul(1 << ROW_BITS);
+    let fits = row.saturating_add(rows as u64) <= 1 << ROW_BITS;
+    match first.filter(|_| fits) {
+        Some(first) => Ok(first + row),
+        // The layout has no sequence numbers.
+        None if layout.sequence() == Sequence::None => Ok(0),
+        None => Err(Error::InvalidOrder(format!(
+            "row {row} of input {input}: there can be 2^24 inputs of 2^{ROW_BITS} rows each"
+        ))),
     }
 }
 

@@ -10,7 +10,10 @@ use crate::common::{model, tables};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::ArrowError;
 use proptest::prelude::*;
-use windrow::{Error, Order, OrderCheck, Rule, asc, desc, merge, merge_in};
+use windrow::{
+    ColumnarMerge, Decoder, Error, Finish, KeyedBatches, KeyedRun, Order, OrderCheck, Rule, asc,
+    desc, merge, merge_in,
+};
 
 proptest! {
     #![proptest_config(cases(120))]
@@ -65,6 +68,65 @@ proptest! {
             let got = model::rows(&collect(merged.record_batches(1 + rng.below(3000))).unwrap());
             model::assert_same(&got, &expected, &(rule, way, layout.order(), table.schema()));
         }
+    }
+
+    /// Both merges yield the same blocks of the same rows.
+    #[test]
+    fn columns_merge_as_rows_do(
+        seed: u64,
+        keys in 1usize..3,
+        payload in 0usize..4,
+        runs in 1usize..9,
+        rows in 0usize..600,
+        distinct in 1usize..1000,
+        is_apart: bool,
+    ) {
+        let rng = &mut Rng::new(seed);
+        let table = tables::table(rng, keys, payload, runs * rows, distinct);
+        let names: Vec<String> = (0..keys).map(|k| format!("k{k}")).collect();
+        let names: Vec<&str> = names.iter().map(|name| &name[..]).collect();
+        let (columns, _) = order(rng, &names, 0);
+        let sort = Order::by(columns);
+        let sorted_by = sort.clone().bind(&table.schema()).unwrap();
+        let layout = if rng.below(2) == 0 { sort.last() } else { sort };
+        let layout = layout.bind(&table.schema()).unwrap();
+        if !ColumnarMerge::serves(&layout) {
+            return Ok(());
+        }
+        // Ranges that do not overlap have long runs of one input.
+        let table = match is_apart {
+            true => {
+                let pool = Way::PLAIN.pool();
+                let all = Way::PLAIN.arrange(rng, &sorted_by, &pool, &table).unwrap();
+                let all = collect(all.record_batches(table.num_rows().max(1))).unwrap();
+                all.into_iter().next().unwrap_or(table)
+            }
+            false => table,
+        };
+        let mut inputs: Vec<Vec<RecordBatch>> = Vec::new();
+        for run in 0..runs {
+            let run = table.slice(run * rows, rng.below(rows + 1));
+            let batch = Way::PLAIN.arrange(rng, &sorted_by, &Way::PLAIN.pool(), &run).unwrap();
+            inputs.push(collect(batch.record_batches(1 + rng.below(200))).unwrap());
+        }
+        let (most, bytes) = (1 + rng.below(900), 1 + rng.below(20_000));
+        let copies = inputs.iter().map(|run| run.clone().into_iter().map(Ok)).enumerate();
+        let mut slabs = merge_in(&layout, &Way::PLAIN.pool(), copies).slabs(Finish::Log);
+        let keyed = inputs.iter().enumerate().map(|(input, run)| {
+            Box::new(KeyedRun::new(&layout, input, run.clone().into_iter().map(Ok))) as KeyedBatches
+        });
+        let mut columns = ColumnarMerge::new(&layout, keyed);
+        let all: Vec<usize> = (0..table.num_columns()).rev().collect();
+        let mut decoder = Decoder::new(&layout, &all).unwrap();
+        while let Some(slab) = slabs.next(most, bytes).unwrap() {
+            let picks = columns.next(most, bytes).unwrap().expect("as many blocks");
+            prop_assert_eq!((picks.rows(), picks.bytes()), (slab.rows(), slab.bytes()));
+            let (got, expected) = (picks.gather(&all).unwrap(), decoder.decode(&slab).unwrap());
+            prop_assert_eq!(got.schema(), expected.schema());
+            let [got, expected] = [got, expected].map(|batch| model::rows(&[batch]));
+            model::assert_same(&got, &expected, &layout.order());
+        }
+        prop_assert!(columns.next(most, bytes).unwrap().is_none());
     }
 
     #[test]
@@ -171,4 +233,24 @@ fn long_runs_that_hardly_overlap_are_copied() {
     let got = model::rows(&merged);
     assert!(got.is_sorted_by(|a, b| model::compare(&by, a, b).is_le()));
     model::assert_same(&got, &model::rows([&ids(&expected)]), &"");
+}
+
+#[test]
+fn a_row_out_of_order_is_named_by_columns() {
+    let layout = Order::by("id").bind(&ids(&[]).schema()).unwrap();
+    let run = |input, rows: &[&[i64]]| {
+        let batches: Vec<_> = rows.iter().map(|rows| Ok(ids(rows))).collect();
+        Box::new(KeyedRun::new(&layout, input, batches.into_iter())) as KeyedBatches
+    };
+    for (bad, row) in [(&[&[1, 2][..], &[], &[3, 2]][..], 3), (&[&[1, 5], &[4]], 2)] {
+        let mut merge = ColumnarMerge::new(&layout, [run(0, &[&[1, 2, 3], &[9]]), run(1, bad)]);
+        let error = loop {
+            match merge.next(1, 1) {
+                Ok(picks) => assert!(picks.is_some()),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::OutOfOrder { input: 1, row: at } if at == row), "{error}");
+        assert!(matches!(merge.next(1, 1), Err(Error::Lost)));
+    }
 }

@@ -8,7 +8,7 @@
 //! All costs are in bytes. No cost depends on the limit.
 
 use arrow_schema::{DataType, SchemaRef};
-use windrow::Codec;
+use windrow::{Codec, ColumnarMerge};
 
 use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
 use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES, SIFTED_BYTES};
@@ -81,6 +81,8 @@ pub(in crate::job) struct Writing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::job) struct Costs {
     pub(super) way: Way,
+    /// Whether sorted files can be merged without rows.
+    pub(super) by_columns: bool,
     /// The process with one thread, in any phase.
     pub(super) base: usize,
     /// Possible increase of `base` in another run.
@@ -131,6 +133,13 @@ impl Costs {
             output,
             Output::Written { options, .. } if options.format == Format::Parquet
         );
+        // Arrow files show values under nulls, which rows do not keep.
+        let shows_all = |options: &OutputOptions| {
+            matches!(options.format, Format::ArrowFile | Format::ArrowStream)
+        };
+        let by_columns = arrangement.way == Way::Sorted
+            && ColumnarMerge::serves(&arrangement.layout)
+            && !matches!(output, Output::Written { options, .. } if shows_all(options));
         let tight = if arrangement.way == Way::Sorted || !is_parquet { TIGHT } else { 0 };
         let is_arrow =
             |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
@@ -169,6 +178,7 @@ impl Costs {
         let longest = inputs.needs().longest_row.max(least);
         Self {
             way: arrangement.way,
+            by_columns,
             base: bytes(own) + code + tight + SLACK + spilling,
             sway,
             exact: if has_arrow { EXACT + (TIGHT - tight) } else { 0 },
@@ -252,6 +262,13 @@ impl Costs {
     pub(super) fn all_files(&self) -> usize {
         let file = self.file().saturating_add(2 * self.long());
         self.files.saturating_mul(file)
+    }
+
+    /// Returns the bytes of record batches from which a merge of all files has picked rows that
+    /// `writers` writers have not written yet, beside the rows of their parts.
+    pub(super) fn picked(&self, writers: usize) -> usize {
+        let batch = self.batch.saturating_add(self.long());
+        self.files.saturating_mul(batch).saturating_mul(writers + 1)
     }
 
     /// Returns the cost of a writer, of all columns at once or of one after the other.

@@ -138,6 +138,8 @@ pub(super) struct Plan {
     pub(super) open_files: usize,
     /// Whether all files are merged while the output is written.
     pub(super) direct: bool,
+    /// Whether a merge of all files may hold their record batches until the rows are written.
+    pub(super) by_columns: bool,
     /// The smallest possible limit, as shown in messages.
     pub(super) floor: Size,
     pub(super) reader_bytes: usize,
@@ -179,6 +181,7 @@ impl Plan {
             columns_in_turn: in_turn,
             open_files,
             direct: beside.is_some(),
+            by_columns: costs.by_columns && beside.is_some() && budget >= costs.picked(writers),
             floor: floor.named(costs),
             reader_bytes: costs.reader(),
             writer_bytes: costs.writer(in_turn),
@@ -194,7 +197,8 @@ impl Plan {
             Way::Unordered => (costs.reading(self.readers), costs.least_sorting()),
             Way::Sorted if self.direct => {
                 let writing = costs.writing(self.columns_in_turn, self.writers);
-                (writing.saturating_add(costs.all_files()), costs.least_merging())
+                let least = if self.by_columns { costs.picked(self.writers) } else { 0 };
+                (writing.saturating_add(costs.all_files()), least.max(costs.least_merging()))
             }
             Way::Sorted => (costs.reading(self.open_files * self.readers), costs.least_sorting()),
         };

@@ -8,6 +8,7 @@ const MIB: usize = 1 << 20;
 fn costs() -> Costs {
     Costs {
         way: Way::Unordered,
+        by_columns: false,
         base: 20 * MIB,
         sway: 0,
         exact: 0,

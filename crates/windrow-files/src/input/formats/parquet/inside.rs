@@ -85,7 +85,9 @@ impl Inside {
                 let (nulls, values) = levels(&rest, most_nulls)?;
                 (encoding, repeats, nulls, values)
             }
-            Body::DataPageV2 { buf, encoding, rep_levels_byte_len, def_levels_byte_len, .. } => {
+            Body::DataPageV2 {
+                buf, encoding, rep_levels_byte_len, def_levels_byte_len, ..
+            } => {
                 let repeats = usize::try_from(rep_levels_byte_len).ok()?;
                 let values = repeats.checked_add(usize::try_from(def_levels_byte_len).ok()?)?;
                 if values > buf.len() {

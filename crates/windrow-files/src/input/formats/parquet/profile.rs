@@ -26,8 +26,8 @@ use crate::input::source::random::RandomFile;
 
 use super::allowance::Allowance;
 use super::chosen::Chosen;
-use super::leaf::Leaf;
 use super::inside::{Inside, longest_of_dictionary};
+use super::leaf::Leaf;
 use super::pages::{Kind, Page, Pages, rows_of_index};
 
 /// Bytes of values decoded at a time.

@@ -33,8 +33,10 @@ fn spans_are_those_of(rows: &[Row], column: &ArrayRef) {
         let file = tempfile::NamedTempFile::new().unwrap();
         let set = WriterProperties::builder().set_writer_version(version);
         let set = set.set_dictionary_enabled(false).set_encoding(Encoding::PLAIN);
-        let set = set.set_data_page_size_limit(usize::MAX).set_data_page_row_count_limit(usize::MAX);
-        let batch = RecordBatch::try_from_iter_with_nullable([("a", column.clone(), true)]).unwrap();
+        let set =
+            set.set_data_page_size_limit(usize::MAX).set_data_page_row_count_limit(usize::MAX);
+        let batch =
+            RecordBatch::try_from_iter_with_nullable([("a", column.clone(), true)]).unwrap();
         let to = File::create(file.path()).unwrap();
         let mut writer = ArrowWriter::try_new(to, batch.schema(), Some(set.build())).unwrap();
         writer.write(&batch).unwrap();
