@@ -28,11 +28,11 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
 use super::ingest::side_by_side;
-use super::lock::{lock, unlocked};
 use super::running::{Job, Running};
 use super::tally::timed;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::input::{FileInfo, Footer, RowGroups, Unit};
+use crate::lock::{lock, unlocked};
 use crate::names::Places;
 use crate::output::{self, Destination, OutputOptions, Part};
 use crate::progress::Phase;
@@ -139,7 +139,7 @@ impl<'a> Passage<'a> {
             let batch = batch?;
             running.tally.read(&batch);
             let Some(last) = batch.num_rows().checked_sub(1) else { continue };
-            let keys = batch.project(&self.columns).map_err(|e| Error::data(e.to_string()))?;
+            let keys = batch.project(&self.columns).map_err(failed)?;
             check.push(&keys)?;
             let last = key(&keys, last)?;
             match &mut ends {
@@ -262,8 +262,7 @@ fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
 fn in_order(ranges: &[Range], first: &SortColumn) -> Result<Option<Vec<usize>>> {
     let options = SortOptions { descending: first.descending, nulls_first: first.nulls_first };
     let compare = |a: &ArrayRef, b: &ArrayRef| -> Result<Order> {
-        let compared: DynComparator =
-            make_comparator(a, b, options).map_err(|e| Error::data(e.to_string()))?;
+        let compared: DynComparator = make_comparator(a, b, options).map_err(failed)?;
         Ok(compared(0, 0))
     };
     let mut files: Vec<usize> = (0..ranges.len()).collect();

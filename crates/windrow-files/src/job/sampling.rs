@@ -1,10 +1,10 @@
 //! Sampling for range partitions: an extra pass over the inputs before the job.
 
 use super::ingest::side_by_side;
-use super::lock::{lock, unlocked};
 use super::source::{Step, Units};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};
+use crate::lock::{lock, unlocked};
 use crate::partition::Ids;
 use crate::watch::Watch;
 

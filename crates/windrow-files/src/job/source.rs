@@ -16,9 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 
-use super::lock::{lock, unlocked};
 use crate::error::{Error, Result};
 use crate::input::{self, Inputs, OpenUnit, Unit, UnitReader};
+use crate::lock::{lock, unlocked};
 use crate::watch::Watch;
 
 /// Number of bits of a row's number within a file. Higher bits number the files.

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use windrow::{Pool, PoolStats};
 
-use super::lock::lock;
 use super::plan::Planned;
 use crate::input::Inputs;
+use crate::lock::lock;
 use crate::output::Written;
 use crate::progress::{Moment, Phase, Progress};
 use crate::stats::{Evicted, PerPhase, Serial, Spread, Stats};

@@ -20,7 +20,6 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::compression::Compression;
-use super::nested::child_fields;
 use super::options::OutputOptions;
 use super::part::{Appender, Encoder, Part, Payload, Written, foreign_part};
 use super::properties::{CREATED_BY, properties};
@@ -30,6 +29,7 @@ use super::storable::storable;
 use super::target::Destination;
 use crate::error::{Error, Result};
 use crate::input::{Footer, annotated, common_order};
+use crate::nested::child_fields;
 
 /// Returns an error for columns without a counterpart in Parquet.
 pub(super) fn check(schema: &Schema) -> Result<()> {
