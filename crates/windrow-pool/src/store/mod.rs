@@ -22,16 +22,17 @@ mod space;
 mod volume;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::budget::{Budget, Lease};
+use crate::budget::Budget;
+use crate::buffer::Buffer;
 use crate::codec::{Codec, compress, decompress, scratch_bytes};
+use crate::lock::lock;
 use crate::options::PoolOptions;
 use crate::policy::SpillTo;
 use medium::{Medium, TempFile};
 pub use part::Part;
 use volume::Volume;
-use windrow_kernel::region::Region;
 use windrow_rows::{Error, Result};
 
 const BLOCK: u64 = 4096;
@@ -52,25 +53,7 @@ pub(super) struct Store {
     /// Most bytes of an extent, apart from rows longer than a chunk.
     usual: usize,
     /// Compression workspaces for reuse.
-    scratch: Mutex<Vec<Scratch>>,
-}
-
-/// A compression workspace and its lease.
-#[derive(Debug)]
-struct Scratch {
-    bytes: Region,
-    _lease: Lease,
-}
-
-impl Scratch {
-    fn new(len: usize, budget: &Budget) -> Result<Self> {
-        let lease = budget.lease(len);
-        let bytes = Region::new(len).map_err(|source| Error::Io {
-            context: format!("cannot map {len} bytes of memory"),
-            source,
-        })?;
-        Ok(Self { bytes, _lease: lease })
-    }
+    scratch: Mutex<Vec<Buffer>>,
 }
 
 /// Bytes in a store; dropping the extent frees its space.
@@ -207,27 +190,23 @@ impl Store {
             return self.write_packed(to, (Codec::None, in_parts), bytes, bytes.len());
         }
         let mut scratch = self.scratch_for(codec)?;
-        let (codec, stored) = compress(codec, bytes, &mut scratch.bytes);
+        let (codec, stored) = compress(codec, bytes, &mut scratch);
         let in_parts = in_parts && codec == Codec::None;
         let extent = self.write_packed(to, (codec, in_parts), stored, bytes.len());
-        self.scratch().push(scratch);
+        lock(&self.scratch).push(scratch);
         extent
     }
 
     /// Frees the compression workspaces.
     pub(super) fn release_scratch(&self) {
-        self.scratch().clear();
+        lock(&self.scratch).clear();
     }
 
     /// Returns a workspace to compress into or decompress from.
-    fn scratch_for(&self, codec: Codec) -> Result<Scratch> {
+    fn scratch_for(&self, codec: Codec) -> Result<Buffer> {
         let needed = scratch_bytes(codec, self.usual);
-        let shelved = self.scratch().pop().filter(|scratch| scratch.bytes.len() >= needed);
-        shelved.map_or_else(|| Scratch::new(needed, &self.budget), Ok)
-    }
-
-    fn scratch(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+        let shelved = lock(&self.scratch).pop().filter(|scratch| scratch.len() >= needed);
+        shelved.map_or_else(|| Buffer::mapped(needed, self.budget.lease(needed)), Ok)
     }
 
     /// Writes `stored`, the possibly compressed form of `len` bytes.
@@ -248,7 +227,7 @@ impl Store {
         let room = (stored.len() as u64).next_multiple_of(BLOCK);
         let mut full = None;
         // Free extents of any volume come before growth of a volume.
-        let free = volumes().filter_map(|volume| Some((volume, volume.space().take(room)?)));
+        let free = volumes().filter_map(|volume| Some((volume, lock(&volume.space).take(room)?)));
         let more = volumes().map(|volume| self.grow(volume, room).map(|offset| (volume, offset)));
         for place in free.map(Ok).chain(more) {
             let written = place.and_then(|(volume, offset)| {
@@ -279,10 +258,10 @@ impl Store {
             return self.read_packed(extent, out);
         }
         let mut scratch = self.scratch_for(extent.codec)?;
-        let stored = &mut scratch.bytes[..extent.stored_len];
+        let stored = &mut scratch[..extent.stored_len];
         let read =
             self.read_packed(extent, stored).and_then(|()| decompress(extent.codec, stored, out));
-        self.scratch().push(scratch);
+        lock(&self.scratch).push(scratch);
         read
     }
 
@@ -292,16 +271,11 @@ impl Store {
         extent.check(stored, 0)
     }
 
-    /// Starts reading `extent`.
-    pub(super) fn prefetch(&self, extent: &Extent) {
-        extent.volume.prefetch(extent.offset, extent.stored_len);
-    }
-
     /// Extends `volume` by `room` bytes and returns their offset.
     fn grow(&self, volume: &Volume, room: u64) -> Result<u64> {
         let fits = |size: u64| size.checked_add(room).filter(|&size| size <= self.max_bytes);
         match self.size.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => Ok(volume.space().grow(room)),
+            Ok(_) => Ok(lock(&volume.space).grow(room)),
             Err(_) => Err(Error::TempSpace {
                 dir: volume.name(),
                 message: format!("the limit of {} bytes is reached", self.max_bytes),
