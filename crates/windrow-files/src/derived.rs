@@ -26,7 +26,7 @@ use crate::settings::FloatOrder;
 #[derive(Clone, Debug)]
 pub(crate) struct Derived {
     /// The schema including the derived columns.
-    schema: SchemaRef,
+    pub(crate) schema: SchemaRef,
     columns: Vec<Copied>,
 }
 
@@ -89,11 +89,6 @@ impl Derived {
     /// Makes all derived columns compare as in SQL.
     pub(crate) fn bring_to_one_form(&mut self) {
         self.columns.iter_mut().for_each(|column| column.one_form = true);
-    }
-
-    /// Returns the schema of the input columns and the derived columns.
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 
     /// Returns the names of the derived columns.

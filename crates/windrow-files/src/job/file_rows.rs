@@ -36,7 +36,7 @@ pub(super) struct FileRows {
 impl FileRows {
     pub(super) fn new(job: &Job, file: usize, running: &Running) -> Self {
         let inputs = Arc::clone(&job.inputs);
-        let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
+        let units = inputs.units.iter().enumerate().filter(|(_, unit)| unit.file == file);
         let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
         units.reverse();
         let name = Arc::clone(&inputs.files()[file].name);
@@ -85,11 +85,11 @@ impl FileRows {
                 self.batches = None;
             }
             let Some(unit) = self.units.pop() else { return Ok(None) };
-            let unit = &self.inputs.units()[unit];
+            let unit = &self.inputs.units[unit];
             self.row = unit.first_row;
             unit.ask_for();
             if let Some(&next) = self.units.last() {
-                self.inputs.units()[next].ask_for();
+                self.inputs.units[next].ask_for();
             }
             self.batches = Some(unit.read(&self.watch)?);
         }

@@ -67,7 +67,7 @@ impl<'a> Passage<'a> {
     ) -> Result<Option<Self>> {
         let inputs = &job.inputs;
         let passes = options.as_usual && job.partitioning.is_none() && !inputs.are_filtered();
-        if !(passes && job.arrangement.passes_rows_on()) || inputs.units().len() > MOST_GROUPS {
+        if !(passes && job.arrangement.passes_rows_on()) || inputs.units.len() > MOST_GROUPS {
             return Ok(None);
         }
         let order = job.arrangement.layout.order();
@@ -103,7 +103,7 @@ impl<'a> Passage<'a> {
 
     /// Reads all row groups and returns their ends. Fails if a row group is not in order.
     fn read(&self, readers: usize, running: &Running) -> Result<Vec<Option<Ends>>> {
-        let units = self.job.inputs.units();
+        let units = &self.job.inputs.units;
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let ends = Mutex::new(vec![None; units.len()]);
         let work = || {
@@ -153,7 +153,7 @@ impl<'a> Passage<'a> {
     /// Returns true if the row groups follow one another. Equal rows must keep the order of the
     /// inputs.
     fn follow(&self, ends: &[Option<Ends>]) -> bool {
-        let units = self.job.inputs.units();
+        let units = &self.job.inputs.units;
         let of_file = |file: &usize| {
             let file = *file;
             let all = units.iter().zip(ends).filter(move |(unit, _)| unit.file == file);
@@ -190,7 +190,7 @@ impl<'a> Passage<'a> {
             let alike = |footer: &Footer| output::is_alike(footer, schema, options);
             let groups = self.job.inputs.row_groups(file, &alike)?;
             let groups = Arc::new(groups.ok_or_else(|| replaced(file))?);
-            for index in 0..groups.footer().metadata().num_row_groups() {
+            for index in 0..groups.footer.metadata().num_row_groups() {
                 running.watch.pause()?;
                 let part = Part::of_row_group(&groups, index);
                 running.tally.wrote(part.rows);
@@ -239,7 +239,7 @@ type Range = Option<(ArrayRef, ArrayRef)>;
 
 /// Returns the bounds of a file; `None` if the footer does not state them.
 fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
-    let footer = groups.footer();
+    let footer = &groups.footer;
     let metadata = footer.metadata();
     let Some(last) = metadata.num_row_groups().checked_sub(1) else { return Some(None) };
     let parquet = metadata.file_metadata().schema_descr();

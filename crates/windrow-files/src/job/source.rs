@@ -121,12 +121,12 @@ impl<'a> Units<'a> {
     /// lock makes sure that each unit is prefetched once.
     fn next(&self) -> Option<(&Unit, OpeningGuard<'_>)> {
         let mut next = lock(&self.next);
-        let unit = self.inputs.units().get(*next)?;
+        let unit = self.inputs.units.get(*next)?;
         *next += 1;
         lock(&self.open).opening += 1;
         let opening = OpeningGuard { open: &self.open, done: &self.was_opened };
         unit.ask_for();
-        if let Some(behind) = self.inputs.units().get(*next) {
+        if let Some(behind) = self.inputs.units.get(*next) {
             behind.ask_for();
         }
         Some((unit, opening))

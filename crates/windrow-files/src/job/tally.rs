@@ -84,7 +84,7 @@ impl Tally {
         Self {
             progress: Arc::clone(progress),
             pool: pool.clone(),
-            stores: inputs.stores().clone(),
+            stores: inputs.stores.clone(),
             rows: inputs.rows(),
             bytes_in: inputs.bytes(),
             limit: planned.plan.limit,
@@ -94,7 +94,7 @@ impl Tally {
             merging: AtomicU64::new(0),
             appending: AtomicU64::new(0),
             together: AtomicU64::new(0),
-            opening: inputs.opening(),
+            opening: inputs.opening,
             start: planned.began,
             phases: Mutex::default(),
         }

@@ -175,7 +175,7 @@ fn check_file(
         check = check.unique();
     }
     let mut before = 0;
-    let mut units = inputs.units().iter().filter(|unit| unit.file == file).peekable();
+    let mut units = inputs.units.iter().filter(|unit| unit.file == file).peekable();
     while let Some(unit) = units.next() {
         unit.ask_for();
         if let Some(next) = units.peek() {

@@ -57,8 +57,8 @@ impl Held {
 /// Reads a run from any position.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    run: Arc<FencedRun>,
-    place: Place,
+    pub(super) run: Arc<FencedRun>,
+    pub(super) place: Place,
     held: Option<Held>,
     /// Bytes of a row's time and diffs.
     behind: usize,
@@ -94,14 +94,6 @@ impl Reader {
     #[inline]
     pub(super) fn end(&self) -> &[u8] {
         self.row().map_or(&[], |row| self.split(row).1)
-    }
-
-    pub(super) fn place(&self) -> Place {
-        self.place
-    }
-
-    pub(super) fn run(&self) -> &FencedRun {
-        &self.run
     }
 
     /// Returns the held rows, all with or all without time and diffs, and the index of the current
@@ -261,13 +253,13 @@ impl Reader {
     fn hold_for(&mut self, chunk: usize, sought: &Sought<'_>) -> Result<bool> {
         if self.place.chunk == chunk
             && let Some(held) = &self.held
-            && (held.part.is_none() || held.is_around(sought.key()))
+            && (held.part.is_none() || held.is_around(sought.key))
         {
             return Ok(true);
         }
         match self.run.resident_at(chunk) {
             Some(_) => self.go_to(Place { chunk, row: 0 }).map(|()| true),
-            None => self.hold_of_page(chunk, sought.key()),
+            None => self.hold_of_page(chunk, sought.key),
         }
     }
 

@@ -43,7 +43,7 @@ const SLICE: i64 = 1 << 16;
 /// # Ok::<(), windrow::Error>(())
 /// ```
 pub struct Mergers {
-    queue: Arc<Queue>,
+    pub(super) queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -128,10 +128,6 @@ impl Mergers {
                 .push(thread.map_err(|source| Error::Io { context: context(), source })?);
         }
         Ok(mergers)
-    }
-
-    pub(super) fn queue(&self) -> &Arc<Queue> {
-        &self.queue
     }
 }
 

@@ -285,9 +285,9 @@ impl<T: Time> Spine<T> {
     /// ended, calls of the spine merge again.
     pub fn merge_on(&mut self, mergers: &Mergers) {
         for merge in self.merges() {
-            mergers.queue().push(weak(merge));
+            mergers.queue.push(weak(merge));
         }
-        self.queue = Some(Arc::clone(mergers.queue()));
+        self.queue = Some(Arc::clone(&mergers.queue));
     }
 
     /// Returns the queue of the merging threads, if there are any.

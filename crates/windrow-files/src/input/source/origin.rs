@@ -46,7 +46,7 @@ pub(crate) struct Origin {
     /// Character set of the bytes, if not UTF-8.
     charset: Option<Charset>,
     /// Memory for decompressing and decoding the bytes.
-    unpacking: usize,
+    pub(crate) unpacking: usize,
     /// The last look at the first bytes, until it is forgotten.
     look: Arc<Mutex<Head>>,
 }
@@ -257,11 +257,6 @@ impl Origin {
         &self.name
     }
 
-    /// Returns the memory for decompressing and decoding the input.
-    pub(crate) fn unpacking_bytes(&self) -> usize {
-        self.unpacking
-    }
-
     /// Returns the memory for sequential reading besides the readers: for decompression, and for
     /// ranges of an object.
     pub(crate) fn stream_bytes(&self) -> usize {
@@ -427,7 +422,7 @@ impl Origin {
                 There::File(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
                 There::Object(object) => Some(object.len()),
             },
-            Storage::Spooled(file) => Some(file.len()),
+            Storage::Spooled(file) => Some(file.len),
             Storage::Passing(_) => None,
         }
     }

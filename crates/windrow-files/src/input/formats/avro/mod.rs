@@ -152,7 +152,7 @@ fn of_file(header: &Header, file: &RandomFile) -> Result<Surveyed, String> {
     let mut places: Vec<(u64, Block)> = Vec::new();
     let (mut at, mut all) = (header.length, 0);
     let (mut spans, mut units): (Vec<Span>, Vec<Range<u64>>) = (Vec::new(), Vec::new());
-    while at < file.len() {
+    while at < file.len {
         let block = Block::at(file, at, &header.marker)?;
         let full = units.last().is_none_or(|unit| block.end - unit.start > UNIT_BYTES);
         match (units.last_mut(), spans.last_mut()) {

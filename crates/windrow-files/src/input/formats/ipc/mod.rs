@@ -97,9 +97,9 @@ impl InputFormat for Arrow {
 /// Reads the footer of `origin` and the headers of its record batches.
 fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
     let file = origin.random()?;
-    let footer = file.read_exact(file.len().saturating_sub(TRAILER), 4).unwrap_or_default();
+    let footer = file.read_exact(file.len.saturating_sub(TRAILER), 4).unwrap_or_default();
     let footer = footer.first_chunk().map_or(0, |length| u64::from(u32::from_le_bytes(*length)));
-    let bytes = footer.min(file.len()).saturating_mul(FOOTER_TIMES);
+    let bytes = footer.min(file.len).saturating_mul(FOOTER_TIMES);
     ceiling.admit(bytes, bytes.saturating_mul(2), origin.name(), "its footer")?;
     let index = read_index(&file).map_err(|what| origin.error(what))?;
     let Surveyed { spans, rows, reader_bytes, row_bytes } =
@@ -107,7 +107,7 @@ fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
     Ok(Opened {
         format: Format::ArrowFile,
         schema: index.schema.clone(),
-        bytes: Some(file.len()),
+        bytes: Some(file.len),
         rows: Some(rows),
         spans,
         reader_bytes,
@@ -132,17 +132,17 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         format!(
             "the Arrow file is cut short, at {} bytes: its footer is missing; \
              copy it again, or let its writer finish",
-            file.len()
+            file.len
         )
     };
     let trailer = file
-        .len()
+        .len
         .checked_sub(TRAILER)
         .and_then(|at| file.read_exact(at, TRAILER as usize).ok())
         .filter(|trailer| trailer.ends_with(b"ARROW1"))
         .ok_or_else(cut_short)?;
     let length = u32::from_le_bytes([trailer[0], trailer[1], trailer[2], trailer[3]]);
-    let (start, bytes) = (file.len() - TRAILER)
+    let (start, bytes) = (file.len - TRAILER)
         .checked_sub(u64::from(length))
         .and_then(|at| Some((at, file.read_exact(at, length as usize).ok()?)))
         .ok_or_else(cut_short)?;
@@ -161,7 +161,7 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         batches: batches.collect(),
     };
     let mut blocks = index.dictionaries.iter().chain(index.batches.iter());
-    if let Some(block) = blocks.find(|block| !inside(block, file.len())) {
+    if let Some(block) = blocks.find(|block| !inside(block, file.len)) {
         return Err(damaged(&format!("a block at {} is past the end", block.offset())));
     }
     let blocks = index.dictionaries.iter().chain(index.batches.iter());

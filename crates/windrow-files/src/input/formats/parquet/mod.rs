@@ -103,7 +103,7 @@ fn open(
     let mut spans = Vec::with_capacity(metadata.num_row_groups());
     let mut rows = 0;
     for (index, group) in metadata.row_groups().iter().enumerate() {
-        let in_group = plausible(group, file.len()).map_err(|what| {
+        let in_group = plausible(group, file.len).map_err(|what| {
             origin.error(format!("the file is damaged: row group {index}: {what}"))
         })?;
         spans.push(Span { part: index..index + 1, first_row: rows, rows: Some(in_group) });
@@ -134,7 +134,7 @@ fn open(
     let opened = Opened {
         format: Format::Parquet,
         schema: chosen.schema.clone(),
-        bytes: Some(random.len()),
+        bytes: Some(random.len),
         rows: Some(rows),
         reader_bytes: reader
             .bytes(metadata, &chosen, footer_bytes(&random, metadata))

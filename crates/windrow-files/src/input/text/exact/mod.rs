@@ -57,8 +57,10 @@ pub(super) use guess::is_json_number;
 
 /// The columns of a schema that are parsed here.
 pub(crate) struct Exact {
-    schema: SchemaRef,
-    text: SchemaRef,
+    /// The schema of parsed batches.
+    pub(super) schema: SchemaRef,
+    /// The schema for the decoder, with text for all values that are parsed here.
+    pub(super) text: SchemaRef,
     named: NamedTypes,
     /// The reading of a column whose type is named.
     reading: Reading<'static>,
@@ -96,16 +98,6 @@ impl Exact {
     /// Returns the reading of columns without a named type.
     fn all(&self) -> Reading<'_> {
         Reading { guessed: true, named: self.named.all(), ..self.reading }
-    }
-
-    /// Returns the schema for the decoder, with text for all values that are parsed here.
-    pub(super) fn text(&self) -> &SchemaRef {
-        &self.text
-    }
-
-    /// Returns the schema of parsed batches.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 
     /// Parses the values of a decoded batch.
