@@ -51,7 +51,8 @@ pub enum Leave {
 #[derive(Debug)]
 pub(super) struct Spiller {
     shared: Arc<Shared>,
-    most: usize,
+    /// The maximum number of threads.
+    pub(super) most: usize,
 }
 
 #[derive(Debug, Default)]
@@ -84,11 +85,6 @@ impl Spiller {
     /// nothing is read ahead.
     pub(super) fn new(most: usize) -> Self {
         Self { shared: Arc::default(), most }
-    }
-
-    /// Returns the maximum number of threads.
-    pub(super) fn threads(&self) -> usize {
-        self.most
     }
 
     /// Queues `page` for writing. If the queue is full or no thread runs, writes the oldest queued

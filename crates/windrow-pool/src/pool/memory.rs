@@ -117,7 +117,7 @@ impl Pool {
         if !self.inner.budget.is_limited() {
             return usize::MAX;
         }
-        let recycled = lock(&self.inner.recycled).bytes();
+        let recycled = lock(&self.inner.recycled).bytes;
         let used = self.inner.budget.used() + SPARE_CHUNKS * self.chunk_bytes();
         self.inner.budget.limit().saturating_sub(used.saturating_sub(recycled))
     }

@@ -123,7 +123,7 @@ impl Pool {
 
     /// Returns the counters of the pool.
     pub fn stats(&self) -> PoolStats {
-        let reused = lock(&self.inner.recycled).reused();
+        let reused = lock(&self.inner.recycled).reused;
         self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size(), reused)
     }
 
@@ -241,7 +241,7 @@ impl Pool {
     /// Returns the bytes of compression workspace of a worker and the spill threads.
     pub fn scratch_bytes(&self) -> usize {
         let each = codec::scratch_bytes(lock(&self.inner.settings).codec, self.inner.chunk_bytes);
-        each.saturating_mul(1 + self.inner.spiller.threads())
+        each.saturating_mul(1 + self.inner.spiller.most)
     }
 
     /// Returns true if spilled chunks are compressed.

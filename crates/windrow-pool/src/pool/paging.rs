@@ -65,7 +65,7 @@ impl Pool {
     pub fn store(&self, bytes: &[u8], how: (SpillTo, Codec)) -> Result<Extent> {
         let written = self.inner.store.write(bytes, how, self.fine);
         self.tell(match &written {
-            Ok(extent) => SpillEvent::PagedOut { bytes: bytes.len(), stored: extent.stored_len() },
+            Ok(extent) => SpillEvent::PagedOut { bytes: bytes.len(), stored: extent.stored_len },
             Err(_) => SpillEvent::Failed,
         });
         written

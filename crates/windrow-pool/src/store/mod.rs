@@ -62,7 +62,8 @@ pub struct Extent {
     volume: Arc<Volume>,
     offset: u64,
     room: u64,
-    stored_len: usize,
+    /// The bytes in the store.
+    pub(super) stored_len: usize,
     len: usize,
     codec: Codec,
     checksums: Checksums,
@@ -81,11 +82,6 @@ impl Extent {
     #[expect(clippy::len_without_is_empty, reason = "an extent is not empty")]
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Returns the bytes in the store.
-    pub(super) fn stored_len(&self) -> usize {
-        self.stored_len
     }
 
     /// Returns true if parts of the extent can be read.
