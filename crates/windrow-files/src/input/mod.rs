@@ -300,11 +300,6 @@ impl Inputs {
         self.contents.iter().any(|file| file.about.has_bloom_filters)
     }
 
-    /// Returns whether the input `file` can be read again.
-    pub(crate) fn is_there_again(&self, file: usize) -> bool {
-        self.files[file].bytes.is_some()
-    }
-
     /// Iterates over the notes: facts about readable inputs that a user may want to know.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         self.contents.iter().flat_map(|file| &file.about.notes).map(String::as_str)

@@ -131,10 +131,6 @@ impl<'a> Units<'a> {
         }
         Some((unit, opening))
     }
-
-    fn close(&self, unit: &Arc<Opened>) {
-        lock(&self.open).units.retain(|open| !Arc::ptr_eq(open, unit));
-    }
 }
 
 /// A guard: its unit counts as being opened until the guard is dropped.
@@ -188,7 +184,7 @@ impl Reader<'_> {
                 }
                 input::Step::Yield => return Ok(Some(Step::Yield)),
                 input::Step::End => {
-                    self.units.close(opened);
+                    lock(&self.units.open).units.retain(|open| !Arc::ptr_eq(open, opened));
                     self.mine = None;
                 }
             }

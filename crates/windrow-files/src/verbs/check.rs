@@ -103,7 +103,7 @@ fn sorted_by(
     spec: &CheckSpec,
     cancel: &Cancel,
 ) -> Result<Option<(Columns, FloatOrder)>> {
-    if !inputs.is_there_again(file) {
+    if inputs.files()[file].bytes.is_none() {
         return Ok(None);
     }
     let mut moved = spec.by.clone();

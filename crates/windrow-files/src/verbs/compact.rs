@@ -216,7 +216,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     // Keys are equal as in SQL.
     let floats = floats(schema, layout.key());
     let ranks = Arc::new(ranks);
-    let told = inputs.log().filter(|told| told.is_unsure()).cloned();
+    let told = inputs.log().filter(|told| told.raw.is_some()).cloned();
     let verify = (ranks.are_unsure() || told.is_some()).then(|| {
         let ranks = Arc::clone(&ranks);
         Box::new(move || {

@@ -97,7 +97,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
         }
         Partitions::Ranges(into) => {
             let how = format!("{into} ranges of {by}, by a sample");
-            (Ids::of_ranges(&layout, derived, into.get() as usize), into.get(), how)
+            (Ids::of(&layout, derived, Some(into.get() as usize)), into.get(), how)
         }
         Partitions::Hash(into) => {
             let hash = Partitioner::hash(&layout, into.get() as usize);

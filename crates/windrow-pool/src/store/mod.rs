@@ -134,11 +134,10 @@ impl Store {
             // The default directory must exist only if something is spilled.
             directories.push(std::env::temp_dir());
         }
-        let disks = (0..FILES).flat_map(|_| &directories).cloned();
-        let disks =
-            disks.map(|dir| Box::new(TempFile::on_disk(dir, options.direct_io)) as Box<dyn Medium>);
-        let memory = (0..FILES).map(|_| Box::new(TempFile::in_memory()) as Box<dyn Medium>);
-        let (disks, memory) = (disks.collect(), memory.collect());
+        let file = |dir, direct| Box::new(TempFile::new(dir, direct)) as Box<dyn Medium>;
+        let disks = (0..FILES).flat_map(|_| directories.iter().cloned().map(Some));
+        let disks = disks.map(|dir| file(dir, options.direct_io)).collect();
+        let memory = (0..FILES).map(|_| file(None, false)).collect();
         Ok(Self::of_media(disks, memory, options.max_temp_bytes, budget, usual))
     }
 

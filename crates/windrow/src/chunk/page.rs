@@ -304,10 +304,6 @@ impl Page {
             _ => self.times,
         }
     }
-
-    fn spared(&self, begun: bool) {
-        self.pool.write_spared(self.used, begun);
-    }
 }
 
 impl Paged for Page {
@@ -342,7 +338,7 @@ impl Paged for Page {
         };
         if Arc::strong_count(&self) == 1 {
             // No reader is left.
-            self.spared(true);
+            self.pool.write_spared(self.used, true);
         } else {
             *place = Place::Store(Arc::new(stored));
         }

@@ -36,10 +36,6 @@ struct Held {
 }
 
 impl Held {
-    fn whole(rows: Kept) -> Self {
-        Self { rows, first: 0, part: None }
-    }
-
     /// Returns true if the held rows decide on `key`: its first row is among them, or the key is
     /// absent.
     fn is_around(&self, key: &[u8]) -> bool {
@@ -129,7 +125,7 @@ impl Reader {
         if !self.held.as_ref().is_some_and(is_held) {
             self.held = None;
             if place.chunk < self.run.chunks() {
-                self.held = Some(Held::whole(self.run.read(place.chunk)?));
+                self.held = Some(Held { rows: self.run.read(place.chunk)?, first: 0, part: None });
             }
         }
         self.place = place;

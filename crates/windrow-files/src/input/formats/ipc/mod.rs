@@ -18,13 +18,12 @@ pub(crate) mod stream;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::FileDecoder;
 use arrow_ipc::{Block, MetadataVersion, convert, root_as_footer};
 use arrow_schema::SchemaRef;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::Origin;
@@ -161,7 +160,7 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         batches: batches.collect(),
     };
     let mut blocks = index.dictionaries.iter().chain(index.batches.iter());
-    if let Some(block) = blocks.find(|block| !inside(block, file.len)) {
+    if let Some(block) = blocks.find(|block| end(block).is_none_or(|end| end > file.len)) {
         return Err(damaged(&format!("a block at {} is past the end", block.offset())));
     }
     let blocks = index.dictionaries.iter().chain(index.batches.iter());
@@ -176,10 +175,6 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         ));
     }
     Ok(index)
-}
-
-fn inside(block: &Block, len: u64) -> bool {
-    end(block).is_some_and(|end| end <= len)
 }
 
 /// Returns the end of `block`; `None` if its position is impossible.
@@ -293,20 +288,12 @@ impl Content for IpcFile {
         }
         let name = self.origin.name().clone();
         Ok(decoded(part.filter_map(move |ordinal| {
-            decode(&decoder, &file, &index.batches[ordinal])
-                .map_err(|what| {
-                    crate::error::Error::data(format!("{name}: record batch {ordinal}: {what}"))
-                })
-                .transpose()
+            let block = &index.batches[ordinal];
+            let batch = read_block(&file, block).and_then(|bytes| {
+                decoder.read_record_batch(block, &bytes).map_err(|cause| cause.to_string())
+            });
+            let error = |what| Error::data(format!("{name}: record batch {ordinal}: {what}"));
+            batch.map_err(error).transpose()
         })))
     }
-}
-
-fn decode(
-    decoder: &FileDecoder,
-    file: &RandomFile,
-    block: &Block,
-) -> Result<Option<RecordBatch>, String> {
-    let bytes = read_block(file, block)?;
-    decoder.read_record_batch(block, &bytes).map_err(|cause| cause.to_string())
 }
