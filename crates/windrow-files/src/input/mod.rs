@@ -57,7 +57,6 @@ use told::{advised, agreed};
 use units::unit::File;
 
 pub use charset::Charset;
-pub(crate) use filter::chosen;
 pub(crate) use formats::parquet::annotations::annotated;
 pub(crate) use formats::parquet::dictionaries::readable;
 pub(crate) use formats::parquet::{common_order, declared_order};
@@ -249,9 +248,15 @@ impl Inputs {
         Ok(())
     }
 
-    /// Returns a mask of the rows of `batch` that pass the filter; `None` if all rows pass.
-    pub(crate) fn mask(&self, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
-        self.filter.as_ref().map_or(Ok(None), |filter| filter.mask(batch))
+    /// Returns the rows of `batch` that pass the filter, with their mask; `None` if all rows pass.
+    pub(crate) fn selected(
+        &self,
+        batch: RecordBatch,
+    ) -> Result<(RecordBatch, Option<BooleanBuffer>)> {
+        match self.filter.as_ref().map_or(Ok(None), |filter| filter.mask(&batch))? {
+            Some(mask) => Ok((filter::chosen(&batch, &mask)?, Some(mask))),
+            None => Ok((batch, None)),
+        }
     }
 
     /// Returns whether a filter removes rows.

@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use super::running::{Job, Running};
 use super::tally::Tally;
 use crate::error::{Error, Result};
-use crate::input::{Inputs, chosen};
+use crate::input::Inputs;
 use crate::verbs::{FirstRow, Preparation};
 use crate::watch::Watch;
 
@@ -104,11 +104,7 @@ pub(super) fn prepared(
     batch: RecordBatch,
     first: FirstRow,
 ) -> Result<RecordBatch> {
-    let mask = inputs.mask(&batch)?;
-    let batch = match &mask {
-        Some(mask) => chosen(&batch, mask)?,
-        None => batch,
-    };
+    let (batch, mask) = inputs.selected(batch)?;
     if batch.num_rows() == 0 {
         return Ok(batch);
     }

@@ -125,10 +125,7 @@ impl<'a> Units<'a> {
         *next += 1;
         lock(&self.open).opening += 1;
         let opening = OpeningGuard { open: &self.open, done: &self.was_opened };
-        unit.ask_for();
-        if let Some(behind) = self.inputs.units.get(*next) {
-            behind.ask_for();
-        }
+        [unit].into_iter().chain(self.inputs.units.get(*next)).for_each(Unit::ask_for);
         Some((unit, opening))
     }
 }

@@ -152,7 +152,7 @@ impl Bound {
 }
 
 /// Returns the rows of `batch` selected by `mask`.
-pub(crate) fn chosen(batch: &RecordBatch, mask: &BooleanBuffer) -> Result<RecordBatch> {
+pub(super) fn chosen(batch: &RecordBatch, mask: &BooleanBuffer) -> Result<RecordBatch> {
     filter_record_batch(batch, &BooleanArray::new(mask.clone(), None)).map_err(failed)
 }
 
