@@ -198,7 +198,7 @@ impl Origin {
         self.look = Arc::default();
         match &self.place {
             Storage::Passing(stream) => {
-                let mut stream = lock(&stream);
+                let mut stream = lock(stream);
                 *stream = stream.take().map(|text| turn.of(text));
             }
             _ => self.turned.push(turn),
@@ -213,7 +213,7 @@ impl Origin {
         let Some(charset) = charset.filter(|charset| !charset.is_utf8()) else { return Ok(self) };
         match &self.place {
             Storage::Passing(stream) => {
-                let mut stream = lock(&stream);
+                let mut stream = lock(stream);
                 *stream = stream.take().map(|text| Box::new(charset.reader(text)) as Stream);
             }
             _ => self.charset = Some(charset),
@@ -299,7 +299,7 @@ impl Origin {
         let failed = |cause| self.unreadable(&cause);
         match &self.place {
             Storage::Passing(stream) => {
-                let mut stream = lock(&stream);
+                let mut stream = lock(stream);
                 if let Some(mut rest) = stream.take() {
                     rest.by_ref().take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
                     *look = Head::new(bytes, limit);
@@ -322,7 +322,7 @@ impl Origin {
     /// Opens the bytes from the start, in order.
     pub(crate) fn stream(&self) -> Result<Stream> {
         match &self.place {
-            Storage::Passing(stream) => lock(&stream)
+            Storage::Passing(stream) => lock(stream)
                 .take()
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
             Storage::Packed(packed) => Ok(self.text(packed.open(&self.name)?)),
