@@ -24,7 +24,6 @@ mod probes;
 mod rng;
 mod runtime;
 
-use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -58,13 +57,10 @@ pub(crate) struct Options {
     rounds: usize,
 }
 
-fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("windrow-dbsp-bench: {error}");
-            ExitCode::FAILURE
-        }
+fn main() {
+    if let Err(error) = run(&Options::parse()) {
+        eprintln!("windrow-dbsp-bench: {error}");
+        std::process::exit(1);
     }
 }
 

@@ -19,7 +19,6 @@ mod spill;
 mod spine;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use windrow_testdata::rng;
@@ -72,7 +71,7 @@ enum Command {
     Ballista(ballista::Options),
 }
 
-fn main() -> ExitCode {
+fn main() {
     let measured = match Cli::parse().command {
         Command::Pipeline { log, rows, rounds } => pipeline::run(&log, rows, rounds),
         Command::Merge(options) => merge::run(merge::Work::Merge, &options),
@@ -89,11 +88,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "ballista")]
         Command::Ballista(options) => ballista::run(&options),
     };
-    match measured {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("windrow-bench: {error}");
-            ExitCode::FAILURE
-        }
+    if let Err(error) = measured {
+        eprintln!("windrow-bench: {error}");
+        std::process::exit(1);
     }
 }

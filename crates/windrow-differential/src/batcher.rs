@@ -76,7 +76,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
     /// Pushes the pending rows into the engine.
     fn push_pending(&mut self) {
         if !self.pending.is_empty() {
-            done(self.batcher.push_rows(self.pending.bytes(), self.pending.ends()));
+            done(self.batcher.push_rows(self.pending.bytes(), &self.pending.ends));
             self.pending.clear();
         }
     }
@@ -121,7 +121,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, 
 {
     fn insert(&mut self, container: &mut Updates<K, V, T, R>) {
         if container.at_capacity() {
-            done(self.batcher.push_rows(container.bytes(), container.ends()));
+            done(self.batcher.push_rows(container.bytes(), &container.ends));
         } else {
             container.iter().for_each(|row| self.pending.push_row(row));
             if self.pending.at_capacity() {

@@ -71,7 +71,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuilder<K, V, T, R> {
         if !rows.is_empty() {
             let batcher =
                 self.batcher.get_or_insert_with(|| windrow::Batcher::timed(layout, context.pool()));
-            done(batcher.push_rows(rows.bytes(), rows.ends()));
+            done(batcher.push_rows(rows.bytes(), &rows.ends));
             rows.clear();
         }
     }

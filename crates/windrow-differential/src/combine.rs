@@ -109,7 +109,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
         if self.pause > 0 {
             self.pause -= 1;
         } else {
-            if self.combined * WORTH < rows.records() {
+            if self.combined * WORTH < rows.records {
                 self.pause = PAUSE;
             }
             self.slots.fill(0);
@@ -182,7 +182,7 @@ mod tests {
             sent.push(piece.take());
             assert!(piece.is_empty());
             assert_eq!(sums(&sent), sums(&[plain]), "{keys} keys");
-            assert_eq!(sent.iter().map(Words::records).sum::<u64>(), 20_000, "{keys} keys");
+            assert_eq!(sent.iter().map(|words| words.records).sum::<u64>(), 20_000, "{keys} keys");
             let rows: usize = sent.iter().map(|piece| piece.iter().count()).sum();
             match keys {
                 1 | 3 => assert!(rows <= 130, "{rows} rows of {keys} keys"),
@@ -202,7 +202,7 @@ mod tests {
         }
         assert!(!piece.is_empty());
         let sent = piece.take();
-        assert_eq!((sent.iter().count(), sent.records()), (0, 200));
+        assert_eq!((sent.iter().count(), sent.records), (0, 200));
     }
 
     #[test]

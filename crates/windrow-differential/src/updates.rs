@@ -27,9 +27,10 @@ const END: usize = 4;
 /// Updates `((K, V), T, R)` as rows.
 pub struct Updates<K, V, T, R> {
     rows: Rows,
-    ends: Vec<u32>,
+    /// The end offsets of the rows, empty if all rows have the same length.
+    pub(crate) ends: Vec<u32>,
     /// The record count for timely.
-    records: u64,
+    pub(crate) records: u64,
     of: Of<(K, V, T, R)>,
 }
 
@@ -61,11 +62,6 @@ impl<K, V, T, R> Updates<K, V, T, R> {
         }
     }
 
-    /// Returns the end offsets of the rows, empty if all rows have the same length.
-    pub(crate) fn ends(&self) -> &[u32] {
-        &self.ends
-    }
-
     /// Returns true if no rows are left. The record count may still be above zero.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes().is_empty()
@@ -74,11 +70,6 @@ impl<K, V, T, R> Updates<K, V, T, R> {
     /// Returns the bytes of all rows, mutable in place.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.own()
-    }
-
-    /// Returns the record count.
-    pub(crate) fn records(&self) -> u64 {
-        self.records
     }
 
     /// Adds `records` to the record count, without rows.

@@ -9,9 +9,8 @@
 //! float columns, whose own values stay unchanged.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use windrow::SortColumn;
@@ -19,6 +18,7 @@ use windrow::SortColumn;
 use crate::equality::{one_form, plain_type};
 use crate::error::{Result, failed};
 use crate::names::{Places, extended};
+use crate::nested::with_rows;
 use crate::paths::{self, Paths, Steps};
 use crate::settings::FloatOrder;
 
@@ -26,7 +26,7 @@ use crate::settings::FloatOrder;
 #[derive(Clone, Debug)]
 pub(crate) struct Derived {
     /// The schema including the derived columns.
-    schema: SchemaRef,
+    pub(crate) schema: SchemaRef,
     columns: Vec<Copied>,
 }
 
@@ -91,11 +91,6 @@ impl Derived {
         self.columns.iter_mut().for_each(|column| column.one_form = true);
     }
 
-    /// Returns the schema of the input columns and the derived columns.
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
     /// Returns the names of the derived columns.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         let first = self.schema.fields().len() - self.columns.len();
@@ -112,7 +107,6 @@ impl Derived {
             let values = paths::values(batch, from).map_err(failed)?;
             columns.push(if *is_brought { one_form(&values) } else { values });
         }
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &rows).map_err(failed)
+        with_rows(&self.schema, columns, batch.num_rows()).map_err(failed)
     }
 }

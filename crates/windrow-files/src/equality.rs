@@ -12,6 +12,8 @@ use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatc
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema};
 
+use crate::nested::child_fields;
+
 /// Returns the type of the values, without dictionary or run-end encoding.
 pub(crate) fn plain_type(kind: &DataType) -> &DataType {
     match kind {
@@ -32,16 +34,9 @@ pub(crate) fn floats(schema: &Schema, columns: impl IntoIterator<Item = usize>) 
 
 /// Returns true if values of `kind` are floats, or contain floats.
 pub(crate) fn holds_floats(kind: &DataType) -> bool {
-    match plain_type(kind) {
-        DataType::Struct(fields) => fields.iter().any(|field| holds_floats(field.data_type())),
-        DataType::List(of)
-        | DataType::LargeList(of)
-        | DataType::ListView(of)
-        | DataType::LargeListView(of)
-        | DataType::FixedSizeList(of, _)
-        | DataType::Map(of, _) => holds_floats(of.data_type()),
-        kind => kind.is_floating(),
-    }
+    let kind = plain_type(kind);
+    let within = child_fields(kind);
+    kind.is_floating() || within.iter().any(|field| holds_floats(field.data_type()))
 }
 
 /// Normalizes zeros and NaN in the columns `floats` of `batch`.

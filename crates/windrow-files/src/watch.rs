@@ -19,9 +19,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::longest::Longest;
 use crate::size::Size;
 use crate::system;
@@ -81,7 +82,7 @@ impl Cancel {
     pub fn discard_outputs(&self) {
         // Not under the lock: aborting an upload takes time, and the upload's writer may be about
         // to abort it.
-        let outputs = std::mem::take(&mut *self.outputs());
+        let outputs = std::mem::take(&mut *lock(&self.0.outputs));
         for output in outputs {
             output.discard();
         }
@@ -90,10 +91,6 @@ impl Cancel {
     /// Returns an error if the request is set.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Error::interrupted()) } else { Ok(()) }
-    }
-
-    fn outputs(&self) -> MutexGuard<'_, Vec<Arc<dyn Discard>>> {
-        self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,14 +107,14 @@ impl Live {
     }
 
     pub(crate) fn of(cancel: &Cancel, output: Arc<dyn Discard>) -> Self {
-        cancel.outputs().push(Arc::clone(&output));
+        lock(&cancel.0.outputs).push(Arc::clone(&output));
         Self { cancel: cancel.clone(), output }
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.cancel.outputs().retain(|output| !Arc::ptr_eq(output, &self.output));
+        lock(&self.cancel.0.outputs).retain(|output| !Arc::ptr_eq(output, &self.output));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Memory with its lease.
 
 use windrow_kernel::region::Region;
+use windrow_rows::{Error, Result};
 
 use crate::budget::Lease;
 
@@ -9,6 +10,16 @@ use crate::budget::Lease;
 pub struct Buffer {
     pub(crate) region: Region,
     pub(crate) _lease: Lease,
+}
+
+impl Buffer {
+    /// Maps `len` bytes, which `lease` counts.
+    pub(crate) fn mapped(len: usize, lease: Lease) -> Result<Self> {
+        let context = || format!("cannot map {len} bytes of memory");
+        let region = Region::new(len);
+        let region = region.map_err(|source| Error::Io { context: context(), source })?;
+        Ok(Self { region, _lease: lease })
+    }
 }
 
 impl std::ops::Deref for Buffer {

@@ -24,6 +24,7 @@
 mod budget;
 mod buffer;
 mod codec;
+mod lock;
 mod metrics;
 mod options;
 mod policy;
@@ -37,6 +38,8 @@ mod sync;
 pub use budget::{Budget, Lease, Memory, Share};
 pub use buffer::Buffer;
 pub use codec::Codec;
+#[doc(hidden)]
+pub use lock::lock;
 pub use metrics::PoolStats;
 pub use options::PoolOptions;
 pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, SpillTo, Tiered};

@@ -55,57 +55,26 @@ impl PoolOptions {
         self
     }
 
-    /// Sets the limit in bytes of temporary files, or of spill memory.
-    #[must_use]
-    pub fn max_temp_bytes(mut self, bytes: u64) -> Self {
-        self.max_temp_bytes = bytes;
-        self
-    }
-
-    /// Sets the compression of spilled chunks.
-    #[must_use]
-    pub fn codec(mut self, codec: Codec) -> Self {
-        self.codec = codec;
-        self
-    }
-
-    /// Sets where chunks are spilled.
-    #[must_use]
-    pub fn spill_to(mut self, spill_to: SpillTo) -> Self {
-        self.spill_to = spill_to;
-        self
-    }
-
-    /// Sets whether temporary files bypass the page cache, if their file system supports it: for
-    /// machines whose cache serves other work, and for containers, whose memory includes the cache.
-    #[must_use]
-    pub fn direct_io(mut self, direct_io: bool) -> Self {
-        self.direct_io = direct_io;
-        self
-    }
-
-    /// Sets the number of threads that write out and read ahead. With none, workers write
-    /// themselves.
-    #[must_use]
-    pub fn spill_threads(mut self, threads: usize) -> Self {
-        self.spill_threads = threads;
-        self
-    }
-
-    /// Sets the bytes of rows in a chunk, at least one row; the default follows from the budget.
-    /// Small chunks are spilled and read in small pieces, and cost more per byte. Chunks of a few
-    /// rows are for tests.
-    #[must_use]
-    pub fn chunk_bytes(mut self, bytes: usize) -> Self {
-        self.chunk_bytes = Some(bytes.max(1));
-        self
-    }
-
-    /// Sets the policy: whether, where and how chunks are spilled.
-    #[must_use]
-    pub fn policy(mut self, policy: impl SpillPolicy + 'static) -> Self {
-        self.policy = Arc::new(policy);
-        self
+    windrow_rows::setters! {
+        /// Sets the limit in bytes of temporary files, or of spill memory.
+        max_temp_bytes: u64;
+        /// Sets the compression of spilled chunks.
+        codec: Codec;
+        /// Sets where chunks are spilled.
+        spill_to: SpillTo;
+        /// Sets whether temporary files bypass the page cache, if their file system supports it:
+        /// for machines whose cache serves other work, and for containers, whose memory includes
+        /// the cache.
+        direct_io: bool;
+        /// Sets the number of threads that write out and read ahead. With none, workers write
+        /// themselves.
+        spill_threads: usize;
+        /// Sets the bytes of rows in a chunk, at least one row; the default follows from the
+        /// budget. Small chunks are spilled and read in small pieces, and cost more per byte.
+        /// Chunks of a few rows are for tests.
+        chunk_bytes: usize => Some(chunk_bytes.max(1));
+        /// Sets the policy: whether, where and how chunks are spilled.
+        policy: impl SpillPolicy + 'static => Arc::new(policy);
     }
 }
 

@@ -10,21 +10,13 @@ use crate::buffer::Buffer;
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
     buffers: Vec<Buffer>,
-    bytes: usize,
-    reused: u64,
+    /// The bytes of all buffers.
+    pub(super) bytes: usize,
+    /// How many buffers were reused.
+    pub(super) reused: u64,
 }
 
 impl Recycled {
-    /// Returns how many buffers were reused.
-    pub(super) fn reused(&self) -> u64 {
-        self.reused
-    }
-
-    /// Returns the bytes of all buffers.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Takes the newest buffer of exactly `len` bytes.
     pub(super) fn take(&mut self, len: usize) -> Option<Buffer> {
         let at = self.buffers.iter().rposition(|buffer| buffer.len() == len)?;

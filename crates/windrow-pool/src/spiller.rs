@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::lock::lock;
 use windrow_rows::{Error, Result};
 
 /// Queued writes per thread: a third of the pages that a budget is divided into. A worker that runs
@@ -50,7 +51,8 @@ pub enum Leave {
 #[derive(Debug)]
 pub(super) struct Spiller {
     shared: Arc<Shared>,
-    most: usize,
+    /// The maximum number of threads.
+    pub(super) most: usize,
 }
 
 #[derive(Debug, Default)]
@@ -85,15 +87,10 @@ impl Spiller {
         Self { shared: Arc::default(), most }
     }
 
-    /// Returns the maximum number of threads.
-    pub(super) fn threads(&self) -> usize {
-        self.most
-    }
-
     /// Queues `page` for writing. If the queue is full or no thread runs, writes the oldest queued
     /// page. Reports an earlier failure.
     pub(super) fn write(&self, page: Arc<dyn Paged>) -> Result<()> {
-        let mut state = self.shared.state();
+        let mut state = lock(&self.shared.state);
         state.writes.push_back(Arc::downgrade(&page));
         if let Some(error) = state.failed.take() {
             return Err(error);
@@ -106,7 +103,7 @@ impl Spiller {
 
     /// Queues `page` for reading ahead, unless the threads are busy reading.
     pub(super) fn read(&self, page: &Arc<dyn Paged>) {
-        let mut state = self.shared.state();
+        let mut state = lock(&self.shared.state);
         if state.reads.len() >= self.most {
             return;
         }
@@ -119,7 +116,7 @@ impl Spiller {
     /// Writes the oldest queued page, or waits until a write ends; false if there are no writes.
     /// Reports an earlier failure.
     pub(super) fn wait_for_one(&self) -> Result<bool> {
-        let mut state = self.shared.state();
+        let mut state = lock(&self.shared.state);
         if state.writes.is_empty() && state.writing > 0 && state.failed.is_none() {
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
             return state.failed.take().map_or(Ok(true), Err);
@@ -141,7 +138,7 @@ impl Spiller {
 
     /// Waits until all reads and writes have ended.
     pub(super) fn wait_for_all(&self) {
-        let mut state = self.shared.state();
+        let mut state = lock(&self.shared.state);
         while state.is_busy() {
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -149,7 +146,7 @@ impl Spiller {
 
     /// Takes the unreported failure, if any.
     pub(super) fn failure(&self) -> Option<Error> {
-        self.shared.state().failed.take()
+        lock(&self.shared.state).failed.take()
     }
 
     /// Wakes or starts a thread for newly queued pages; false if there are no threads.
@@ -171,7 +168,7 @@ impl Spiller {
 impl Drop for Spiller {
     fn drop(&mut self) {
         // Not joined: a spill thread may drop the last page of a pool, and with it the pool.
-        self.shared.state().closed = true;
+        lock(&self.shared.state).closed = true;
         self.shared.work.notify_all();
     }
 }
@@ -193,13 +190,9 @@ impl State {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Works on queued pages until the pool is gone.
     fn serve(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         loop {
             let Some(job) = state.next() else {
                 if state.closed {
@@ -224,7 +217,7 @@ impl Shared {
                 }
             }
             drop(ended);
-            state = self.state();
+            state = lock(&self.state);
         }
     }
 }
@@ -238,7 +231,7 @@ struct Ended<'a> {
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        let mut state = self.shared.state();
+        let mut state = lock(&self.shared.state);
         if self.reads {
             state.reading -= 1;
         } else {
@@ -334,7 +327,7 @@ mod tests {
         pages.iter().for_each(|(go, _)| go.send(true).unwrap());
         for (_, page) in &pages {
             spiller.write(Arc::clone(page)).unwrap();
-            assert!(spiller.shared.state().writes.len() <= QUEUED);
+            assert!(lock(&spiller.shared.state).writes.len() <= QUEUED);
         }
         spiller.wait_for_all();
         assert_eq!(written.load(Ordering::SeqCst), 2 * QUEUED);

@@ -34,6 +34,21 @@
     reason = "types of the module `engine`, of which the other crates need the length alone"
 )]
 
+/// Defines a setter for each field of a type of options.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $kind:ty $(=> $value:expr)?;)+) => {
+        $($(#[$doc])*
+        #[must_use]
+        pub fn $field(mut self, $field: $kind) -> Self {
+            $(let $field = $value;)?
+            self.$field = $field;
+            self
+        })+
+    };
+}
+
 mod argsort;
 #[doc(hidden)]
 pub mod engine;

@@ -11,12 +11,13 @@ pub mod orders;
 pub mod rng;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Errors of a generator are for display only.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Totals for the last line of the command's output.
+#[derive(Default)]
 pub struct Summary {
     file: PathBuf,
     rows: u64,
@@ -29,18 +30,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn new(file: &Path) -> Self {
-        Self {
-            file: file.to_owned(),
-            rows: 0,
-            inserts: 0,
-            updates: 0,
-            deletes: 0,
-            live: 0,
-            bytes: 0,
-        }
-    }
-
     fn count(&mut self, op: Op) {
         match op {
             Op::Insert => self.inserts += 1,

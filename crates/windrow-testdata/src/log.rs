@@ -11,11 +11,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
@@ -54,12 +52,11 @@ pub fn write(file: &Path, rows: u64, keys: u64, seed: u64) -> Result<Summary> {
     if keys == 0 && rows > 0 {
         return Err("--keys must be at least 1".into());
     }
-    let schema = schema();
-    let mut writer =
-        ArrowWriter::try_new(File::create(file)?, schema.clone(), Some(properties()?))?;
-    let mut summary = Summary::new(file);
-    let mut history = History::new(rows, keys, seed);
     let mut text = Text::new(seed);
+    let schema = batch(&[], &mut text)?.schema();
+    let mut writer = ArrowWriter::try_new(File::create(file)?, schema, Some(properties()?))?;
+    let mut summary = Summary { file: file.to_owned(), rows, ..Summary::default() };
+    let mut history = History::new(rows, keys, seed);
     let mut delivery = Rng::new(seed ^ 0xde11);
     let mut block = Vec::with_capacity(BLOCK);
     while history.fill(&mut block) {
@@ -69,10 +66,9 @@ pub fn write(file: &Path, rows: u64, keys: u64, seed: u64) -> Result<Summary> {
             delivery.shuffle(&mut block[start..end]);
         }
         block.iter().for_each(|event| summary.count(event.op));
-        writer.write(&batch(&schema, &block, &mut text)?)?;
+        writer.write(&batch(&block, &mut text)?)?;
     }
     writer.close()?;
-    summary.rows = rows;
     summary.live = history.live;
     summary.bytes = std::fs::metadata(file)?.len();
     Ok(summary)
@@ -169,7 +165,6 @@ fn coprime_stride(keys: u64) -> u64 {
 struct Text {
     rng: Rng,
     words: Vec<String>,
-    buffer: String,
 }
 
 impl Text {
@@ -188,77 +183,46 @@ impl Text {
                 word
             })
             .collect();
-        Self { rng, words, buffer: String::new() }
+        Self { rng, words }
     }
 
     /// A JSON object of 56 to 72 bytes.
-    fn payload(&mut self) -> &str {
+    fn payload(&mut self) -> String {
         const STATES: [&str; 4] = ["new", "open", "held", "done"];
         let length = self.rng.between(56, 72) as usize;
-        self.buffer.clear();
-        self.buffer.push_str("{\"state\":\"");
-        self.buffer.push_str(STATES[self.rng.below(4) as usize]);
-        self.buffer.push_str("\",\"note\":\"");
-        while self.buffer.len() < length - 2 {
+        let state = STATES[self.rng.below(4) as usize];
+        let mut text = format!("{{\"state\":\"{state}\",\"note\":\"");
+        while text.len() < length - 2 {
             // A few words are frequent and most are rare, as in prose.
             let uniform = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
             let rank = (uniform.powi(RANK_POWER) * WORDS as f64) as usize;
-            self.buffer.push_str(&self.words[rank]);
-            self.buffer.push(' ');
+            text.extend([&self.words[rank], " "]);
         }
-        self.buffer.truncate(length - 2);
-        self.buffer.push_str("\"}");
-        &self.buffer
-    }
-
-    fn cents(&mut self) -> u64 {
-        self.rng.between(100, 99_999)
+        text.truncate(length - 2);
+        text + "\"}"
     }
 }
 
-fn batch(schema: &SchemaRef, events: &[Event], text: &mut Text) -> Result<RecordBatch> {
-    let mut id = Int64Builder::with_capacity(events.len());
-    let mut lsn = Int64Builder::with_capacity(events.len());
-    let mut op = StringBuilder::with_capacity(events.len(), events.len());
-    let mut payload = StringBuilder::with_capacity(events.len(), events.len() * 64);
-    let mut amount = Float64Builder::with_capacity(events.len());
-    let mut ts = TimestampMicrosecondBuilder::with_capacity(events.len());
-    for event in events {
-        id.append_value(event.id);
-        lsn.append_value(event.lsn);
-        op.append_value(event.op.as_str());
-        if text.rng.percent(NULL_PAYLOADS) {
-            payload.append_null();
-        } else {
-            payload.append_value(text.payload());
-        }
-        if text.rng.percent(NULL_AMOUNTS) {
-            amount.append_null();
-        } else {
-            amount.append_value(text.cents() as f64 / 100.0);
-        }
-        ts.append_value(event.ts);
-    }
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(id.finish()),
-        Arc::new(lsn.finish()),
-        Arc::new(op.finish()),
-        Arc::new(payload.finish()),
-        Arc::new(amount.finish()),
-        Arc::new(ts.finish()),
-    ];
-    Ok(RecordBatch::try_new(schema.clone(), columns)?)
-}
-
-fn schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("id", DataType::Int64, false),
-        Field::new("lsn", DataType::Int64, false),
-        Field::new("op", DataType::Utf8, false),
-        Field::new("payload", DataType::Utf8, true),
-        Field::new("amount", DataType::Float64, true),
-        Field::new("ts", DataType::Timestamp(TimeUnit::Microsecond, None), false),
-    ]))
+/// A record batch of `events`, whose texts and amounts are drawn here.
+fn batch(events: &[Event], text: &mut Text) -> Result<RecordBatch> {
+    let values = |_| {
+        let payload = (!text.rng.percent(NULL_PAYLOADS)).then(|| text.payload());
+        let has_amount = !text.rng.percent(NULL_AMOUNTS);
+        (payload, has_amount.then(|| text.rng.between(100, 99_999) as f64 / 100.0))
+    };
+    let (payloads, amounts): (Vec<_>, Vec<_>) = events.iter().map(values).unzip();
+    let id = Int64Array::from_iter_values(events.iter().map(|event| event.id));
+    let lsn = Int64Array::from_iter_values(events.iter().map(|event| event.lsn));
+    let op = StringArray::from_iter_values(events.iter().map(|event| event.op.as_str()));
+    let ts = TimestampMicrosecondArray::from_iter_values(events.iter().map(|event| event.ts));
+    Ok(RecordBatch::try_from_iter_with_nullable([
+        ("id", Arc::new(id) as ArrayRef, false),
+        ("lsn", Arc::new(lsn), false),
+        ("op", Arc::new(op), false),
+        ("payload", Arc::new(StringArray::from(payloads)), true),
+        ("amount", Arc::new(Float64Array::from(amounts)), true),
+        ("ts", Arc::new(ts), false),
+    ])?)
 }
 
 fn properties() -> Result<WriterProperties> {

@@ -1,7 +1,6 @@
 //! Writes the change logs that tests, benches and examples read.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use windrow_testdata::{log, orders};
@@ -44,19 +43,16 @@ enum Command {
     },
 }
 
-fn main() -> ExitCode {
+fn main() {
     let done = match Cli::parse().command {
         Command::GenLog { rows, keys, output, seed } => log::write(&output, rows, keys, seed),
         Command::GenOrders { output, scale, seed } => orders::write(&output, scale, seed),
     };
     match done {
-        Ok(summary) => {
-            println!("{summary}");
-            ExitCode::SUCCESS
-        }
+        Ok(summary) => println!("{summary}"),
         Err(error) => {
             eprintln!("windrow-testdata: {error}");
-            ExitCode::FAILURE
+            std::process::exit(1);
         }
     }
 }

@@ -13,12 +13,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    Date32Builder, Decimal128Builder, Int32Builder, Int64Builder, StringBuilder,
-    TimestampMicrosecondBuilder,
+use arrow_array::{
+    ArrayRef, Date32Array, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -63,7 +61,7 @@ pub fn write(file: &Path, scale: f64, seed: u64) -> Result<Summary> {
     let mut rng = Rng::new(seed);
     let generator = OrderGenerator::new(scale, 1, 1);
     let orders: Vec<Order<'_>> = generator.iter().collect();
-    let mut summary = Summary::new(file);
+    let mut summary = Summary { file: file.to_owned(), ..Summary::default() };
     let mut events = Vec::new();
     for order in &orders {
         let last = live(order, &mut rng, &mut events);
@@ -77,10 +75,10 @@ pub fn write(file: &Path, scale: f64, seed: u64) -> Result<Summary> {
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_max_row_group_row_count(Some(ROW_GROUP))
         .build();
-    let schema = schema();
-    let mut writer = ArrowWriter::try_new(File::create(file)?, schema.clone(), Some(properties))?;
+    let schema = batch(&[])?.schema();
+    let mut writer = ArrowWriter::try_new(File::create(file)?, schema, Some(properties))?;
     for events in delivered.chunks(BATCH) {
-        writer.write(&batch(&schema, events)?)?;
+        writer.write(&batch(events)?)?;
     }
     writer.close()?;
     summary.rows = delivered.len() as u64;
@@ -165,65 +163,31 @@ fn deliver<'a>(mut events: Vec<Event<'a>>, rng: &mut Rng) -> Vec<Event<'a>> {
     delivered
 }
 
-fn batch(schema: &SchemaRef, events: &[Event<'_>]) -> Result<RecordBatch> {
-    let mut lsn = Int64Builder::new();
-    let mut op = StringBuilder::new();
-    let mut orderkey = Int64Builder::new();
-    let mut custkey = Int64Builder::new();
-    let mut status = StringBuilder::new();
-    let mut price = Decimal128Builder::new().with_precision_and_scale(15, 2)?;
-    let mut date = Date32Builder::new();
-    let mut priority = StringBuilder::new();
-    let mut clerk = StringBuilder::new();
-    let mut shippriority = Int32Builder::new();
-    let mut comment = StringBuilder::new();
-    let mut committed = TimestampMicrosecondBuilder::new();
-    for event in events {
-        let order = event.order;
-        lsn.append_value(event.lsn);
-        op.append_value(event.op.as_str());
-        orderkey.append_value(order.o_orderkey);
-        custkey.append_value(order.o_custkey);
-        status.append_value(event.status);
-        price.append_value(i128::from(event.price));
-        date.append_value(order.o_orderdate.to_unix_epoch());
-        priority.append_value(order.o_orderpriority);
-        clerk.append_value(order.o_clerk.to_string());
-        shippriority.append_value(order.o_shippriority);
-        comment.append_value(order.o_comment);
-        committed.append_value(event.at);
-    }
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(lsn.finish()),
-        Arc::new(op.finish()),
-        Arc::new(orderkey.finish()),
-        Arc::new(custkey.finish()),
-        Arc::new(status.finish()),
-        Arc::new(price.finish()),
-        Arc::new(date.finish()),
-        Arc::new(priority.finish()),
-        Arc::new(clerk.finish()),
-        Arc::new(shippriority.finish()),
-        Arc::new(comment.finish()),
-        Arc::new(committed.finish()),
+fn batch(events: &[Event<'_>]) -> Result<RecordBatch> {
+    let numbers = |of: fn(&Event<'_>) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(events.iter().map(of)))
+    };
+    let texts = |of: fn(&Event<'_>) -> String| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(events.iter().map(of)))
+    };
+    let prices = Decimal128Array::from_iter_values(events.iter().map(|of| of.price.into()));
+    let dates = events.iter().map(|of| of.order.o_orderdate.to_unix_epoch());
+    let priorities = events.iter().map(|of| of.order.o_shippriority);
+    let committed = TimestampMicrosecondArray::from_iter_values(events.iter().map(|of| of.at));
+    let columns: [(&str, ArrayRef); 12] = [
+        ("lsn", numbers(|of| of.lsn)),
+        ("op", texts(|of| of.op.as_str().to_owned())),
+        ("o_orderkey", numbers(|of| of.order.o_orderkey)),
+        ("o_custkey", numbers(|of| of.order.o_custkey)),
+        ("o_orderstatus", texts(|of| of.status.to_owned())),
+        ("o_totalprice", Arc::new(prices.with_precision_and_scale(15, 2)?)),
+        ("o_orderdate", Arc::new(Date32Array::from_iter_values(dates))),
+        ("o_orderpriority", texts(|of| of.order.o_orderpriority.to_owned())),
+        ("o_clerk", texts(|of| of.order.o_clerk.to_string())),
+        ("o_shippriority", Arc::new(Int32Array::from_iter_values(priorities))),
+        ("o_comment", texts(|of| of.order.o_comment.to_owned())),
+        ("committed_at", Arc::new(committed)),
     ];
-    Ok(RecordBatch::try_new(schema.clone(), columns)?)
-}
-
-fn schema() -> SchemaRef {
-    let of = |name: &str, kind| Field::new(name, kind, false);
-    Arc::new(Schema::new(vec![
-        of("lsn", DataType::Int64),
-        of("op", DataType::Utf8),
-        of("o_orderkey", DataType::Int64),
-        of("o_custkey", DataType::Int64),
-        of("o_orderstatus", DataType::Utf8),
-        of("o_totalprice", DataType::Decimal128(15, 2)),
-        of("o_orderdate", DataType::Date32),
-        of("o_orderpriority", DataType::Utf8),
-        of("o_clerk", DataType::Utf8),
-        of("o_shippriority", DataType::Int32),
-        of("o_comment", DataType::Utf8),
-        of("committed_at", DataType::Timestamp(TimeUnit::Microsecond, None)),
-    ]))
+    let columns = columns.into_iter().map(|(name, column)| (name, column, false));
+    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
 }

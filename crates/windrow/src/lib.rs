@@ -184,6 +184,9 @@ pub use windrow_rows::{
     Rule, SortColumn, Time, argsort, asc, column_ends, compat, desc, key_len,
 };
 
+#[doc(hidden)]
+pub use windrow_rows::setters;
+
 /// Tests the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -59,7 +59,7 @@ pub struct WindrowExec {
     gathers: bool,
     fetch: Option<usize>,
     /// Output columns, if different from the input's.
-    projected: Option<Projected>,
+    pub(crate) projected: Option<Projected>,
     shape: Arc<Shape>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -164,11 +164,6 @@ impl WindrowExec {
     /// Returns true if all partitions of the input become one.
     pub fn gathers(&self) -> bool {
         self.gathers
-    }
-
-    /// Returns true if the output columns differ from the input's.
-    pub(crate) fn is_projected(&self) -> bool {
-        self.projected.is_some()
     }
 
     /// Returns the input.
@@ -321,7 +316,7 @@ impl ExecutionPlan for WindrowExec {
             metrics: RunMetrics::new(&self.metrics, partition),
             context,
         };
-        let schema = Arc::clone(self.shape.output());
+        let schema = Arc::clone(&self.shape.output);
         let rows = match self.work {
             Work::Merge => run.merged(inputs).boxed(),
             Work::Sort | Work::Latest { .. } => run.sorted(inputs).boxed(),
@@ -343,7 +338,7 @@ impl ExecutionPlan for WindrowExec {
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         if self.projected.is_some() {
-            return Ok(Arc::new(Statistics::new_unknown(self.shape.output())));
+            return Ok(Arc::new(Statistics::new_unknown(&self.shape.output)));
         }
         let statistics = inputs[0].as_ref().clone();
         Ok(Arc::new(match self.work {

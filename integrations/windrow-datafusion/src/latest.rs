@@ -189,7 +189,7 @@ fn sees_one_row_a_key(window: &BoundedWindowAggExec) -> bool {
     else {
         return false;
     };
-    let (Work::Latest { key }, false) = (latest.work(), latest.is_projected()) else {
+    let (Work::Latest { key }, false) = (latest.work(), latest.projected.is_some()) else {
         return false;
     };
     let (keys, by) = (&latest.order()[..key], number.partition_by());

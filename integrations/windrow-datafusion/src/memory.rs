@@ -69,13 +69,13 @@ impl RunMetrics {
 /// Memory and disk for one sort. Records its counters as metrics when dropped.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    pool: Pool,
+    pub(crate) pool: Pool,
     /// Bytes outside of chunks, if the memory pool has a limit.
     aside: Option<Aside>,
     /// The reservation to report to, if the memory pool has no limit.
     told: Option<Mutex<Arc<Reserved>>>,
     /// Registration in a pool of Windrow's, which can spill sorted batches for other operators.
-    adopted: Option<Adopted>,
+    pub(crate) adopted: Option<Adopted>,
     metrics: RunMetrics,
     /// Owner of the temporary directories.
     _runtime: Arc<RuntimeEnv>,
@@ -124,15 +124,6 @@ impl Workspace {
     pub(crate) fn set_aside_for(&self, bytes: usize) -> Result<()> {
         let Some(aside) = &self.aside else { return Ok(()) };
         aside.set(&self.pool, bytes + aside.lasting)
-    }
-
-    pub(crate) fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    /// Returns true if other operators may claim the memory of sorted rows.
-    pub(crate) fn gives_way(&self) -> bool {
-        self.adopted.is_some()
     }
 
     /// Reports the used bytes to a pool without a limit.

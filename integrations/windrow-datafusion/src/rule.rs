@@ -124,7 +124,7 @@ fn gathered(
         return input.map(above).transpose();
     }
     let Some(sort) = plan.downcast_ref::<WindrowExec>() else { return Ok(None) };
-    if sort.work() != Work::Sort || sort.gathers() || !starts_with(sort.order(), order) {
+    if sort.work() != Work::Sort || sort.gathers() || !sort.order().starts_with(order) {
         return Ok(None);
     }
     let fetch = fetch.into_iter().chain(sort.fetch()).min();
@@ -157,11 +157,6 @@ fn merged(merge: &SortPreservingMergeExec, config: &WindrowConfig) -> Option<Win
     }
     let new = WindrowExec::try_new(Work::Merge, merge.expr().clone(), Arc::clone(input)).ok()?;
     Some(new.fetching(merge.fetch()))
-}
-
-/// Returns true if rows in `order` are also in the order `first`.
-fn starts_with(order: &LexOrdering, first: &LexOrdering) -> bool {
-    first.len() <= order.len() && first.iter().zip(order.iter()).all(|(a, b)| a == b)
 }
 
 /// Returns true if a limit of `fetch` rows of `input` is below [`WindrowConfig::topk_bytes`], by

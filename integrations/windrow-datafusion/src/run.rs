@@ -79,8 +79,8 @@ impl Run {
             let arriving = |input| arriving(input, &self.shape, &mut tasks);
             let inputs: Vec<_> = inputs.into_iter().map(arriving).collect();
             let inputs = inputs.into_iter().enumerate();
-            let batch = merge_in(self.shape.layout(), workspace.pool(), inputs);
-            let bytes = slab_bytes(workspace.pool());
+            let batch = merge_in(&self.shape.layout, &workspace.pool, inputs);
+            let bytes = slab_bytes(&workspace.pool);
             workspace.set_aside_for(RECORD_BATCHES * bytes)?;
             let slabs = slabs_of(self.merging(batch, bytes, &workspace))?;
             // The tasks live as long as the stream of rows.
@@ -104,7 +104,7 @@ impl Run {
         inputs: Vec<SendableRecordBatchStream>,
         workspace: &Arc<Workspace>,
     ) -> Result<(Batch, usize)> {
-        let batcher: Batcher = Batcher::new(self.shape.layout(), workspace.pool());
+        let batcher: Batcher = Batcher::new(&self.shape.layout, &workspace.pool);
         let pushers = batcher.pushers(inputs.len());
         let mut tasks = JoinSet::new();
         for (number, (mut input, mut pusher)) in inputs.into_iter().zip(pushers).enumerate() {
@@ -131,10 +131,10 @@ impl Run {
         let rows = self.context.session_config().batch_size();
         blocking(move || {
             let _timer = elapsed.timer();
-            let bytes = slab_bytes(workspace.pool());
+            let bytes = slab_bytes(&workspace.pool);
             workspace.set_aside_for(RECORD_BATCHES * bytes)?;
             let mut batch = batcher.finish().map_err(datafusion_error)?;
-            if workspace.gives_way() {
+            if workspace.adopted.is_some() {
                 // A merge pins a chunk of each run, possibly all chunks; with a single run, all
                 // other chunks can be spilled.
                 batch = batch.settle().map_err(datafusion_error)?;

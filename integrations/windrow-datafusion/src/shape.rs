@@ -25,9 +25,9 @@ use crate::error::datafusion_error;
 pub(crate) struct Shape {
     /// The columns of rows, as expressions over the input.
     columns: Vec<Arc<dyn PhysicalExpr>>,
-    layout: Layout,
+    pub(crate) layout: Layout,
     /// The schema of the output: the first columns.
-    output: SchemaRef,
+    pub(crate) output: SchemaRef,
 }
 
 impl Shape {
@@ -74,15 +74,6 @@ impl Shape {
             return not_impl_err!("rows of {}", shape.output);
         }
         Ok(shape)
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Returns the schema of the output.
-    pub(crate) fn output(&self) -> &SchemaRef {
-        &self.output
     }
 
     /// Evaluates the engine's columns for a record batch of the input.

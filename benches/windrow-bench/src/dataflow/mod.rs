@@ -3,7 +3,6 @@
 //! ```text
 //! spines   keys arranged and joined: rounds of updates (load), then rounds of look-ups (query)
 //! rounds   a loaded trace, and rounds of a few updates each: the time until their output appears
-//! loops    distances, and components: all at once, then one edge more and one less per round
 //! programs join, distances, components of numbers, by the CPU time of a round
 //! spill    load and query once more, in a quarter of the memory that they take
 //! rest     bytes of an arrangement after all merges
@@ -11,7 +10,6 @@
 //! All sides take turns within a round, and the minimum time counts. For single rounds, the median
 //! and the 99th percentile count.
 
-mod loops;
 mod programs;
 mod rest;
 mod spines;
@@ -36,7 +34,7 @@ pub(crate) struct Options {
     /// Rounds, of which the fastest counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Cases whose name has this: spines, loops, programs, rest
+    /// Cases whose name has this: spines, programs, rest
     #[arg(long, default_value = "")]
     only: String,
     /// A process that arranges and tells its memory
@@ -52,12 +50,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     keep_freed_memory();
     let mut cells = Cells::new("dataflow", "ns/update");
     type Case = fn(&Options, &mut Cells) -> Result<()>;
-    let cases: [(&str, Case); 4] = [
-        ("spines", spines::measure),
-        ("loops", loops::measure),
-        ("programs", programs::measure),
-        ("rest", rest::measure),
-    ];
+    let cases: [(&str, Case); 3] =
+        [("spines", spines::measure), ("programs", programs::measure), ("rest", rest::measure)];
     for (_, case) in cases.iter().filter(|(name, _)| name.contains(&options.only)) {
         case(options, &mut cells)?;
     }

@@ -29,11 +29,12 @@ enum Program {
 }
 
 /// Programs, with the changes of a round and the number of rounds.
-const CASES: [(Program, usize, usize); 6] = [
+const CASES: [(Program, usize, usize); 7] = [
     (Program::Join, 2, 2_000),
     (Program::Join, 100, 1_000),
     (Program::Join, 1_000, 300),
     (Program::Join, 10_000, 60),
+    (Program::Distances, 2, 300),
     (Program::Distances, 100, 100),
     (Program::Components, 2, 20),
 ];

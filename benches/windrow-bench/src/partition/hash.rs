@@ -6,26 +6,27 @@
 use std::hint::black_box;
 
 use ahash::RandomState;
-use arrow::array::{ArrayRef, AsArray, RecordBatch};
+use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use windrow::{Order, Partitioner};
 
+use super::data::{Type, record_batch};
 use super::{Options, contender, race};
 use crate::Result;
 use crate::cells::Cells;
-use crate::columns::{Kind, column};
-use windrow_testdata::rng::Rng;
+use crate::columns::Kind;
 
 /// Record batches in rotation.
 const ROTATION: usize = 8;
+const COLUMNS: Type = ("keys", &[Kind::I64, Kind::I64, Kind::I32, Kind::Utf8("", 0, 24)]);
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     let cases: [(&str, &[&str], f64); 5] = [
-        ("hash 1 column of 8 bytes", &["a"], 2.0),
-        ("hash 1 column of 4 bytes", &["c"], 2.0),
-        ("hash 2 columns", &["a", "c"], 2.0),
-        ("hash 3 columns", &["a", "b", "c"], 3.0),
-        ("hash 1 column of text", &["d"], 1.0),
+        ("hash 1 column of 8 bytes", &["c0"], 2.0),
+        ("hash 1 column of 4 bytes", &["c2"], 2.0),
+        ("hash 2 columns", &["c0", "c2"], 2.0),
+        ("hash 3 columns", &["c0", "c1", "c2"], 3.0),
+        ("hash 1 column of text", &["c3"], 1.0),
     ];
     for partitions in [16, 100, 1024] {
         for (name, key, bar) in cases {
@@ -33,8 +34,9 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
             if !options.wants(&name) {
                 continue;
             }
-            let batches: Vec<RecordBatch> =
-                (0..ROTATION).map(|seed| record_batch(options.rows, seed as u64)).collect();
+            let all = record_batch(COLUMNS, 4, ROTATION * options.rows, false);
+            let slice = |at| all.slice(at * options.rows, options.rows);
+            let batches: Vec<_> = (0..ROTATION).map(slice).collect();
             let layout = Order::by(key.to_vec()).bind(&batches[0].schema())?;
             let mut ours = Partitioner::hash(&layout, partitions);
             let (mut ids, mut others, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
@@ -78,12 +80,4 @@ fn absorb(state: &RandomState, column: &ArrayRef, more: bool, hashes: &mut [u64]
         DataType::Int64 => each!(column.as_primitive::<Int64Type>().values()),
         _ => each!(column.as_string::<i32>().iter().flatten()),
     }
-}
-
-fn record_batch(rows: usize, seed: u64) -> RecordBatch {
-    let mut rng = Rng::new(seed);
-    let kinds =
-        [("a", Kind::I64), ("b", Kind::I64), ("c", Kind::I32), ("d", Kind::Utf8("", 0, 24))];
-    let columns = kinds.map(|(name, kind)| (name, column(kind, &mut rng, rows, 0)));
-    RecordBatch::try_from_iter(columns).expect("columns of one length")
 }

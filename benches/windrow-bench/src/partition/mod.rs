@@ -30,7 +30,6 @@ mod datafusion;
 mod hash;
 mod large;
 mod rivals;
-mod shards;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -66,9 +65,6 @@ pub(crate) struct Options {
     /// Many record batches gathered by a builder instead: 1 GiB of memory
     #[arg(long)]
     builder: bool,
-    /// Pushers of a batcher that share no key instead, against those that share all
-    #[arg(long)]
-    shards: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -78,7 +74,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Options { datafusion: true, .. } => datafusion::run(options, &mut cells)?,
         Options { hash: true, .. } => hash::run(options, &mut cells)?,
         Options { builder: true, .. } => builder::run(options, &mut cells)?,
-        Options { shards: true, .. } => shards::run(options, &mut cells)?,
         Options { large: true, .. } => large::run(options, &mut cells),
         _ => cases::run(options, &mut cells),
     }

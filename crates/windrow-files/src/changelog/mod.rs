@@ -166,7 +166,7 @@ impl ChangeLog {
         let is_of_format = |i: usize, name: &str| match &rows {
             RowsIn::Envelope(_) => i >= width,
             RowsIn::Plain { op } => {
-                Some(i) == *op && !operations.tell_by_presence()
+                Some(i) == *op && !operations.mapped.is_of_presence()
                     || name == CARRIED
                     || said.preset.adds(name, schema)
             }

@@ -164,7 +164,7 @@ pub(super) struct Operations {
     pub(super) preset: Preset,
     words: Vec<Word>,
     /// Meanings given by the caller, which take precedence.
-    mapped: OpMap,
+    pub(super) mapped: OpMap,
     /// The effect of any value, if the text is not examined.
     present: Change,
     /// The one-letter words by their letter; nearly all logs use these.
@@ -267,11 +267,6 @@ impl Operations {
             _ => read(i),
         };
         (0..column.len()).map(change).collect()
-    }
-
-    /// Returns true if only the presence of a value counts; the column then belongs to the row.
-    pub(super) fn tell_by_presence(&self) -> bool {
-        self.mapped.is_of_presence()
     }
 
     fn presence(&self, is_there: bool) -> Change {

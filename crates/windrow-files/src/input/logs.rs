@@ -23,7 +23,7 @@ pub(crate) struct Log {
     /// The column of operations, if the format does not name the column.
     pub(crate) op_column: Option<String>,
     /// The conversion of the text to rows.
-    raw: Option<Arc<Raw>>,
+    pub(crate) raw: Option<Arc<Raw>>,
 }
 
 impl Log {
@@ -31,11 +31,6 @@ impl Log {
     /// read.
     pub(crate) fn check(&self) -> Result<()> {
         self.raw.as_ref().map_or(Ok(()), |raw| raw.check())
-    }
-
-    /// Returns whether `check` can refuse anything.
-    pub(crate) fn is_unsure(&self) -> bool {
-        self.raw.is_some()
     }
 }
 
@@ -64,7 +59,8 @@ impl Logs {
         let mut logs = Self { preset, asked, told: None, changes: None };
         if preset == Some(Preset::Dms) && !options.csv.has_header {
             let paths = sources.iter().filter_map(Source::path);
-            for path in paths.filter(|path| is_csv(path, options)) {
+            let format = |path| options.format.or_else(|| Format::of_path(path));
+            for path in paths.filter(|path| format(path) == Some(Format::Csv)) {
                 // Opening the file reports its faults later.
                 let Ok(origin) = Origin::of_path(path, options) else { continue };
                 if origin.passes_once() {
@@ -151,10 +147,6 @@ impl Logs {
             (preset, None) => Ok(Some(log(preset, "its name".to_owned()))),
         }
     }
-}
-
-fn is_csv(path: &Path, options: &ReadOptions) -> bool {
-    options.format.or_else(|| Format::of_path(path)) == Some(Format::Csv)
 }
 
 /// Returns the delimiter of a CSV file that starts with `head`.

@@ -57,7 +57,6 @@ use told::{advised, agreed};
 use units::unit::File;
 
 pub use charset::Charset;
-pub(crate) use filter::chosen;
 pub(crate) use formats::parquet::annotations::annotated;
 pub(crate) use formats::parquet::dictionaries::readable;
 pub(crate) use formats::parquet::{common_order, declared_order};
@@ -83,17 +82,24 @@ pub(crate) use units::unit::Unit;
 pub struct Inputs {
     schema: SchemaRef,
     files: Vec<FileInfo>,
-    units: Vec<Unit>,
-    needs: Needs,
-    temp_bytes: u64,
+    /// The units of work, in input order: a row group, a range of record batches, or a
+    /// whole file.
+    pub(crate) units: Vec<Unit>,
+    /// The memory that reading takes.
+    pub(crate) needs: Needs,
+    /// The bytes of temporary files with copies of streams.
+    pub(crate) temp_bytes: u64,
     contents: Arc<[File]>,
-    csv: CsvOptions,
+    /// The dialect of CSV, as far as set by the caller.
+    pub(crate) csv: CsvOptions,
     log: Option<Log>,
     filter: Option<filter::Bound>,
     /// For a pair, the ordinal of the first file of the new side.
-    first_of_new: Option<usize>,
-    stores: Stores,
-    opening: Duration,
+    pub(crate) first_of_new: Option<usize>,
+    /// The stores for the addresses of inputs and of the output.
+    pub(crate) stores: Stores,
+    /// The time that opening took.
+    pub(crate) opening: Duration,
 }
 
 impl Inputs {
@@ -242,9 +248,15 @@ impl Inputs {
         Ok(())
     }
 
-    /// Returns a mask of the rows of `batch` that pass the filter; `None` if all rows pass.
-    pub(crate) fn mask(&self, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
-        self.filter.as_ref().map_or(Ok(None), |filter| filter.mask(batch))
+    /// Returns the rows of `batch` that pass the filter, with their mask; `None` if all rows pass.
+    pub(crate) fn selected(
+        &self,
+        batch: RecordBatch,
+    ) -> Result<(RecordBatch, Option<BooleanBuffer>)> {
+        match self.filter.as_ref().map_or(Ok(None), |filter| filter.mask(&batch))? {
+            Some(mask) => Ok((filter::chosen(&batch, &mask)?, Some(mask))),
+            None => Ok((batch, None)),
+        }
     }
 
     /// Returns whether a filter removes rows.
@@ -268,11 +280,6 @@ impl Inputs {
         self.files.iter().map(|file| file.rows).sum()
     }
 
-    /// Returns the dialect of CSV, as far as set by the caller.
-    pub(crate) fn csv(&self) -> &CsvOptions {
-        &self.csv
-    }
-
     /// Returns the format of the change log, if the caller declared the inputs as a change log.
     pub(crate) fn log(&self) -> Option<&Log> {
         self.log.as_ref()
@@ -293,45 +300,9 @@ impl Inputs {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Returns the units of work, in input order: a row group, a range of record batches, or a
-    /// whole file.
-    pub(crate) fn units(&self) -> &[Unit] {
-        &self.units
-    }
-
-    /// The memory that reading takes.
-    pub(crate) fn needs(&self) -> &Needs {
-        &self.needs
-    }
-
-    /// Returns the bytes of temporary files with copies of streams.
-    pub(crate) fn temp_bytes(&self) -> u64 {
-        self.temp_bytes
-    }
-
-    /// Returns the time that opening took.
-    pub(crate) fn opening(&self) -> Duration {
-        self.opening
-    }
-
-    /// Returns the ordinal of the first file of the new side, for a pair.
-    pub(crate) fn first_of_new(&self) -> Option<usize> {
-        self.first_of_new
-    }
-
-    /// Returns the stores for the addresses of inputs and of the output.
-    pub(crate) fn stores(&self) -> &Stores {
-        &self.stores
-    }
-
     /// Returns whether any input has Bloom filters.
     pub(crate) fn have_bloom_filters(&self) -> bool {
         self.contents.iter().any(|file| file.about.has_bloom_filters)
-    }
-
-    /// Returns whether the input `file` can be read again.
-    pub(crate) fn is_there_again(&self, file: usize) -> bool {
-        self.files[file].bytes.is_some()
     }
 
     /// Iterates over the notes: facts about readable inputs that a user may want to know.

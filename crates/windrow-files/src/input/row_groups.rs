@@ -14,15 +14,11 @@ pub(crate) type Footer = ArrowReaderMetadata;
 /// An open file, its footer with all statistics, and its page index.
 pub(crate) struct RowGroups {
     pub(super) file: RandomFile,
-    pub(super) footer: Footer,
+    /// The footer.
+    pub(crate) footer: Footer,
 }
 
 impl RowGroups {
-    /// Returns the footer.
-    pub(crate) fn footer(&self) -> &Footer {
-        &self.footer
-    }
-
     /// Returns the metadata of a row group.
     pub(crate) fn group(&self, index: usize) -> &RowGroupMetaData {
         self.metadata().row_group(index)

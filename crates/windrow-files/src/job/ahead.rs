@@ -18,11 +18,11 @@ use arrow_array::RecordBatch;
 use windrow::MergeHelper;
 
 use super::decode::RowDecoder;
-use super::lock::lock;
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use super::rows::{Rows, Taken};
 use super::tally::Tally;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::watch::Watch;
 
 /// The decoding threads and their shared state. Dropping the value ends the threads.

@@ -16,7 +16,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use windrow::{Layout, Order, RowEncoder, Rows};
 
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 
 /// Maximum bytes of a thread's heap.
 pub(super) const MOST_BYTES: usize = 4 << 20;
@@ -38,7 +38,6 @@ impl Best {
     /// Makes a filter for the first `rows` rows of `layout`.
     pub(super) fn new(layout: &Layout, rows: u64) -> Result<Self> {
         let columns: Vec<usize> = layout.key().collect();
-        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         let schema = layout.schema().project(&columns).map_err(failed)?;
         let order = Order::by(layout.order().to_vec()).bind(&schema)?;
         Ok(Self {
@@ -53,7 +52,6 @@ impl Best {
 
     /// Returns the rows of `batch` that can be among the first `rows`.
     pub(super) fn keep(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         let Some(heap) = &mut self.heap else { return Ok(batch.clone()) };
         let ordered = batch.project(&self.columns).map_err(failed)?;
         self.encoder.encode_into(&ordered, &mut self.orders)?;

@@ -28,7 +28,7 @@ use super::piece::{Decoders, Piece, Whole};
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use super::rows::{Rows, Taken};
 use super::sized::{self, Edges};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::output::{Directory, Encoder, OutputOptions};
 use crate::partition::{Name, Partitioning};
 
@@ -255,8 +255,7 @@ impl ByName<'_> {
 
 /// Splits the rows by file; `keys` are the columns that distinguish files.
 fn files(keys: &RecordBatch) -> Result<Vec<Range<usize>>> {
-    let files = partition(keys.columns()).map_err(|error| Error::data(error.to_string()))?;
-    Ok(files.ranges())
+    partition(keys.columns()).map(|files| files.ranges()).map_err(failed)
 }
 
 fn nameless() -> Error {

@@ -5,13 +5,12 @@
 //! dictionary. The values in a slab may come from many dictionaries, and can be too many for the
 //! key type.
 
-use std::sync::Arc;
-
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use windrow::{Decoder, Error, Picks, Slab};
 
 use crate::error::{self, Result};
+use crate::nested::with_rows;
 use crate::verbs::Arrangement;
 
 /// The engine's decoder for the columns of an arrangement.
@@ -59,10 +58,8 @@ impl RowDecoder {
         if batch.schema_ref().metadata() == self.schema.metadata() {
             return Ok(batch);
         }
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let schema = Arc::clone(&self.schema);
-        RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &rows)
-            .map_err(|error| error::Error::data(error.to_string()))
+        let columns = batch.columns().to_vec();
+        with_rows(&self.schema, columns, batch.num_rows()).map_err(error::failed)
     }
 }
 

@@ -21,12 +21,12 @@ use windrow::MergeHelper;
 use super::cut::{Cutter, Extent, NewPart};
 use super::finish::Out;
 use super::ingest::side_by_side;
-use super::lock::{lock, unlocked};
 use super::opening::Opened;
 use super::piece::{Decoders, Piece};
 use super::running::{Job, Running};
 use super::tally::timed;
 use crate::error::Result;
+use crate::lock::{lock, unlocked};
 use crate::output::{Part, Written};
 use crate::stats::Spread;
 

@@ -63,7 +63,7 @@ impl Job {
         let size = |bytes: usize| Size(bytes as u64).to_string();
         let limit = plan.limit.map_or("none".to_owned(), |limit| Size(limit).to_string());
         let mut lines = vec![
-            ("inputs", format!("{} files, {} units", inputs.files().len(), inputs.units().len())),
+            ("inputs", format!("{} files, {} units", inputs.files().len(), inputs.units.len())),
             ("order", describe(layout.order())),
             ("rule", rule(layout.rule()).to_owned()),
             ("row", row(layout)),
@@ -75,7 +75,7 @@ impl Job {
                 Way::Sorted => ("files", format!("{} merged at a time", plan.open_files)),
             },
             ("writing", format!("{} threads, {} each", plan.writers, size(plan.writer_bytes))),
-            ("merging", merging(&plan, limits, inputs.temp_bytes())),
+            ("merging", merging(&plan, limits, inputs.temp_bytes)),
             ("temporary", temporary(limits)),
             ("parts", format!("{} rows or {} at the most", plan.part.0, size(plan.part.1))),
         ];

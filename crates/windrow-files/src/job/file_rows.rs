@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use super::running::{Job, Running};
 use super::tally::Tally;
 use crate::error::{Error, Result};
-use crate::input::{Inputs, chosen};
+use crate::input::Inputs;
 use crate::verbs::{FirstRow, Preparation};
 use crate::watch::Watch;
 
@@ -36,7 +36,7 @@ pub(super) struct FileRows {
 impl FileRows {
     pub(super) fn new(job: &Job, file: usize, running: &Running) -> Self {
         let inputs = Arc::clone(&job.inputs);
-        let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
+        let units = inputs.units.iter().enumerate().filter(|(_, unit)| unit.file == file);
         let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
         units.reverse();
         let name = Arc::clone(&inputs.files()[file].name);
@@ -65,11 +65,11 @@ impl FileRows {
                 self.batches = None;
             }
             let Some(unit) = self.units.pop() else { return Ok(None) };
-            let unit = &self.inputs.units()[unit];
+            let unit = &self.inputs.units[unit];
             self.row = unit.first_row;
             unit.ask_for();
             if let Some(&next) = self.units.last() {
-                self.inputs.units()[next].ask_for();
+                self.inputs.units[next].ask_for();
             }
             self.batches = Some(unit.read(&self.watch)?);
         }
@@ -105,11 +105,7 @@ pub(super) fn prepared(
     batch: RecordBatch,
     first: FirstRow,
 ) -> Result<RecordBatch> {
-    let mask = inputs.mask(&batch)?;
-    let batch = match &mask {
-        Some(mask) => chosen(&batch, mask)?,
-        None => batch,
-    };
+    let (batch, mask) = inputs.selected(batch)?;
     if batch.num_rows() == 0 {
         return Ok(batch);
     }

@@ -108,6 +108,7 @@ impl<'a> Out<'a> {
     }
 
     fn current(&mut self) -> Result<&mut Box<dyn Appender>> {
+        let no_file = || Error::data("internal error: a part without a file");
         self.current.as_mut().ok_or_else(no_file)
     }
 
@@ -143,10 +144,6 @@ impl<'a> Out<'a> {
         }
         Ok(())
     }
-}
-
-fn no_file() -> Error {
-    Error::data("internal error: a part without a file")
 }
 
 impl Files<'_> {

@@ -9,12 +9,12 @@ use windrow::{Batch, Batcher, ColumnarMerge, KeyedBatches, KeyedRun, Pusher, mer
 use super::Plan;
 use super::best::Best;
 use super::file_rows::{Batches, FileRows, prepared, read_ahead};
-use super::lock::{lock, unlocked};
 use super::replan::make_room;
 use super::running::{Job, Running};
 use super::source::{ROW_BITS, Reader, Step, Units};
 use super::tally::timed;
 use crate::error::{Error, Result};
+use crate::lock::{lock, unlocked};
 use crate::progress::Phase;
 use crate::verbs::FirstRow;
 

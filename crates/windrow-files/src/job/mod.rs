@@ -22,7 +22,6 @@ mod explain;
 mod file_rows;
 mod finish;
 mod ingest;
-mod lock;
 mod opening;
 mod pass;
 mod piece;

@@ -28,11 +28,11 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
 use super::ingest::side_by_side;
-use super::lock::{lock, unlocked};
 use super::running::{Job, Running};
 use super::tally::timed;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::input::{FileInfo, Footer, RowGroups, Unit};
+use crate::lock::{lock, unlocked};
 use crate::names::Places;
 use crate::output::{self, Destination, OutputOptions, Part};
 use crate::progress::Phase;
@@ -67,7 +67,7 @@ impl<'a> Passage<'a> {
     ) -> Result<Option<Self>> {
         let inputs = &job.inputs;
         let passes = options.as_usual && job.partitioning.is_none() && !inputs.are_filtered();
-        if !(passes && job.arrangement.passes_rows_on()) || inputs.units().len() > MOST_GROUPS {
+        if !(passes && job.arrangement.passes_rows_on()) || inputs.units.len() > MOST_GROUPS {
             return Ok(None);
         }
         let order = job.arrangement.layout.order();
@@ -103,7 +103,7 @@ impl<'a> Passage<'a> {
 
     /// Reads all row groups and returns their ends. Fails if a row group is not in order.
     fn read(&self, readers: usize, running: &Running) -> Result<Vec<Option<Ends>>> {
-        let units = self.job.inputs.units();
+        let units = &self.job.inputs.units;
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let ends = Mutex::new(vec![None; units.len()]);
         let work = || {
@@ -139,7 +139,7 @@ impl<'a> Passage<'a> {
             let batch = batch?;
             running.tally.read(&batch);
             let Some(last) = batch.num_rows().checked_sub(1) else { continue };
-            let keys = batch.project(&self.columns).map_err(|e| Error::data(e.to_string()))?;
+            let keys = batch.project(&self.columns).map_err(failed)?;
             check.push(&keys)?;
             let last = key(&keys, last)?;
             match &mut ends {
@@ -153,7 +153,7 @@ impl<'a> Passage<'a> {
     /// Returns true if the row groups follow one another. Equal rows must keep the order of the
     /// inputs.
     fn follow(&self, ends: &[Option<Ends>]) -> bool {
-        let units = self.job.inputs.units();
+        let units = &self.job.inputs.units;
         let of_file = |file: &usize| {
             let file = *file;
             let all = units.iter().zip(ends).filter(move |(unit, _)| unit.file == file);
@@ -190,7 +190,7 @@ impl<'a> Passage<'a> {
             let alike = |footer: &Footer| output::is_alike(footer, schema, options);
             let groups = self.job.inputs.row_groups(file, &alike)?;
             let groups = Arc::new(groups.ok_or_else(|| replaced(file))?);
-            for index in 0..groups.footer().metadata().num_row_groups() {
+            for index in 0..groups.footer.metadata().num_row_groups() {
                 running.watch.pause()?;
                 let part = Part::of_row_group(&groups, index);
                 running.tally.wrote(part.rows);
@@ -239,7 +239,7 @@ type Range = Option<(ArrayRef, ArrayRef)>;
 
 /// Returns the bounds of a file; `None` if the footer does not state them.
 fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
-    let footer = groups.footer();
+    let footer = &groups.footer;
     let metadata = footer.metadata();
     let Some(last) = metadata.num_row_groups().checked_sub(1) else { return Some(None) };
     let parquet = metadata.file_metadata().schema_descr();
@@ -262,8 +262,7 @@ fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
 fn in_order(ranges: &[Range], first: &SortColumn) -> Result<Option<Vec<usize>>> {
     let options = SortOptions { descending: first.descending, nulls_first: first.nulls_first };
     let compare = |a: &ArrayRef, b: &ArrayRef| -> Result<Order> {
-        let compared: DynComparator =
-            make_comparator(a, b, options).map_err(|e| Error::data(e.to_string()))?;
+        let compared: DynComparator = make_comparator(a, b, options).map_err(failed)?;
         Ok(compared(0, 0))
     };
     let mut files: Vec<usize> = (0..ranges.len()).collect();

@@ -13,8 +13,8 @@ use arrow_array::RecordBatch;
 use windrow::{Decoder, Picks, Slab};
 
 use super::decode::RowDecoder;
-use super::lock::lock;
 use crate::error::Result;
+use crate::lock::lock;
 use crate::verbs::Arrangement;
 
 /// Average bytes of a long row: a chunk of the smallest size has a few of them.

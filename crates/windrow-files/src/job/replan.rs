@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use windrow::{Pool, Pusher};
 
-use super::lock::lock;
 use super::plan::{Costs, Plan, Planned, enough_for};
 use crate::error::Result;
+use crate::lock::lock;
 use crate::longest::{Longest, Need};
 
 /// Maximum wait for other threads to release memory. Their current work may take longer.

@@ -61,7 +61,7 @@ impl Running {
     ) -> Result<Self> {
         let plan = &planned.plan;
         let mut watch = Watch::new(&job.cancel, plan.limit, limits.alone);
-        let options = limits.pool_options(job.inputs.temp_bytes());
+        let options = limits.pool_options(job.inputs.temp_bytes);
         let pool = Pool::new(Budget::bytes(plan.ingest_budget), options)?;
         let tally = Arc::new(Tally::new(&job.inputs, planned, &pool, &job.progress));
         let met = Met::new(planned, repeats && job.inputs.bytes().is_some());

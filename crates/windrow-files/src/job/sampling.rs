@@ -1,10 +1,10 @@
 //! Sampling for range partitions: an extra pass over the inputs before the job.
 
 use super::ingest::side_by_side;
-use super::lock::{lock, unlocked};
 use super::source::{Step, Units};
 use crate::error::{Error, Result};
-use crate::input::{Inputs, chosen};
+use crate::input::Inputs;
+use crate::lock::{lock, unlocked};
 use crate::partition::Ids;
 use crate::watch::Watch;
 
@@ -26,11 +26,7 @@ pub(super) fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) 
         while let Some(step) = reader.next()? {
             watch.pause()?;
             let Step::Rows(batch, place) = step else { continue };
-            let batch = match inputs.mask(&batch)? {
-                Some(mask) => chosen(&batch, &mask)?,
-                None => batch,
-            };
-            sample.push(&ids.prepared(&batch)?, place)?;
+            sample.push(&ids.prepared(&inputs.selected(batch)?.0)?, place)?;
         }
         lock(&drawn).push(sample);
         Ok(())

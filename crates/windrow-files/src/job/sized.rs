@@ -25,7 +25,7 @@ use arrow_select::take::take_record_batch;
 use windrow::Rule;
 
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 use crate::names::Places;
 use crate::output::{self, Appender, Directory, Encoder, OutputOptions, Written};
 use crate::partition::numbered;
@@ -95,7 +95,6 @@ impl Edges {
         if !near && self.last.is_none() {
             return Ok(is_start.then_some(0));
         }
-        let failed = |error: ArrowError| Error::data(error.to_string());
         let Some(keys) = keys()? else { return Ok(None) };
         let edge = match (&self.last, is_start) {
             (_, true) => Some(0),

@@ -16,9 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 
-use super::lock::{lock, unlocked};
 use crate::error::{Error, Result};
 use crate::input::{self, Inputs, OpenUnit, Unit, UnitReader};
+use crate::lock::{lock, unlocked};
 use crate::watch::Watch;
 
 /// Number of bits of a row's number within a file. Higher bits number the files.
@@ -121,19 +121,12 @@ impl<'a> Units<'a> {
     /// lock makes sure that each unit is prefetched once.
     fn next(&self) -> Option<(&Unit, OpeningGuard<'_>)> {
         let mut next = lock(&self.next);
-        let unit = self.inputs.units().get(*next)?;
+        let unit = self.inputs.units.get(*next)?;
         *next += 1;
         lock(&self.open).opening += 1;
         let opening = OpeningGuard { open: &self.open, done: &self.was_opened };
-        unit.ask_for();
-        if let Some(behind) = self.inputs.units().get(*next) {
-            behind.ask_for();
-        }
+        [unit].into_iter().chain(self.inputs.units.get(*next)).for_each(Unit::ask_for);
         Some((unit, opening))
-    }
-
-    fn close(&self, unit: &Arc<Opened>) {
-        lock(&self.open).units.retain(|open| !Arc::ptr_eq(open, unit));
     }
 }
 
@@ -188,7 +181,7 @@ impl Reader<'_> {
                 }
                 input::Step::Yield => return Ok(Some(Step::Yield)),
                 input::Step::End => {
-                    self.units.close(opened);
+                    lock(&self.units.open).units.retain(|open| !Arc::ptr_eq(open, opened));
                     self.mine = None;
                 }
             }

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use windrow::{Pool, PoolStats};
 
-use super::lock::lock;
 use super::plan::Planned;
 use crate::input::Inputs;
+use crate::lock::lock;
 use crate::output::Written;
 use crate::progress::{Moment, Phase, Progress};
 use crate::stats::{Evicted, PerPhase, Serial, Spread, Stats};
@@ -84,7 +84,7 @@ impl Tally {
         Self {
             progress: Arc::clone(progress),
             pool: pool.clone(),
-            stores: inputs.stores().clone(),
+            stores: inputs.stores.clone(),
             rows: inputs.rows(),
             bytes_in: inputs.bytes(),
             limit: planned.plan.limit,
@@ -94,7 +94,7 @@ impl Tally {
             merging: AtomicU64::new(0),
             appending: AtomicU64::new(0),
             together: AtomicU64::new(0),
-            opening: inputs.opening(),
+            opening: inputs.opening,
             start: planned.began,
             phases: Mutex::default(),
         }

@@ -51,7 +51,7 @@ impl Outlined {
         }
         let decoder = RowDecoder::new(&job.arrangement)?;
         let mut options = options(job, target, write)?;
-        options.stores = job.inputs.stores().clone();
+        options.stores = job.inputs.stores.clone();
         options.upload = uploads(job, target, limits)?;
         output::check_columns(&decoder.schema, options.format)?;
         let output = Output::Written { schema: &decoder.schema, options: &options };
@@ -67,9 +67,9 @@ fn is_many(job: &Job, write: &WriteOptions) -> bool {
 
 /// Returns the options for the output of `job`.
 fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOptions> {
-    let mut csv = write.csv.as_ref().unwrap_or(job.inputs.csv()).clone();
+    let mut csv = write.csv.as_ref().unwrap_or(&job.inputs.csv).clone();
     let told = write.csv.is_none().then(|| job.inputs.told_delimiter()).flatten();
-    let row_bytes = job.inputs.needs().row_bytes;
+    let row_bytes = job.inputs.needs.row_bytes;
     let is_many = is_many(job, write);
     let sorting = match (&job.partitioning, write.max_file_bytes) {
         (Some(partitioning), None) => sort_columns(&partitioning.sorting),

@@ -85,7 +85,8 @@ fn check(batch: &RecordBatch, csv: &CsvOptions) -> Result<()> {
             if value == null {
                 Some((format!("the text {value:?}, which stands for null"), Setting::CsvNull))
             } else if needs_quotes(value, csv) || is_alone && value.is_empty() {
-                Some((format!("{:?}, which needs quotes", head(value)), Setting::CsvQuote))
+                let head: String = value.chars().take(40).collect();
+                Some((format!("{head:?}, which needs quotes"), Setting::CsvQuote))
             } else {
                 None
             }
@@ -103,11 +104,6 @@ fn unfit(field: &Field, what: &str, setting: Setting) -> Error {
 
 fn needs_quotes(value: &str, csv: &CsvOptions) -> bool {
     value.bytes().any(|byte| byte == csv.separator() || matches!(byte, b'\n' | b'\r'))
-}
-
-/// Returns the start of a value, for messages.
-fn head(value: &str) -> String {
-    value.chars().take(40).collect()
 }
 
 /// Returns the first result of `look` on the text of `column`.

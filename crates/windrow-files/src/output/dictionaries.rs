@@ -18,10 +18,10 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 
-use super::nested::{child_fields, with_fields};
 use super::storable::cast;
 use super::views::own;
 use crate::error::{Error, Result};
+use crate::nested::{child_fields, with_fields};
 
 /// The dictionaries of a schema, in the order of its fields.
 pub(super) struct Dictionaries {

@@ -19,6 +19,7 @@ use arrow_schema::{DataType, FieldRef, SchemaRef};
 
 use crate::error::{Error, Result};
 pub(crate) use crate::input::{DeclaredColumn, Footer};
+use crate::nested;
 use crate::settings::Format;
 
 mod atomic;
@@ -30,7 +31,6 @@ mod dictionaries;
 mod directory;
 mod folder;
 mod ipc;
-mod nested;
 mod options;
 mod owner;
 mod parquet_file;

@@ -20,7 +20,6 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::compression::Compression;
-use super::nested::child_fields;
 use super::options::OutputOptions;
 use super::part::{Appender, Encoder, Part, Payload, Written, foreign_part};
 use super::properties::{CREATED_BY, properties};
@@ -30,6 +29,7 @@ use super::storable::storable;
 use super::target::Destination;
 use crate::error::{Error, Result};
 use crate::input::{Footer, annotated, common_order};
+use crate::nested::child_fields;
 
 /// Returns an error for columns without a counterpart in Parquet.
 pub(super) fn check(schema: &Schema) -> Result<()> {
@@ -67,7 +67,7 @@ pub(super) fn open(
     let descriptor = descriptor(schema).map_err(unsupported)?;
     let properties = Arc::new(properties(schema, &descriptor, sample, options)?);
     let sink = Sink::open(target, options)?;
-    let label = sink.label().to_owned();
+    let label = sink.label.to_owned();
     let root = descriptor.root_schema_ptr();
     let encoder = RowGroupEncoder {
         schema: Arc::clone(schema),
@@ -119,7 +119,7 @@ impl Appender for RowGroupAppender {
             return Ok(());
         }
         let writer = &mut self.0;
-        let label = writer.inner().label().to_owned();
+        let label = writer.inner().label.to_owned();
         let mut splice = |payload| {
             let mut group = writer.next_row_group()?;
             match payload {
@@ -141,7 +141,7 @@ impl Appender for RowGroupAppender {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written> {
-        let label = self.0.inner().label().to_owned();
+        let label = self.0.inner().label.to_owned();
         // Not `into_inner`, which loses the kind of an error of the last write.
         self.0.finish().map_err(|error| failed(&label, error))?;
         self.0.inner_mut().finish()

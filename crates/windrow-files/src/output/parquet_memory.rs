@@ -29,12 +29,12 @@ use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 
 use super::compression::Compression;
-use super::nested::child_fields;
 use super::options::OutputOptions;
 use super::part::PartRows;
 use super::properties::DICTIONARY_BYTES;
 use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
 use super::storable::storable;
+use crate::nested::child_fields;
 use crate::settings::Format;
 
 /// Minimum bytes of a compression context. Above it, zstd fits its tables to the size of the data.

@@ -37,11 +37,11 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::DeclaredColumn;
 use super::compression::Compression;
-use super::nested::child_fields;
 use super::options::OutputOptions;
 use super::row_group::ROWS_A_CALL;
 use crate::error::Result;
 use crate::names::Places;
+use crate::nested::child_fields;
 use crate::settings::Encodings;
 
 /// The writer's name in footers.

@@ -25,7 +25,7 @@ use super::checksums::{Chunk, ChunkWriter};
 use super::part::{Encoder, Incoming, Part, Payload};
 use super::rebatch::{Runs, pieces, pieces_at};
 use super::storable::stored;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::watch::Watch;
 
 /// Rows of a call to a column writer. The writer compares its page to the page limit after every so
@@ -111,8 +111,7 @@ impl RowGroupEncoder {
             self.watch.pause()?;
             let mut writers = self.writers(place).map_err(encoding)?;
             let mut pieces = arrays.into_iter().zip(&ends).map(|(array, ends)| {
-                let batch = RecordBatch::try_from_iter([("", array)]);
-                let batch = batch.map_err(|error| Error::data(error.to_string()))?;
+                let batch = RecordBatch::try_from_iter([("", array)]).map_err(failed)?;
                 Ok((batch, ends.clone()))
             });
             pieces_at(&mut pieces, |pieces| {
@@ -153,7 +152,7 @@ fn write(writers: &mut [ChunkWriter], field: &Field, pieces: Vec<ArrayRef>) -> R
         Ok(whole) => call(&whole),
         // Dictionaries with narrow keys, and too many values together.
         Err(ArrowError::DictionaryKeyOverflowError) => pieces.iter().try_for_each(call),
-        Err(error) => Err(Error::data(error.to_string())),
+        Err(error) => Err(failed(error)),
     }
 }
 

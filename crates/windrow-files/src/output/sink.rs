@@ -20,7 +20,8 @@ use crate::watch::Cancel;
 pub(super) struct Sink {
     /// `None` once finished.
     end: Option<End>,
-    label: PathBuf,
+    /// The output's name in messages.
+    pub(super) label: PathBuf,
     written: Written,
     /// The disk is writing the bytes before this offset.
     behind: u64,
@@ -89,11 +90,6 @@ impl Sink {
         }
     }
 
-    /// Returns the output's name in messages.
-    pub(super) fn label(&self) -> &Path {
-        &self.label
-    }
-
     /// Returns the error of a writer of Arrow's.
     pub(super) fn failed(&self, error: ArrowError) -> Error {
         match error {
@@ -146,12 +142,12 @@ impl Sink {
 
 /// Writes all `bytes`, through the buffer.
 pub(super) fn write(sink: &mut BufWriter<Sink>, bytes: &[u8]) -> Result<()> {
-    sink.write_all(bytes).map_err(|error| Error::output(sink.get_ref().label(), &error))
+    sink.write_all(bytes).map_err(|error| Error::output(&sink.get_ref().label, &error))
 }
 
 /// Completes a buffered output. Returns its size.
 pub(super) fn finish(sink: &mut BufWriter<Sink>) -> Result<Written> {
-    sink.flush().map_err(|error| Error::output(sink.get_ref().label(), &error))?;
+    sink.flush().map_err(|error| Error::output(&sink.get_ref().label, &error))?;
     sink.get_mut().finish()
 }
 

@@ -22,10 +22,10 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow_select::take::take;
 
-use super::nested::{child_fields, with_fields};
 use super::views::own;
 use crate::error::{Error, Result};
 use crate::input::readable;
+use crate::nested::{child_fields, with_fields, with_type};
 
 /// Returns the schema of a file for rows of `schema`.
 pub(super) fn storable(schema: &SchemaRef) -> SchemaRef {
@@ -35,10 +35,7 @@ pub(super) fn storable(schema: &SchemaRef) -> SchemaRef {
 
 fn storable_field(field: &FieldRef) -> FieldRef {
     let data_type = storable_type(field.data_type());
-    if data_type == *field.data_type() {
-        return Arc::clone(field);
-    }
-    Arc::new(field.as_ref().clone().with_data_type(data_type))
+    if data_type == *field.data_type() { Arc::clone(field) } else { with_type(field, data_type) }
 }
 
 fn storable_type(data_type: &DataType) -> DataType {

@@ -198,7 +198,7 @@ fn to_sink(
     let mut out = Noting { sink, failed: None };
     let written = packed(packing, &mut out, write);
     match (written, out.failed) {
-        (Err(_), Some(error)) => Err(Error::output(sink.get_ref().label(), &error)),
+        (Err(_), Some(error)) => Err(Error::output(&sink.get_ref().label, &error)),
         (written, _) => written,
     }
 }

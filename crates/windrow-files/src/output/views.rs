@@ -11,7 +11,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::interleave::interleave;
 
-use super::nested::child_fields;
+use crate::nested::child_fields;
 
 /// Returns the record batch with every view array compacted.
 pub(super) fn compact_views(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {

@@ -43,12 +43,9 @@ impl Ids {
         ids
     }
 
-    /// Numbers rows by ranges of the layout's key. A sample determines the ranges later.
-    pub(crate) fn of_ranges(layout: &Layout, derived: Derived, partitions: usize) -> Self {
-        Self::of(layout, derived, Some(partitions))
-    }
-
-    fn of(layout: &Layout, derived: Derived, sampled: Option<usize>) -> Self {
+    /// Numbers rows; by so many ranges of the layout's key if `sampled`, which a sample determines
+    /// later.
+    pub(crate) fn of(layout: &Layout, derived: Derived, sampled: Option<usize>) -> Self {
         let schema = layout.schema();
         let mut name = "_partition".to_owned();
         while schema.index_of(&name).is_ok() {

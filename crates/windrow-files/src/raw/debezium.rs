@@ -2,17 +2,12 @@
 //! strings; streams of several tables; and decimals declared by a schema in the record, whose
 //! values are bytes.
 
-use super::decimals::{Decimals, has_decimals_in};
+use super::decimals::Decimals;
 use super::event::{Carries, Members, put_carried};
 use super::extended::plain;
 use super::json::{ObjectWriter, find, members, object, string, text};
 use super::log::Raw;
 use crate::preset::Meaning;
-
-/// Returns true if the record has a schema with decimals.
-pub(super) fn has_decimals(record: &Members<'_>) -> bool {
-    find(record, "schema").is_some_and(has_decimals_in)
-}
 
 pub(super) fn event(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     let payload = object(record, "payload");
@@ -92,7 +87,7 @@ fn is_wanted(event: &Members<'_>, raw: &Raw) -> Result<bool, String> {
 }
 
 fn image(value: &[u8], decimals: &Decimals, out: &mut Vec<u8>) {
-    if !decimals.are_none()
+    if !decimals.columns.is_empty()
         && let Some(row) = members(value)
     {
         let mut object = ObjectWriter::begin(out);

@@ -38,10 +38,10 @@ pub(super) struct LastDecimals(Mutex<Option<Arc<Decimals>>>);
 pub(super) struct Decimals {
     schema: Vec<u8>,
     /// By name, as it stands between its quotes.
-    columns: HashMap<Vec<u8>, Column>,
+    pub(super) columns: HashMap<Vec<u8>, Column>,
 }
 
-struct Column {
+pub(super) struct Column {
     /// `None` where each value has its own scale.
     scale: Option<i32>,
     precision: Option<u32>,
@@ -101,10 +101,6 @@ const DIGITS: u32 = 38;
 const MOST_DIGITS: u8 = 76;
 
 impl Decimals {
-    pub(super) fn are_none(&self) -> bool {
-        self.columns.is_empty()
-    }
-
     /// Records the declared types, and the values of columns without one.
     pub(super) fn declare(&self, event: &Members<'_>, declared: &Declared) {
         let mut are_unbounded = false;

@@ -8,12 +8,13 @@
 //! Types are collected until type inference is complete.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 
 use super::json::string;
+use crate::lock::lock;
 
 /// Decimal digits that every 64-bit float preserves.
 const FLOAT_DIGITS: u32 = 15;
@@ -47,10 +48,6 @@ impl Declared {
 
     pub(super) fn settle(&self) {
         self.is_settled.store(true, Ordering::Relaxed);
-    }
-
-    fn columns(&self) -> MutexGuard<'_, BTreeMap<String, Digits>> {
-        self.columns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the SQL type `kind`, a JSON string, of the column `name`, a string with escapes
@@ -103,7 +100,7 @@ impl Declared {
     }
 
     fn note(&self, name: &[u8], new: Digits) {
-        let mut columns = self.columns();
+        let mut columns = lock(&self.columns);
         let name = match name.contains(&b'\\') {
             true => string(&[b"\"", name, b"\""].concat()).unwrap_or_default(),
             false => String::from_utf8_lossy(name).into_owned(),
@@ -117,7 +114,7 @@ impl Declared {
 
     /// Returns the column types that JSON cannot express.
     pub(super) fn types(&self) -> HashMap<String, DataType> {
-        let columns = self.columns();
+        let columns = lock(&self.columns);
         let known =
             columns.iter().filter_map(|(name, digits)| Some((name.clone(), digits.kind()?)));
         known.collect()

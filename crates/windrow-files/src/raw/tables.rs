@@ -10,11 +10,12 @@
 //! A missing table is reported at the end of the log.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use regex::Regex;
 
 use crate::error::{Error, Result as Done};
+use crate::lock::lock;
 use crate::settings::Setting;
 
 /// Tables listed in an error message at most.
@@ -48,10 +49,6 @@ impl Tables {
         Self { wanted, patterns, seen: Mutex::new(Seen { found, others: BTreeSet::new() }) }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns true if changes of this table are wanted; `within` is its schema or database. A
     /// record without a table is wanted if no table, or `*`, was named.
     ///
@@ -77,7 +74,7 @@ impl Tables {
             None => wanted == table || *wanted == whole,
         };
         let accepted = self.wanted.iter().zip(&self.patterns).position(accepts);
-        let mut seen = self.seen();
+        let mut seen = lock(&self.seen);
         let place = match accepted {
             None if self.wanted.is_empty() => 0,
             None => {
@@ -101,7 +98,7 @@ impl Tables {
 
     /// Returns an error if a wanted table had no record. To be called after the last record.
     pub(super) fn check(&self) -> Done<()> {
-        let seen = self.seen();
+        let seen = lock(&self.seen);
         let found = seen.found.iter().flatten().cloned();
         let mut missing = self.wanted.iter().zip(&seen.found).filter(|(_, found)| found.is_none());
         let Some((wanted, _)) = missing.find(|(wanted, _)| *wanted != "*") else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::debezium;
+use super::decimals::has_decimals_in;
 use super::event::Members;
 use super::json::{Scan, find, list, members, object};
 use super::log::{Asked, Raw};
@@ -87,9 +87,12 @@ fn producer(preset: Preset, record: &Members<'_>) -> Option<(Preset, &'static st
         let image = |name| find(event, name);
         if find(event, "op").is_some() && (image("after").is_some() || image("before").is_some()) {
             let is_text = |name| image(name).is_some_and(|image| image.starts_with(b"\""));
+            let schema = find(record, "schema");
             let by = match is_text("after") || is_text("before") {
                 true => "documents as text in `after` and `before`",
-                false if debezium::has_decimals(record) => "its events, with decimals in `schema`",
+                false if schema.is_some_and(has_decimals_in) => {
+                    "its events, with decimals in `schema`"
+                }
                 false => EVENTS,
             };
             // Only an event with a row shows whether rows are text.

@@ -26,19 +26,7 @@ pub use choices::{
 pub use kind::Kind;
 pub(crate) use rules::{RULES, Rule};
 pub use table::Setting;
-
-/// Defines methods that set the field of their name, to the argument or to the value behind `=>`.
-macro_rules! setters {
-    ($($(#[$doc:meta])* $field:ident: $kind:ty $(=> $value:expr)?;)+) => {
-        $($(#[$doc])*
-        pub fn $field(mut self, $field: $kind) -> Self {
-            $(let $field = $value;)?
-            self.$field = $field;
-            self
-        })+
-    };
-}
-pub(crate) use setters;
+pub(crate) use windrow::setters;
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

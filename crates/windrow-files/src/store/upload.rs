@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -22,6 +22,7 @@ use object_store::path::Path as Key;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt};
 
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::watch::{Cancel, Discard, Live};
 
 use super::address::Address;
@@ -107,17 +108,13 @@ impl Begun {
         Self { place, upload: Mutex::new(Some(upload)), under_way: Mutex::default() }
     }
 
-    fn under_way(&self) -> MutexGuard<'_, VecDeque<Pending<()>>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends a part.
     fn send(&self, bytes: Vec<u8>) -> Result<()> {
-        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upload = lock(&self.upload);
         let upload = upload.as_mut().ok_or_else(Error::interrupted)?;
         let sent = upload.put_part(bytes.into());
         let sent = self.place.client.start_work(async move { Ok(sent.await?) });
-        self.under_way().push_back(sent);
+        lock(&self.under_way).push_back(sent);
         Ok(())
     }
 
@@ -125,7 +122,7 @@ impl Begun {
     /// stay in flight.
     fn wait(&self, most: usize, cancel: &Cancel) -> Result<()> {
         loop {
-            let mut parts = self.under_way();
+            let mut parts = lock(&self.under_way);
             let Some(first) = parts.front().filter(|_| parts.len() > most) else { return Ok(()) };
             if let Some(done) = first.within(LOOK) {
                 parts.pop_front();
@@ -138,7 +135,7 @@ impl Begun {
 
     /// Completes the upload. Aborts the upload after a failure or a cancellation.
     pub(super) fn complete(&self, cancel: &Cancel) -> Result<()> {
-        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upload = lock(&self.upload);
         let Some(taken) = upload.take() else { return Err(Error::interrupted()) };
         let completed = completed(taken, cancel.clone());
         let completed = self.place.client.start_work(completed).wait_to_the_end();
@@ -167,11 +164,11 @@ async fn completed(mut upload: Box<dyn MultipartUpload>, cancel: Cancel) -> Resu
 impl Discard for Begun {
     /// Aborts the upload. A second caller waits for the first.
     fn discard(&self) {
-        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upload = lock(&self.upload);
         if let Some(mut taken) = upload.take() {
             let end = Instant::now() + SETTLE;
             // Parts that are unfinished at `end` are cut off.
-            self.under_way().drain(..).for_each(|part| {
+            lock(&self.under_way).drain(..).for_each(|part| {
                 let _ = part.within(end.saturating_duration_since(Instant::now()));
             });
             let abort = async move { Ok(taken.abort().await?) };
@@ -257,7 +254,7 @@ impl Upload {
             match &self.ready {
                 None => return self.place.put(std::mem::take(&mut self.buffer), &self.cancel),
                 Some(ready) if self.buffer.is_empty() => {
-                    let mut ready = ready.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut ready = lock(&ready);
                     ready.push(Whole::Empty(self.place.clone()));
                     return Ok(());
                 }
@@ -274,7 +271,7 @@ impl Upload {
         match &self.ready {
             None => begun.complete(&self.cancel),
             Some(ready) => {
-                let mut ready = ready.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ready = lock(&ready);
                 ready.push(Whole::Parts(begun, live));
                 Ok(())
             }

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
 use super::lane::Lane;
 use super::object::Object;
 use super::sizes::{HELD, RANGE};
+use crate::lock::lock;
 
 /// Bytes to fetch for a read without an announcement: for headers, and for the end of a line.
 const STRAY: u64 = 256 << 10;
@@ -47,7 +48,7 @@ impl Window {
         let wanted = ranges.iter().filter(|range| !range.is_empty() && !is_there(range));
         let mut ranges: Vec<Range<u64>> = wanted.cloned().collect();
         ranges.sort_by_key(|range| range.start);
-        let mut lanes = self.lanes();
+        let mut lanes = lock(&self.lanes);
         let stray = lanes.pop();
         lanes.clear();
         if total <= HELD {
@@ -75,16 +76,12 @@ impl Window {
         lanes.extend(stray);
     }
 
-    fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the bytes from `start` on: at least `least`, unless the lane ends before.
     fn from(&self, start: u64, least: usize) -> io::Result<Bytes> {
         if let Some(bytes) = self.object.look(start).filter(|bytes| bytes.len() >= least) {
             return Ok(bytes);
         }
-        let mut lanes = self.lanes();
+        let mut lanes = lock(&self.lanes);
         match lanes.iter_mut().find(|lane| lane.range.contains(&start)) {
             Some(lane) => lane.bytes(&self.object, start, least),
             None => Ok(Bytes::new()),

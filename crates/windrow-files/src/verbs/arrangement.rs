@@ -98,8 +98,8 @@ impl Arrangement {
         let mut by = by.to_vec();
         let derived = derived.ordering(inputs.schema(), &mut by, floats);
         let hidden: Vec<String> = derived.names().cloned().collect();
-        let projection = projection(derived.schema(), select, &hidden)?;
-        let layout = more(Order::by(by)).bind(derived.schema())?;
+        let projection = projection(&derived.schema, select, &hidden)?;
+        let layout = more(Order::by(by)).bind(&derived.schema)?;
         Ok(Self { projection, derived, ..Self::of(layout) })
     }
 

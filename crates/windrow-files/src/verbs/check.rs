@@ -9,7 +9,7 @@ use super::Arrangement;
 use crate::columns::Columns;
 use crate::equality::plain_type;
 use crate::error::Result;
-use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source, chosen};
+use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source, Unit};
 use crate::paths;
 use crate::settings::{FloatOrder, setters};
 use crate::watch::{Cancel, Watch};
@@ -103,7 +103,7 @@ fn sorted_by(
     spec: &CheckSpec,
     cancel: &Cancel,
 ) -> Result<Option<(Columns, FloatOrder)>> {
-    if !inputs.is_there_again(file) {
+    if inputs.files()[file].bytes.is_none() {
         return Ok(None);
     }
     let mut moved = spec.by.clone();
@@ -175,21 +175,15 @@ fn check_file(
         check = check.unique();
     }
     let mut before = 0;
-    let mut units = inputs.units().iter().filter(|unit| unit.file == file).peekable();
+    let mut units = inputs.units.iter().filter(|unit| unit.file == file).peekable();
     while let Some(unit) = units.next() {
-        unit.ask_for();
-        if let Some(next) = units.peek() {
-            next.ask_for();
-        }
+        [unit].into_iter().chain(units.peek().copied()).for_each(Unit::ask_for);
         let mut first = unit.first_row;
         for batch in unit.read(&Watch::default())? {
             cancel.check()?;
             let batch = batch?;
-            let mask = inputs.mask(&batch)?;
-            let kept = match &mask {
-                Some(mask) => chosen(&batch, mask)?,
-                None => batch.clone(),
-            };
+            let rows = batch.num_rows() as u64;
+            let (kept, mask) = inputs.selected(batch)?;
             let kept = order.derived.append(&kept)?;
             // The check numbers its own input, the selected rows.
             let place = |row: u64| {
@@ -208,7 +202,7 @@ fn check_file(
                 Err(windrow::Error::Repeated { row, .. }) => return Ok(Some((place(row), true))),
                 Err(other) => return Err(other.into()),
             }
-            first += batch.num_rows() as u64;
+            first += rows;
             before += kept.num_rows() as u64;
         }
     }

@@ -183,7 +183,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     let derived = Derived::of(plain, ordered);
     let mut as_of = spec.as_of.clone();
     let ranks =
-        Ranks::bind(derived.schema(), preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
+        Ranks::bind(&derived.schema, preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
     let schema = &ranks.schema;
     // To fill rows from earlier ones, the sift needs all rows of a key.
     let unknown = log.as_ref().and_then(ChangeLog::unknown);
@@ -216,7 +216,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     // Keys are equal as in SQL.
     let floats = floats(schema, layout.key());
     let ranks = Arc::new(ranks);
-    let told = inputs.log().filter(|told| told.is_unsure()).cloned();
+    let told = inputs.log().filter(|told| told.raw.is_some()).cloned();
     let verify = (ranks.are_unsure() || told.is_some()).then(|| {
         let ranks = Arc::clone(&ranks);
         Box::new(move || {
@@ -321,7 +321,7 @@ fn change_log(
             ))),
         };
     }
-    let schema = operation.schema();
+    let schema = &operation.schema;
     let told = inputs.log();
     let is_snowflake = spec.op_column.as_deref() == Some(SNOWFLAKE_ACTION);
     let preset = match told.map(|told| told.preset).or(spec.op_preset).unwrap_or_default() {

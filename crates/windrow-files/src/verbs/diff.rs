@@ -71,7 +71,7 @@ impl DiffSpec {
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
-        let Some(first_new) = inputs.first_of_new() else {
+        let Some(first_new) = inputs.first_of_new else {
             return Err(Error::usage("differences are of two sides: open the inputs as a pair"));
         };
         if self.key.is_empty() {
@@ -127,7 +127,7 @@ impl Compared {
         let keys = || spec.key.iter().map(|column| column.name.as_str());
         let selected = spec.select.iter().flatten().map(String::as_str);
         let derived = Derived::of(inputs.schema(), keys().chain(selected));
-        let schema = derived.schema();
+        let schema = &derived.schema;
         check_names(schema, keys())?;
         let hidden: Vec<String> = derived.names().cloned().collect();
         let mut columns = projection(schema, spec.select.as_deref(), &hidden)?;

@@ -86,7 +86,7 @@ impl PartitionSpec {
 fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
     let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
     let derived = Derived::of(inputs.schema(), ordered);
-    let schema = Arc::clone(derived.schema());
+    let schema = Arc::clone(&derived.schema);
     let layout = Order::by(spec.by.clone()).bind(&schema)?;
     let by = names(&spec.by).join(", ");
     let (ids, partitions, how) = match &spec.partitions {
@@ -97,7 +97,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
         }
         Partitions::Ranges(into) => {
             let how = format!("{into} ranges of {by}, by a sample");
-            (Ids::of_ranges(&layout, derived, into.get() as usize), into.get(), how)
+            (Ids::of(&layout, derived, Some(into.get() as usize)), into.get(), how)
         }
         Partitions::Hash(into) => {
             let hash = Partitioner::hash(&layout, into.get() as usize);
@@ -128,7 +128,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
 fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
     let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
     let derived = Derived::of(inputs.schema(), ordered);
-    let schema = derived.schema();
+    let schema = &derived.schema;
     let columns = names(&spec.by);
     if let Some(name) = spec.select.iter().flatten().find(|name| columns.contains(name)) {
         return Err(Error::usage(format!(

@@ -7,12 +7,14 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 31] = [
+const ORDER: [&str; 33] = [
+    "lock",
     "settings",
     "error",
     "size",
     "columns",
     "names",
+    "nested",
     "paths",
     "equality",
     "derived",

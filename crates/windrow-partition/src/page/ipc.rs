@@ -79,26 +79,14 @@ impl IpcPages {
         }
     }
 
-    /// Compresses the buffers that compression makes smaller. Pages of any codec can be read.
-    #[must_use]
-    pub fn codec(mut self, codec: PageCodec) -> Self {
-        self.codec = codec;
-        self
-    }
-
-    /// Sets whether pages are written with a CRC-32C, and refused without one.
-    #[must_use]
-    pub fn checksum(mut self, checksum: bool) -> Self {
-        self.checksum = checksum;
-        self
-    }
-
-    /// Limits the bytes of a page together with the decompressed bytes of its buffers; 1 GiB by
-    /// default.
-    #[must_use]
-    pub fn most_bytes(mut self, bytes: usize) -> Self {
-        self.most_bytes = bytes;
-        self
+    windrow_rows::setters! {
+        /// Compresses the buffers that compression makes smaller. Pages of any codec can be read.
+        codec: PageCodec;
+        /// Sets whether pages are written with a CRC-32C, and refused without one.
+        checksum: bool;
+        /// Limits the bytes of a page together with the decompressed bytes of its buffers; 1 GiB by
+        /// default.
+        most_bytes: usize;
     }
 
     /// Returns the exact number of bytes of the page of `batch`.

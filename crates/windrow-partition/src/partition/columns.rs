@@ -13,8 +13,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    BinaryType, BinaryViewType, Int16Type, Int32Type, Int64Type, LargeBinaryType, LargeUtf8Type,
-    RunEndIndexType, StringViewType, Utf8Type,
+    BinaryType, BinaryViewType, ByteArrayType, ByteViewType, Int16Type, Int32Type, Int64Type,
+    LargeBinaryType, LargeUtf8Type, RunEndIndexType, StringViewType, Utf8Type,
 };
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, PrimitiveArray,
@@ -147,27 +147,14 @@ impl Columns<'_> {
     /// adds `nulls`.
     fn values(&mut self, array: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let array = array.as_ref();
-        let (order, memory) = (&mut self.order, &mut *self.memory);
         Ok(downcast_primitive_array! {
             array => Arc::new(self.primitive(array, nulls)),
-            DataType::Utf8 => {
-                Arc::new(byte_array::<Utf8Type>(order, memory, array.as_bytes(), nulls))
-            }
-            DataType::LargeUtf8 => {
-                Arc::new(byte_array::<LargeUtf8Type>(order, memory, array.as_bytes(), nulls))
-            }
-            DataType::Binary => {
-                Arc::new(byte_array::<BinaryType>(order, memory, array.as_bytes(), nulls))
-            }
-            DataType::LargeBinary => {
-                Arc::new(byte_array::<LargeBinaryType>(order, memory, array.as_bytes(), nulls))
-            }
-            DataType::Utf8View => {
-                Arc::new(byte_views::<StringViewType>(order, memory, array.as_byte_view(), nulls))
-            }
-            DataType::BinaryView => {
-                Arc::new(byte_views::<BinaryViewType>(order, memory, array.as_byte_view(), nulls))
-            }
+            DataType::Utf8 => self.bytes::<Utf8Type>(array, nulls),
+            DataType::LargeUtf8 => self.bytes::<LargeUtf8Type>(array, nulls),
+            DataType::Binary => self.bytes::<BinaryType>(array, nulls),
+            DataType::LargeBinary => self.bytes::<LargeBinaryType>(array, nulls),
+            DataType::Utf8View => self.views::<StringViewType>(array, nulls),
+            DataType::BinaryView => self.views::<BinaryViewType>(array, nulls),
             DataType::FixedSizeBinary(width) => {
                 let width = *width;
                 let values = self.fixed(array.as_fixed_size_binary().value_data(), width as usize);
@@ -175,11 +162,19 @@ impl Columns<'_> {
                 Arc::new(FixedSizeBinaryArray::try_new_with_len(width, values, nulls, len)?)
             }
             DataType::Dictionary(_, _) => downcast_dictionary_array! {
-                array => Arc::new(dictionary(order, memory, array, nulls)),
+                array => Arc::new(dictionary(&mut self.order, self.memory, array, nulls)),
                 _other => array.slice(0, array.len()),
             },
             _other => array.slice(0, array.len()),
         })
+    }
+
+    fn bytes<T: ByteArrayType>(&mut self, of: &dyn Array, nulls: Option<NullBuffer>) -> ArrayRef {
+        Arc::new(byte_array::<T>(&mut self.order, self.memory, of.as_bytes(), nulls))
+    }
+
+    fn views<T: ByteViewType>(&mut self, of: &dyn Array, nulls: Option<NullBuffer>) -> ArrayRef {
+        Arc::new(byte_views::<T>(&mut self.order, self.memory, of.as_byte_view(), nulls))
     }
 
     fn primitive<T: ArrowPrimitiveType>(

@@ -103,7 +103,7 @@ impl Partitioner {
     /// Returns the splitters of ranges, from which an equal partitioner can be made elsewhere.
     pub fn splitters(&self) -> Option<&RecordBatch> {
         match &self.rule {
-            Rule::Range(range) => Some(range.splitters()),
+            Rule::Range(range) => Some(&range.splitters),
             _ => None,
         }
     }
@@ -170,7 +170,7 @@ impl Partitioner {
 
     /// Returns the number of partitions.
     pub fn partitions(&self) -> usize {
-        self.splitter.partitions()
+        self.splitter.partitions
     }
 
     /// Splits `batch`. Partitions are slices of one permuted record batch, or of `batch` itself if

@@ -23,7 +23,7 @@ use windrow_rows::{Error, Layout, Result};
 #[derive(Clone, Debug)]
 pub(super) struct Range {
     layout: Layout,
-    splitters: RecordBatch,
+    pub(super) splitters: RecordBatch,
     keys: Vec<KeyColumn>,
 }
 
@@ -73,10 +73,6 @@ impl Range {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(cuts.len()));
         Self::new(layout, &RecordBatch::try_new_with_options(schema, columns, &options)?)
-    }
-
-    pub(super) fn splitters(&self) -> &RecordBatch {
-        &self.splitters
     }
 
     /// Writes for every row the number of splitters not above the row.

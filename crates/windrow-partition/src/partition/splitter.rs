@@ -17,7 +17,7 @@ const MAX_PARTITIONS: usize = 1 << 24;
 /// Splits record batches by ids. Keeps its workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
-    partitions: usize,
+    pub(super) partitions: usize,
     order: Order,
     memory: Memory,
     scratch: Scratch,
@@ -43,10 +43,6 @@ impl Splitter {
     /// Keeps no more than 32 MiB unless the caller set a limit.
     pub(super) fn keep_little(&mut self) {
         self.memory.keep_little();
-    }
-
-    pub(super) fn partitions(&self) -> usize {
-        self.partitions
     }
 
     /// Returns the number of partitions. Fails if the number is 0 or too large.

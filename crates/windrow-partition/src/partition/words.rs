@@ -16,7 +16,9 @@
 use std::borrow::Cow;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{ByteArrayType, ByteViewType};
 use arrow_array::{AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use arrow_array::{GenericByteArray, GenericByteViewArray};
 use arrow_array::{downcast_integer_array, downcast_primitive_array};
 use arrow_buffer::i256;
 use arrow_schema::DataType;
@@ -129,6 +131,12 @@ fn plain(array: &dyn Array, block: &mut [u64]) {
             *slot = word(value);
         }
     }
+    fn of_bytes<T: ByteArrayType>(array: &GenericByteArray<T>, block: &mut [u64]) {
+        strings(array.value_offsets(), array.value_data(), block);
+    }
+    fn of_views<T: ByteViewType>(array: &GenericByteViewArray<T>, block: &mut [u64]) {
+        view_words(array.views(), array.data_buffers(), block);
+    }
     fn text<'a>(len: usize, value: impl Fn(usize) -> &'a [u8], block: &mut [u64]) {
         each(0..len, |row| bytes(value(row)), block);
     }
@@ -137,30 +145,12 @@ fn plain(array: &dyn Array, block: &mut [u64]) {
         array => each(array.values().iter(), |value| value.word(), block),
         DataType::Null => block.fill(NULL),
         DataType::Boolean => each(array.as_boolean().values().iter(), u64::from, block),
-        DataType::Utf8 => {
-            let array = array.as_string::<i32>();
-            strings(array.value_offsets(), array.value_data(), block)
-        }
-        DataType::LargeUtf8 => {
-            let array = array.as_string::<i64>();
-            strings(array.value_offsets(), array.value_data(), block)
-        }
-        DataType::Utf8View => {
-            let array = array.as_string_view();
-            view_words(array.views(), array.data_buffers(), block)
-        }
-        DataType::Binary => {
-            let array = array.as_binary::<i32>();
-            strings(array.value_offsets(), array.value_data(), block)
-        }
-        DataType::LargeBinary => {
-            let array = array.as_binary::<i64>();
-            strings(array.value_offsets(), array.value_data(), block)
-        }
-        DataType::BinaryView => {
-            let array = array.as_binary_view();
-            view_words(array.views(), array.data_buffers(), block)
-        }
+        DataType::Utf8 => of_bytes(array.as_string::<i32>(), block),
+        DataType::LargeUtf8 => of_bytes(array.as_string::<i64>(), block),
+        DataType::Utf8View => of_views(array.as_string_view(), block),
+        DataType::Binary => of_bytes(array.as_binary::<i32>(), block),
+        DataType::LargeBinary => of_bytes(array.as_binary::<i64>(), block),
+        DataType::BinaryView => of_views(array.as_binary_view(), block),
         DataType::FixedSizeBinary(_) => {
             text(len, |row| array.as_fixed_size_binary().value(row), block)
         }

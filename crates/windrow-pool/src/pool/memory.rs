@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use windrow_kernel::region::Region;
-use windrow_rows::{Error, Result};
+use windrow_rows::Result;
 
 use super::Pool;
 use crate::budget::Lease;
 use crate::buffer::Buffer;
+use crate::lock::lock;
 use crate::spiller::Leave;
 
 /// Chunks of the budget that stay free for running operations.
@@ -116,7 +117,7 @@ impl Pool {
         if !self.inner.budget.is_limited() {
             return usize::MAX;
         }
-        let recycled = self.recycled().bytes();
+        let recycled = lock(&self.inner.recycled).bytes;
         let used = self.inner.budget.used() + SPARE_CHUNKS * self.chunk_bytes();
         self.inner.budget.limit().saturating_sub(used.saturating_sub(recycled))
     }
@@ -128,16 +129,13 @@ impl Pool {
 
     /// Returns a recycled buffer.
     fn reused(&self, len: usize) -> Option<Buffer> {
-        self.recycled().take(len)
+        lock(&self.inner.recycled).take(len)
     }
 
     fn mapped(&self, len: usize, lease: Lease) -> Result<Buffer> {
-        let region = Region::new(len).map_err(|source| Error::Io {
-            context: format!("cannot map {len} bytes of memory"),
-            source,
-        })?;
+        let buffer = Buffer::mapped(len, lease)?;
         self.inner.metrics.change(|stats| stats.buffers_mapped += 1);
-        Ok(Buffer { region, _lease: lease })
+        Ok(buffer)
     }
 
     /// Takes a buffer for reuse.
@@ -145,7 +143,7 @@ impl Pool {
         let within = self.inner.budget.used() <= self.inner.budget.limit();
         let len = buffer.region.len();
         if within && (len == self.inner.chunk_bytes || len == self.inner.fine_bytes) {
-            self.recycled().put(buffer);
+            lock(&self.inner.recycled).put(buffer);
         }
     }
 
@@ -158,7 +156,7 @@ impl Pool {
 
     /// Returns all but `kept` bytes of recycled buffers to the system. Returns the bytes released.
     pub fn release_recycled_beyond(&self, kept: usize) -> usize {
-        let buffers = self.recycled().take_beyond(kept);
+        let buffers = lock(&self.inner.recycled).take_beyond(kept);
         let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
         if bytes > 0 {
             self.inner.metrics.change(|stats| stats.released_bytes += bytes);
@@ -172,7 +170,7 @@ impl Pool {
         if self.inner.spiller.wait_for_one()? {
             return Ok(true);
         }
-        let coldest = self.residents().coldest();
+        let coldest = lock(&self.inner.residents).coldest();
         let Some((left, page, generation)) = coldest else { return Ok(false) };
         self.inner.metrics.change(|stats| {
             stats.evicted[generation] += 1;

@@ -7,8 +7,9 @@ mod scratch;
 use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::lock::lock;
 use windrow_kernel::cpu::has_wide_caches;
 use windrow_rows::Result;
 
@@ -122,23 +123,23 @@ impl Pool {
 
     /// Returns the counters of the pool.
     pub fn stats(&self) -> PoolStats {
-        let reused = self.recycled().reused();
+        let reused = lock(&self.inner.recycled).reused;
         self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size(), reused)
     }
 
     /// Compresses chunks spilled from now on with `codec`.
     pub fn set_codec(&self, codec: Codec) {
-        self.settings().codec = codec;
+        lock(&self.inner.settings).codec = codec;
     }
 
     /// Spills to `to` from now on.
     pub fn set_spill_to(&self, to: SpillTo) {
-        self.settings().to = to;
+        lock(&self.inner.settings).to = to;
     }
 
     /// Lets `policy` decide from now on.
     pub fn set_policy(&self, policy: Arc<dyn SpillPolicy>) {
-        let mut settings = self.settings();
+        let mut settings = lock(&self.inner.settings);
         self.inner.usual.store(is_usual(&*policy), Ordering::Relaxed);
         settings.policy = policy;
     }
@@ -239,27 +240,13 @@ impl Pool {
 
     /// Returns the bytes of compression workspace of a worker and the spill threads.
     pub fn scratch_bytes(&self) -> usize {
-        let each = codec::scratch_bytes(self.settings().codec, self.inner.chunk_bytes);
-        each.saturating_mul(1 + self.inner.spiller.threads())
+        let each = codec::scratch_bytes(lock(&self.inner.settings).codec, self.inner.chunk_bytes);
+        each.saturating_mul(1 + self.inner.spiller.most)
     }
 
     /// Returns true if spilled chunks are compressed.
     pub fn compresses(&self) -> bool {
-        self.settings().codec != Codec::None
-    }
-}
-
-impl Pool {
-    fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.inner.settings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn residents(&self) -> MutexGuard<'_, Residents> {
-        self.inner.residents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn recycled(&self) -> MutexGuard<'_, Recycled> {
-        self.inner.recycled.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.settings).codec != Codec::None
     }
 }
 

@@ -9,6 +9,7 @@ use windrow_rows::Result;
 use super::{Pool, Settings};
 use crate::buffer::Buffer;
 use crate::codec::Codec;
+use crate::lock::lock;
 use crate::policy::{Decision, Offer, SpillEvent, SpillTo};
 use crate::spiller::Paged;
 use crate::store::{Extent, Part};
@@ -28,7 +29,7 @@ impl Pool {
         if may_stay && !self.inner.budget.is_limited() && self.inner.usual.load(Ordering::Relaxed) {
             return keep();
         }
-        let Settings { codec, to, policy } = self.settings().clone();
+        let Settings { codec, to, policy } = lock(&self.inner.settings).clone();
         let free = self.spare();
         let offer = Offer { bytes, generation, free, may_stay, to, codec };
         match policy.decide(&offer) {
@@ -52,7 +53,7 @@ impl Pool {
 
     /// Registers a page that may be evicted.
     pub fn at_rest(&self, page: Arc<dyn Paged>, generation: u8) {
-        self.residents().push(Arc::downgrade(&page), generation);
+        lock(&self.inner.residents).push(Arc::downgrade(&page), generation);
     }
 
     /// Returns the error of a failed write, if it was not reported yet.
@@ -64,7 +65,7 @@ impl Pool {
     pub fn store(&self, bytes: &[u8], how: (SpillTo, Codec)) -> Result<Extent> {
         let written = self.inner.store.write(bytes, how, self.fine);
         self.tell(match &written {
-            Ok(extent) => SpillEvent::PagedOut { bytes: bytes.len(), stored: extent.stored_len() },
+            Ok(extent) => SpillEvent::PagedOut { bytes: bytes.len(), stored: extent.stored_len },
             Err(_) => SpillEvent::Failed,
         });
         written
@@ -89,21 +90,11 @@ impl Pool {
         Ok(buffer)
     }
 
-    /// Hints to the system that `extent` is read soon.
-    pub fn prefetch(&self, extent: &Extent) {
-        self.inner.store.prefetch(extent);
-    }
-
     /// Reads bytes `range` of an extent that [has parts](Extent::has_parts). May exceed the budget.
     pub fn load_part(&self, extent: &Extent, range: Range<usize>) -> Result<Part> {
         let part = self.inner.store.read_part(extent, range)?;
         self.tell(SpillEvent::PagedIn { bytes: part.len() });
         Ok(part)
-    }
-
-    /// Hints to the system that bytes `range` of `extent` are read soon.
-    pub fn prefetch_part(&self, extent: &Extent, range: &Range<usize>) {
-        self.inner.store.prefetch_part(extent, range);
     }
 
     /// Records an unnecessary write, and whether the write had begun.
@@ -133,7 +124,7 @@ impl Pool {
             SpillEvent::Failed => stats.failed += 1,
             SpillEvent::Released { .. } => {}
         });
-        let policy = Arc::clone(&self.settings().policy);
+        let policy = Arc::clone(&lock(&self.inner.settings).policy);
         policy.record(event);
     }
 }

@@ -9,9 +9,9 @@
 //! limit nothing is kept, since workspaces have no lease.
 
 use std::any::Any;
-use std::sync::PoisonError;
 
 use super::Pool;
+use crate::lock::lock;
 
 /// Most workspaces kept.
 const MOST: usize = 8;
@@ -30,7 +30,7 @@ pub(super) struct Kept {
 #[doc(hidden)]
 impl Pool {
     fn kept<R>(&self, with: impl FnOnce(&mut Kept) -> R) -> R {
-        with(&mut self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut lock(&self.inner.kept))
     }
 
     /// Returns a kept workspace with its old contents, or a new one.

@@ -56,14 +56,10 @@ struct Ways {
 }
 
 impl TempFile {
-    /// Returns a file on the file system of `directory`.
-    pub(super) fn on_disk(directory: PathBuf, direct: bool) -> Self {
-        Self { directory: Some(directory), direct, ways: OnceLock::new() }
-    }
-
-    /// Returns memory outside of the process, swapped out by the system if there is swap.
-    pub(super) fn in_memory() -> Self {
-        Self { directory: None, direct: false, ways: OnceLock::new() }
+    /// Returns a file on the file system of `directory`; without one, memory outside of the process,
+    /// swapped out by the system if there is swap.
+    pub(super) fn new(directory: Option<PathBuf>, direct: bool) -> Self {
+        Self { directory, direct, ways: OnceLock::new() }
     }
 
     fn ways(&self) -> io::Result<&Ways> {

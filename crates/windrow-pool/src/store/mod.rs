@@ -22,16 +22,17 @@ mod space;
 mod volume;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::budget::{Budget, Lease};
+use crate::budget::Budget;
+use crate::buffer::Buffer;
 use crate::codec::{Codec, compress, decompress, scratch_bytes};
+use crate::lock::lock;
 use crate::options::PoolOptions;
 use crate::policy::SpillTo;
 use medium::{Medium, TempFile};
 pub use part::Part;
 use volume::Volume;
-use windrow_kernel::region::Region;
 use windrow_rows::{Error, Result};
 
 const BLOCK: u64 = 4096;
@@ -52,25 +53,7 @@ pub(super) struct Store {
     /// Most bytes of an extent, apart from rows longer than a chunk.
     usual: usize,
     /// Compression workspaces for reuse.
-    scratch: Mutex<Vec<Scratch>>,
-}
-
-/// A compression workspace and its lease.
-#[derive(Debug)]
-struct Scratch {
-    bytes: Region,
-    _lease: Lease,
-}
-
-impl Scratch {
-    fn new(len: usize, budget: &Budget) -> Result<Self> {
-        let lease = budget.lease(len);
-        let bytes = Region::new(len).map_err(|source| Error::Io {
-            context: format!("cannot map {len} bytes of memory"),
-            source,
-        })?;
-        Ok(Self { bytes, _lease: lease })
-    }
+    scratch: Mutex<Vec<Buffer>>,
 }
 
 /// Bytes in a store; dropping the extent frees its space.
@@ -79,7 +62,8 @@ pub struct Extent {
     volume: Arc<Volume>,
     offset: u64,
     room: u64,
-    stored_len: usize,
+    /// The bytes in the store.
+    pub(super) stored_len: usize,
     len: usize,
     codec: Codec,
     checksums: Checksums,
@@ -98,11 +82,6 @@ impl Extent {
     #[expect(clippy::len_without_is_empty, reason = "an extent is not empty")]
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Returns the bytes in the store.
-    pub(super) fn stored_len(&self) -> usize {
-        self.stored_len
     }
 
     /// Returns true if parts of the extent can be read.
@@ -155,11 +134,10 @@ impl Store {
             // The default directory must exist only if something is spilled.
             directories.push(std::env::temp_dir());
         }
-        let disks = (0..FILES).flat_map(|_| &directories).cloned();
-        let disks =
-            disks.map(|dir| Box::new(TempFile::on_disk(dir, options.direct_io)) as Box<dyn Medium>);
-        let memory = (0..FILES).map(|_| Box::new(TempFile::in_memory()) as Box<dyn Medium>);
-        let (disks, memory) = (disks.collect(), memory.collect());
+        let file = |dir, direct| Box::new(TempFile::new(dir, direct)) as Box<dyn Medium>;
+        let disks = (0..FILES).flat_map(|_| directories.iter().cloned().map(Some));
+        let disks = disks.map(|dir| file(dir, options.direct_io)).collect();
+        let memory = (0..FILES).map(|_| file(None, false)).collect();
         Ok(Self::of_media(disks, memory, options.max_temp_bytes, budget, usual))
     }
 
@@ -207,27 +185,23 @@ impl Store {
             return self.write_packed(to, (Codec::None, in_parts), bytes, bytes.len());
         }
         let mut scratch = self.scratch_for(codec)?;
-        let (codec, stored) = compress(codec, bytes, &mut scratch.bytes);
+        let (codec, stored) = compress(codec, bytes, &mut scratch);
         let in_parts = in_parts && codec == Codec::None;
         let extent = self.write_packed(to, (codec, in_parts), stored, bytes.len());
-        self.scratch().push(scratch);
+        lock(&self.scratch).push(scratch);
         extent
     }
 
     /// Frees the compression workspaces.
     pub(super) fn release_scratch(&self) {
-        self.scratch().clear();
+        lock(&self.scratch).clear();
     }
 
     /// Returns a workspace to compress into or decompress from.
-    fn scratch_for(&self, codec: Codec) -> Result<Scratch> {
+    fn scratch_for(&self, codec: Codec) -> Result<Buffer> {
         let needed = scratch_bytes(codec, self.usual);
-        let shelved = self.scratch().pop().filter(|scratch| scratch.bytes.len() >= needed);
-        shelved.map_or_else(|| Scratch::new(needed, &self.budget), Ok)
-    }
-
-    fn scratch(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+        let shelved = lock(&self.scratch).pop().filter(|scratch| scratch.len() >= needed);
+        shelved.map_or_else(|| Buffer::mapped(needed, self.budget.lease(needed)), Ok)
     }
 
     /// Writes `stored`, the possibly compressed form of `len` bytes.
@@ -248,7 +222,7 @@ impl Store {
         let room = (stored.len() as u64).next_multiple_of(BLOCK);
         let mut full = None;
         // Free extents of any volume come before growth of a volume.
-        let free = volumes().filter_map(|volume| Some((volume, volume.space().take(room)?)));
+        let free = volumes().filter_map(|volume| Some((volume, lock(&volume.space).take(room)?)));
         let more = volumes().map(|volume| self.grow(volume, room).map(|offset| (volume, offset)));
         for place in free.map(Ok).chain(more) {
             let written = place.and_then(|(volume, offset)| {
@@ -279,10 +253,10 @@ impl Store {
             return self.read_packed(extent, out);
         }
         let mut scratch = self.scratch_for(extent.codec)?;
-        let stored = &mut scratch.bytes[..extent.stored_len];
+        let stored = &mut scratch[..extent.stored_len];
         let read =
             self.read_packed(extent, stored).and_then(|()| decompress(extent.codec, stored, out));
-        self.scratch().push(scratch);
+        lock(&self.scratch).push(scratch);
         read
     }
 
@@ -292,16 +266,11 @@ impl Store {
         extent.check(stored, 0)
     }
 
-    /// Starts reading `extent`.
-    pub(super) fn prefetch(&self, extent: &Extent) {
-        extent.volume.prefetch(extent.offset, extent.stored_len);
-    }
-
     /// Extends `volume` by `room` bytes and returns their offset.
     fn grow(&self, volume: &Volume, room: u64) -> Result<u64> {
         let fits = |size: u64| size.checked_add(room).filter(|&size| size <= self.max_bytes);
         match self.size.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => Ok(volume.space().grow(room)),
+            Ok(_) => Ok(lock(&volume.space).grow(room)),
             Err(_) => Err(Error::TempSpace {
                 dir: volume.name(),
                 message: format!("the limit of {} bytes is reached", self.max_bytes),

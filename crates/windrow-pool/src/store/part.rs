@@ -51,10 +51,17 @@ impl Store {
         let start = skipped + range.start - around.start;
         Ok(Part { blocks, range: start..start + range.len(), _lease: lease })
     }
+}
 
-    /// Starts reading bytes `range` of `extent`.
-    pub(crate) fn prefetch_part(&self, extent: &Extent, range: &Range<usize>) {
-        let around = around(range, extent.stored_len);
-        extent.volume.prefetch(extent.offset + around.start as u64, around.len());
+impl Extent {
+    /// Starts reading the extent.
+    pub fn prefetch(&self) {
+        self.volume.medium.prefetch(self.offset, self.stored_len);
+    }
+
+    /// Starts reading bytes `range` of the extent.
+    pub fn prefetch_part(&self, range: &Range<usize>) {
+        let around = around(range, self.stored_len);
+        self.volume.medium.prefetch(self.offset + around.start as u64, around.len());
     }
 }

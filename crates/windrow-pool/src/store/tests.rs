@@ -224,7 +224,7 @@ fn a_damaged_compressed_extent_is_corruption() {
     for codec in [Codec::Lz4, Codec::Zstd] {
         let (media, store) = shaky(1);
         let extent = store.write(&[9; 5000], (SpillTo::Disk, codec), false).unwrap();
-        for position in 0..extent.stored_len() as u64 {
+        for position in 0..extent.stored_len as u64 {
             media[0].fault(Fault::Flip(position));
             assert!(matches!(read(&store, &extent), Err(Error::Corrupt { .. })));
         }

@@ -1,10 +1,11 @@
 //! A volume: a medium and its free ranges.
 
 use std::io::{self, ErrorKind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::medium::Medium;
 use super::space::Space;
+use crate::lock::lock;
 use windrow_rows::{Error, Result};
 
 /// One medium of a store.
@@ -12,8 +13,8 @@ use windrow_rows::{Error, Result};
 pub(super) struct Volume {
     /// Index of the volume in its store; a part of every checksum.
     pub(super) index: usize,
-    medium: Box<dyn Medium>,
-    space: Mutex<Space>,
+    pub(super) medium: Box<dyn Medium>,
+    pub(super) space: Mutex<Space>,
 }
 
 impl Volume {
@@ -26,17 +27,12 @@ impl Volume {
         self.medium.name()
     }
 
-    /// Locks and returns the free ranges.
-    pub(super) fn space(&self) -> MutexGuard<'_, Space> {
-        self.space.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Frees a range that nobody reads any more.
     pub(super) fn give(&self, offset: u64, length: u64) {
         if self.medium.is_memory() {
             self.medium.discard(offset, length);
         }
-        self.space().give(offset, length);
+        lock(&self.space).give(offset, length);
     }
 
     /// Writes all of `bytes` at `offset`. If the medium is full, `write` returns the volume's free
@@ -72,11 +68,6 @@ impl Volume {
         })
     }
 
-    /// Starts reading.
-    pub(super) fn prefetch(&self, offset: u64, length: usize) {
-        self.medium.prefetch(offset, length);
-    }
-
     /// Describes a position, for messages.
     pub(super) fn place(&self, offset: u64) -> String {
         format!("temporary file in {}, offset {offset}", self.name())
@@ -84,7 +75,7 @@ impl Volume {
 
     /// Returns all free ranges to the system; false if this failed for all.
     fn discard_free(&self) -> bool {
-        let space = self.space();
+        let space = lock(&self.space);
         space
             .holes()
             .fold(false, |any, (offset, length)| self.medium.discard(offset, length) || any)

@@ -141,14 +141,14 @@ impl Sorter<'_> {
             return order;
         }
         let plan = Plan::new(self.keys, &all, start);
-        if plan.bits() == 0 {
+        if plan.bits == 0 {
             let mut order = (0..count).collect::<Vec<_>>();
-            if !plan.is_complete() {
+            if !plan.complete {
                 self.sort_small(&mut order, start);
             }
             return order;
         }
-        if plan.bits() <= counting::BITS && 1 << plan.bits() <= CODES_PER_ROW * all.len() {
+        if plan.bits <= counting::BITS && 1 << plan.bits <= CODES_PER_ROW * all.len() {
             return self.order_by_codes(&plan, &all);
         }
         let mut order = self.scratch.words.sort(&plan, self.keys, &all);
@@ -160,8 +160,8 @@ impl Sorter<'_> {
     fn order_by_codes(&mut self, plan: &Plan, all: &All) -> Vec<u32> {
         let Scratch { codes, ends, .. } = &mut *self.scratch;
         plan.pack_codes(self.keys, all, codes);
-        let mut order = counting::order(codes, plan.bits(), ends);
-        if plan.is_complete() {
+        let mut order = counting::order(codes, plan.bits, ends);
+        if plan.complete {
             return order;
         }
         let group = |code: usize| [if code == 0 { 0 } else { ends[code - 1] }, ends[code]];
@@ -169,14 +169,14 @@ impl Sorter<'_> {
             Some(codes) => codes.into_iter().map(|code| group(code as usize)).collect(),
             None => (0..ends.len()).map(group).collect(),
         };
-        self.sort_groups(&mut order, &groups, plan.rest());
+        self.sort_groups(&mut order, &groups, plan.rest);
         order
     }
 
     /// Sorts groups with equal bits in `plan` by the undecided keys. `rows` is in the order of the
     /// words; `open` is the range of words that may leave rows undecided.
     fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan, open: Range<usize>) {
-        if plan.is_complete() {
+        if plan.complete {
             return;
         }
         if let Some(codes) = plan.left_out(self.keys) {
@@ -184,13 +184,13 @@ impl Sorter<'_> {
             let words = &self.scratch.words;
             let group = |&code: &u64| [words.below(plan, code), words.below(plan, code + 1)];
             let groups: Vec<_> = codes.iter().map(group).collect();
-            return self.sort_groups(rows, &groups, plan.rest());
+            return self.sort_groups(rows, &groups, plan.rest);
         }
         let ends = self.scratch.words.groups(open);
         let groups = ends.as_chunks::<2>().0;
         if !groups.is_empty() {
-            self.touch(plan.rest(), groups.len());
-            self.sort_groups(rows, groups, plan.rest());
+            self.touch(plan.rest, groups.len());
+            self.sort_groups(rows, groups, plan.rest);
         }
     }
 
@@ -243,8 +243,8 @@ impl Sorter<'_> {
             return self.sort_small(rows, from);
         }
         let plan = Plan::new(self.keys, &Picked(rows), from);
-        if plan.bits() == 0 {
-            if !plan.is_complete() {
+        if plan.bits == 0 {
+            if !plan.complete {
                 self.sort_small(rows, from);
             }
             return;

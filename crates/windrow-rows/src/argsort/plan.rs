@@ -77,10 +77,14 @@ enum What {
 #[derive(Debug)]
 pub(super) struct Plan {
     pieces: Vec<Piece>,
-    index_bits: u32,
-    bits: u32,
-    rest: Place,
-    complete: bool,
+    /// The number of index bits in a word, below the key bits.
+    pub(super) index_bits: u32,
+    /// The number of key bits in a word.
+    pub(super) bits: u32,
+    /// The position of the first undecided key.
+    pub(super) rest: Place,
+    /// True if rows with equal bits are equal.
+    pub(super) complete: bool,
 }
 
 impl Plan {
@@ -99,21 +103,6 @@ impl Plan {
         }
         plan.complete = true;
         plan
-    }
-
-    /// Returns the number of key bits in a word.
-    pub(super) fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    /// Returns the number of index bits in a word, below the key bits.
-    pub(super) fn index_bits(&self) -> u32 {
-        self.index_bits
-    }
-
-    /// Returns true if rows with equal bits are equal.
-    pub(super) fn is_complete(&self) -> bool {
-        self.complete
     }
 
     /// Returns the codes for several numbers each, if the plan is one window of the last key: the
@@ -145,11 +134,6 @@ impl Plan {
     /// Returns true if some codes stand for all numbers outside of a window.
     pub(super) fn has_window(&self) -> bool {
         self.pieces.last().is_some_and(|piece| matches!(piece.what, What::Window { .. }))
-    }
-
-    /// Returns the position of the first undecided key.
-    pub(super) fn rest(&self) -> Place {
-        self.rest
     }
 
     fn capacity(&self) -> u32 {

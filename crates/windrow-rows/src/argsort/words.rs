@@ -82,7 +82,7 @@ impl<W: Word> Pair<W> {
 
 /// Returns true if words of 32 bits hold all bits of `plan`.
 fn is_narrow(plan: &Plan) -> bool {
-    plan.index_bits() + plan.bits() <= u32::BITS
+    plan.index_bits + plan.bits <= u32::BITS
 }
 
 impl Words {
@@ -90,8 +90,8 @@ impl Words {
     pub(super) fn sort<R: Rows>(&mut self, plan: &Plan, keys: &[Key], rows: &R) -> Vec<u32> {
         let Self { wide, narrow, same, settled } = self;
         *settled = None;
-        let (count, low) = (rows.len(), plan.index_bits());
-        let high = low + plan.bits();
+        let (count, low) = (rows.len(), plan.index_bits);
+        let high = low + plan.bits;
         let shift = high.saturating_sub(u32::BITS);
         let pack = |first: usize, words: &mut [u64]| plan.pack(keys, rows, first, words);
         let pack_both = |first: usize, words: &mut [u64], narrow: &mut [u32]| {
@@ -143,7 +143,7 @@ impl Words {
     /// Counts the words whose bits are below `code`. `plan` is the last sorted plan and has a
     /// window.
     pub(super) fn below(&self, plan: &Plan, code: u64) -> u32 {
-        let shift = plan.index_bits();
+        let shift = plan.index_bits;
         let count = match is_narrow(plan) {
             true => self.narrow.below(shift, code),
             false => self.wide.below(shift, code),

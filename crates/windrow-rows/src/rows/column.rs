@@ -216,7 +216,7 @@ pub(crate) struct Nested {
     keys: Option<Vec<usize>>,
     nulls: Option<NullBuffer>,
     /// Bytes of each row's code, without a marker; 0 for a null.
-    lengths: Vec<usize>,
+    pub(super) lengths: Vec<usize>,
 }
 
 impl Nested {
@@ -240,10 +240,6 @@ impl Nested {
 
     pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
         self.nulls.as_ref()
-    }
-
-    pub(super) fn lengths(&self) -> &[usize] {
-        &self.lengths
     }
 
     /// Writes the codes of `rows`, complemented by `flip`, at the cursors, and moves the cursors

@@ -190,7 +190,7 @@ fn check_lengths(layout: &Layout, slots: &[Column], payload: &[Column], rows: us
     let mut lengths = vec![fixed as u64; rows];
     for (slot, column) in layout.slots().iter().zip(slots) {
         if let Column::Nested(nested) = column {
-            let bodies = nested.lengths().iter();
+            let bodies = nested.lengths.iter();
             lengths.iter_mut().zip(bodies).for_each(|(length, &body)| *length += body as u64);
         }
         let mut lengths = lengths.iter_mut();
@@ -221,7 +221,7 @@ fn check_lengths(layout: &Layout, slots: &[Column], payload: &[Column], rows: us
 fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
     let mut total = 0;
     if let Column::Nested(nested) = column {
-        for (length, &body) in lengths.iter_mut().zip(nested.lengths()) {
+        for (length, &body) in lengths.iter_mut().zip(&nested.lengths) {
             total += body as u64;
             *length = length.wrapping_add(body as u32);
         }

@@ -59,8 +59,10 @@ pub(super) type Sink = Option<Arc<dyn Fn(Accounting) + Send + Sync>>;
 /// A run held by a batcher, reported on creation and on drop.
 pub(super) struct Held {
     run: Option<Run>,
-    bytes: usize,
-    resident: usize,
+    /// The bytes of the rows.
+    pub(super) bytes: usize,
+    /// The bytes of memory that the run takes.
+    pub(super) resident: usize,
     told: Accounting,
     sink: Sink,
 }
@@ -92,16 +94,6 @@ impl Held {
     /// Returns true if `behind` may be appended.
     pub(super) fn goes_on_with(&self, layout: &Layout, pool: &Pool, behind: &Run) -> bool {
         self.run.as_ref().is_some_and(|run| run.goes_on_with(layout, pool, behind))
-    }
-
-    /// Returns the bytes of the rows.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Returns the bytes of memory that the run takes.
-    pub(super) fn resident_bytes(&self) -> usize {
-        self.resident
     }
 
     /// Takes the run and reports its removal.

@@ -38,27 +38,23 @@ pub(super) struct Ladder {
     rungs: Vec<Vec<Held>>,
     /// The rung whose last run was pushed last.
     last: Option<usize>,
-    resident: usize,
+    /// The bytes of memory of the runs.
+    pub(super) resident: usize,
 }
 
 impl Ladder {
-    /// Returns the bytes of memory of the runs.
-    pub(super) fn resident_bytes(&self) -> usize {
-        self.resident
-    }
-
     /// Adds a run and merges full rungs, unless runs and merge output together would exceed `room`
     /// bytes of memory: the caller then spills the runs soon.
     pub(super) fn push(&mut self, means: Means<'_>, run: Run, room: usize) -> Result<()> {
         let mut next = self.behind_last(means, run);
         loop {
-            let rung = rung_of(means.pool, next.bytes());
+            let rung = rung_of(means.pool, next.bytes);
             while self.rungs.len() <= rung {
                 self.rungs.push(Vec::new());
             }
-            self.resident += next.resident_bytes();
+            self.resident += next.resident;
             self.rungs[rung].push(next);
-            let resident: usize = self.rungs[rung].iter().map(Held::resident_bytes).sum();
+            let resident: usize = self.rungs[rung].iter().map(|held| held.resident).sum();
             if self.rungs[rung].len() < RUNG || self.resident.saturating_add(resident) > room {
                 self.last = Some(rung);
                 return Ok(());
@@ -81,7 +77,7 @@ impl Ladder {
             && let Some(mut held) =
                 rung.pop_if(|held| held.goes_on_with(means.layout, means.pool, &run))
         {
-            self.resident -= held.resident_bytes();
+            self.resident -= held.resident;
             held.append(run);
             return held;
         }

@@ -24,7 +24,7 @@ const WAITING: usize = 4;
 
 /// Runs of one pusher, in memory up to its share.
 pub(super) struct Pile {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// The pusher's part of the budget, while the pusher holds rows and counts as open.
     open: Option<Share>,
     ladder: Ladder,
@@ -51,7 +51,7 @@ impl Runs for Pile {
         }
         let room = self.room(pool);
         self.push(layout, pool, Run::of(chunks), room)?;
-        let held = self.ladder.resident_bytes();
+        let held = self.ladder.resident;
         if held > room || held > room / 4 && self.is_crowded(pool) {
             self.spill(layout, pool)?;
         } else if held > room / 2 && self.live <= room / 4 {
@@ -82,10 +82,6 @@ impl Pile {
             longest: 0,
             pushers,
         }
-    }
-
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
     }
 
     /// Returns true if the pusher holds rows.
@@ -129,7 +125,7 @@ impl Pile {
     /// Merges all resident runs in memory, to see whether many rows cancel: short-lived rows are
     /// then never written. If few cancel, this is not tried again until a merge removes more.
     fn thin_out(&mut self, layout: &Layout, pool: &Pool, room: usize) -> Result<()> {
-        let before = self.ladder.resident_bytes();
+        let before = self.ladder.resident;
         let out = self.merged(layout, pool, Run::merged)?;
         let after = out.resident_bytes();
         self.live = if is_thinner(layout, before, after) { after } else { usize::MAX };
@@ -138,7 +134,7 @@ impl Pile {
 
     /// Merges all resident runs into one run on disk.
     fn spill(&mut self, layout: &Layout, pool: &Pool) -> Result<()> {
-        let before = self.ladder.resident_bytes();
+        let before = self.ladder.resident;
         let out = self.merged(layout, pool, Run::spilled)?;
         self.live = if is_thinner(layout, before, out.bytes()) { 0 } else { usize::MAX };
         self.shared.runs().push(Held::new(out, &self.shared.sink));

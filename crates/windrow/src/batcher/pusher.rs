@@ -45,7 +45,7 @@ impl Pusher {
         match self.chunker.push(batch, sequence, &mut self.pile) {
             Ok(()) => Ok(()),
             Err(Failure::Refused(error)) => Err(error),
-            Err(Failure::Lost(error)) => self.pile.shared().noting(Err(error)),
+            Err(Failure::Lost(error)) => self.pile.shared.noting(Err(error)),
         }
     }
 
@@ -66,7 +66,7 @@ impl Pusher {
                 self.chunker.push_rows(rows, &mut self.pile)
             }
         };
-        self.pile.shared().noting(pushed)
+        self.pile.shared.noting(pushed)
     }
 
     /// Hands all rows over to the batcher.
@@ -74,7 +74,7 @@ impl Pusher {
     /// # Errors As for [`crate::Batcher::push`].
     pub fn flush(&mut self) -> Result<()> {
         let flushed = self.chunker.flush(&mut self.pile);
-        self.pile.shared().noting(flushed)?;
+        self.pile.shared.noting(flushed)?;
         self.pile.hand_over();
         Ok(())
     }

@@ -86,7 +86,7 @@ pub(crate) struct Builder {
     key: Option<Vec<u8>>,
     /// The rows of the current key, under [`Rule::LastKnown`].
     pub(super) group: Option<Box<Group>>,
-    findings: Findings,
+    pub(crate) findings: Findings,
 }
 
 impl Builder {
@@ -111,7 +111,7 @@ impl Builder {
 
     /// Returns the pool of the chunks.
     pub(crate) fn pool(&self) -> &Pool {
-        self.output.pool()
+        &self.output.pool
     }
 
     /// Returns the next full chunk.
@@ -128,10 +128,6 @@ impl Builder {
     /// soon.
     pub(crate) fn write_past_caches(&mut self) {
         self.output.write_past_caches();
-    }
-
-    pub(crate) fn findings(&self) -> &Findings {
-        &self.findings
     }
 
     /// Forgets the last key: the next row starts a new run.
@@ -154,7 +150,7 @@ impl Builder {
             Rule::First | Rule::Last => {
                 self.finish == Finish::Log || *self.layout.tail() == Tail::None
             }
-            Rule::LastKnown => self.group.as_ref().is_some_and(|group| !group.folds()),
+            Rule::LastKnown => self.group.as_ref().is_some_and(|group| !group.folds),
             Rule::Sum => self.finish == Finish::Log,
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct Group {
     layout: Layout,
     payload: Payload,
     /// The rows of a key fold into one row, since no more rows can sort between them.
-    folds: bool,
+    pub(super) folds: bool,
     key: Option<Vec<u8>>,
     /// The columns with known values, as a bit mask.
     known: Vec<u8>,
@@ -62,10 +62,6 @@ impl Group {
                 scratch: Vec::new(),
             })
         })
-    }
-
-    pub(super) fn folds(&self) -> bool {
-        self.folds
     }
 
     /// Forgets the current key.

@@ -37,7 +37,7 @@ const LINE: usize = 64;
 /// Finished chunks, and the current one.
 #[derive(Debug)]
 pub(super) struct Output {
-    pool: Pool,
+    pub(super) pool: Pool,
     stride: Option<usize>,
     buffer: Option<Buffer>,
     used: usize,
@@ -63,10 +63,6 @@ impl Output {
             small: 0,
             past_caches: false,
         }
-    }
-
-    pub(super) fn pool(&self) -> &Pool {
-        &self.pool
     }
 
     /// Writes rows past the caches from now on. For output larger than the caches and not read

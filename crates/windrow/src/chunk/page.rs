@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use super::elided::expand;
 use super::filter::Filter;
@@ -23,6 +23,7 @@ use super::listed::Listed;
 use super::parts::{PartRows, Parts, Whereabouts, corrupt};
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::times::TimeCodes;
+use windrow_pool::lock;
 use windrow_pool::{Buffer, Codec, Decision, Extent, Lease, Leave, Paged, Pool, SpillTo};
 use windrow_rows::{Layout, Result};
 
@@ -117,7 +118,7 @@ impl Page {
     /// Writes the chunk out to the target and with the codec of `how`, and frees its memory
     /// afterwards.
     pub(crate) fn spill(self: &Arc<Self>, how: (SpillTo, Codec)) -> Result<()> {
-        let mut place = self.place();
+        let mut place = lock(&self.place);
         if let Place::Memory(chunk, None) = &*place {
             *place = Place::Leaving(chunk.clone(), how);
         }
@@ -132,7 +133,7 @@ impl Page {
 
     /// Returns the chunk as kept, shortened or whole, from memory or read from the store.
     fn kept(self: Arc<Self>) -> Result<Kept> {
-        let mut place = self.place();
+        let mut place = lock(&self.place);
         while let Place::Reading(_) = &*place {
             place = self.read.wait(place).unwrap_or_else(PoisonError::into_inner);
         }
@@ -160,7 +161,7 @@ impl Page {
     /// memory, for a key in the part `near` or in the next part, and once the parts read exceed the
     /// whole page.
     pub(crate) fn find(&self, key: &[u8], near: Option<usize>) -> Result<Found> {
-        let stored = match &*self.place() {
+        let stored = match &*lock(&self.place) {
             Place::Store(stored) => Arc::clone(stored),
             _ => return Ok(Found::Unread),
         };
@@ -181,7 +182,7 @@ impl Page {
 
     /// Returns the chunk as kept, if it is in memory.
     pub(crate) fn in_memory(&self) -> Option<Kept> {
-        match &*self.place() {
+        match &*lock(&self.place) {
             Place::Memory(chunk, _) | Place::Leaving(chunk, _) | Place::Writing(chunk) => {
                 Some(chunk.clone())
             }
@@ -192,7 +193,7 @@ impl Page {
     /// Starts reading the part of the page that a look-up of `key` needs, if the page is in a
     /// store.
     pub(crate) fn prefetch_part(&self, key: &[u8]) {
-        let stored = match &*self.place() {
+        let stored = match &*lock(&self.place) {
             Place::Store(stored) => Arc::clone(stored),
             _ => return,
         };
@@ -200,7 +201,7 @@ impl Page {
             && let Whereabouts::Part(number) = parts.find(key)
         {
             let ranges = parts.ends(number).into_iter().chain([parts.bytes(number)]);
-            ranges.for_each(|range| self.pool.prefetch_part(&stored.extent, &range));
+            ranges.for_each(|range| stored.extent.prefetch_part(&range));
         }
     }
 
@@ -214,8 +215,8 @@ impl Page {
     /// Reads the chunk ahead, if it fits into the budget: it is needed soon.
     pub(crate) fn prefetch(self: &Arc<Self>) {
         self.touched.store(true, Ordering::Relaxed);
-        if let Place::Store(stored) = &*self.place() {
-            self.pool.prefetch(&stored.extent);
+        if let Place::Store(stored) = &*lock(&self.place) {
+            stored.extent.prefetch();
         } else {
             return;
         }
@@ -249,7 +250,7 @@ impl Page {
         if self.filter.get().is_some() {
             return Ok(());
         }
-        let chunk = match &*self.place() {
+        let chunk = match &*lock(&self.place) {
             Place::Memory(chunk, _) | Place::Leaving(chunk, _) | Place::Writing(chunk) => {
                 Some(chunk.clone())
             }
@@ -285,7 +286,7 @@ impl Page {
     /// Returns the bytes of memory of the page, or 0 if its rows are in the store or on the way to
     /// it.
     pub(crate) fn resident_bytes(&self) -> usize {
-        match &*self.place() {
+        match &*lock(&self.place) {
             Place::Memory(chunk, None) => chunk.leased_bytes(),
             _ => 0,
         }
@@ -298,25 +299,17 @@ impl Page {
 
     /// Returns the least and greatest time code, if known without reading the rows.
     pub(crate) fn times(&self, layout: &Layout, width: usize) -> Option<TimeCodes> {
-        match &*self.place() {
+        match &*lock(&self.place) {
             Place::Memory(chunk, _) => Some(chunk.times(layout, width)),
             _ => self.times,
         }
-    }
-
-    fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn spared(&self, begun: bool) {
-        self.pool.write_spared(self.used, begun);
     }
 }
 
 impl Paged for Page {
     fn write_out(self: Arc<Self>) -> Result<()> {
         let (chunk, how) = {
-            let mut place = self.place();
+            let mut place = lock(&self.place);
             let Place::Leaving(chunk, how) = &*place else { return Ok(()) };
             let (chunk, how) = (chunk.clone(), *how);
             *place = Place::Writing(chunk.clone());
@@ -331,7 +324,7 @@ impl Paged for Page {
             Stored { extent, parts }
         });
         drop(image);
-        let mut place = self.place();
+        let mut place = lock(&self.place);
         let stored = match written {
             Ok(stored) => stored,
             Err(error) => {
@@ -345,7 +338,7 @@ impl Paged for Page {
         };
         if Arc::strong_count(&self) == 1 {
             // No reader is left.
-            self.spared(true);
+            self.pool.write_spared(self.used, true);
         } else {
             *place = Place::Store(Arc::new(stored));
         }
@@ -354,7 +347,7 @@ impl Paged for Page {
 
     fn read_in(self: Arc<Self>) {
         let stored = {
-            let mut place = self.place();
+            let mut place = lock(&self.place);
             let Place::Store(stored) = &*place else { return };
             let stored = Arc::clone(stored);
             *place = Place::Reading(Arc::clone(&stored));
@@ -363,7 +356,7 @@ impl Paged for Page {
         let loaded = self.pool.load_ahead(&stored.extent, self.used);
         // A caller that takes the page meets the same error and reports it.
         let chunk = loaded.and_then(|buffer| self.restored(&stored.extent, buffer.ok()?).ok());
-        *self.place() = match chunk {
+        *lock(&self.place) = match chunk {
             Some(chunk) => Place::Memory(Arc::new(chunk).into(), Some(stored)),
             None => Place::Store(stored),
         };
@@ -373,7 +366,7 @@ impl Paged for Page {
     }
 
     fn leave(&self) -> Leave {
-        let mut place = self.place();
+        let mut place = lock(&self.place);
         let Place::Memory(chunk, stored) = &*place else { return Leave::Cannot };
         if chunk.is_shared() || self.touched.swap(false, Ordering::Relaxed) {
             return Leave::Later;

@@ -120,9 +120,9 @@ impl Parts {
             return Whereabouts::Nowhere;
         }
         let sought = Sought::new(key, &self.shared);
-        let word = sought.word();
+        let word = sought.low;
         let behind = self.words.partition_point(|&first| first < word);
-        if sought.is_inexact() && self.words.get(behind) == Some(&word) {
+        if sought.inexact && self.words.get(behind) == Some(&word) {
             return Whereabouts::Unknown;
         }
         match behind.checked_sub(1) {

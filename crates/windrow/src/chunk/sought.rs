@@ -39,15 +39,16 @@ fn padded(bytes: &[u8]) -> u64 {
 /// A probe key among rows with a common prefix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sought<'a> {
-    key: &'a [u8],
+    /// The key.
+    pub(crate) key: &'a [u8],
     /// Offset of the word in a row.
     at: usize,
     /// The least word of a row with the key.
-    low: u64,
+    pub(crate) low: u64,
     /// The greatest word of a row with the key.
     high: u64,
     /// Whether rows with equal words may have different keys.
-    inexact: bool,
+    pub(crate) inexact: bool,
 }
 
 impl<'a> Sought<'a> {
@@ -66,27 +67,10 @@ impl<'a> Sought<'a> {
         Self { key, at, low, high, inexact: key.len() > at + 8 }
     }
 
-    /// Returns the key.
-    pub(crate) fn key(&self) -> &'a [u8] {
-        self.key
-    }
-
-    /// Returns the least word of a row with the key.
-    #[inline(always)]
-    pub(crate) fn word(&self) -> u64 {
-        self.low
-    }
-
     /// Returns true if rows with this word sort after all rows with the key.
     #[inline(always)]
     pub(crate) fn ends_before(&self, word: u64) -> bool {
         word > self.high
-    }
-
-    /// Returns true if rows with equal words need a full comparison.
-    #[inline(always)]
-    pub(crate) fn is_inexact(&self) -> bool {
-        self.inexact
     }
 
     /// Returns true if `row`, which has `word`, sorts before all rows with the key.
@@ -235,7 +219,7 @@ mod tests {
             prop_assert_eq!(at, rows.partition_point(|row| row < &key));
             prop_assert_eq!(sought.find(view, sought.closer(view, guess, words)), at);
             prop_assert_eq!(sought.find_close(view, guess), at);
-            prop_assert_eq!(sought.find(view, between(sought.word(), words, rows.len())), at);
+            prop_assert_eq!(sought.find(view, between(sought.low, words, rows.len())), at);
             for (index, row) in rows.iter().enumerate() {
                 let has = row.starts_with(&key);
                 prop_assert_eq!(sought.is(view, index), has);

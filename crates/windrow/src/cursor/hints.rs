@@ -86,7 +86,7 @@ impl Hints {
         let (mut soughts, mut is_plain) = (SmallVec::<[Sought<'_>; BLOCK]>::new(), false);
         for (at, reader) in readers.iter().enumerate() {
             let spots = &mut spots[at * keys.len()..][..keys.len()];
-            match reader.run().fences() {
+            match reader.run.fences() {
                 Some(fences) => {
                     // Runs whose rows share no prefix are searched for the same words.
                     if !is_plain || fences.has_prefix() {
@@ -128,7 +128,7 @@ fn locate(
     let mut homes = [Home::default(); BLOCK];
     let (mut pins, mut start) = (SmallVec::<[Kept; 4]>::new(), 0);
     while start < keys.len() {
-        let chunk = fences.chunk_of(reader.run(), &keys[start]);
+        let chunk = fences.chunk_of(&reader.run, &keys[start]);
         let is_here = |sought: &&Sought<'_>| fences.holds(chunk, sought);
         let behind = &keys[start + 1..];
         let count = match behind.last() {
@@ -137,7 +137,7 @@ fn locate(
         };
         let range = start..start + 1 + count;
         start = range.end;
-        if chunk == reader.run().chunks() {
+        if chunk == reader.run.chunks() {
             continue;
         }
         let (keys, spots) = (&keys[range.clone()], &mut spots[range.clone()]);
@@ -198,13 +198,13 @@ fn scatter<'r>(
     let all = (0..keys.len()).filter(|&number| homes[number].chunk != NOWHERE);
     for number in all.clone() {
         if fences.has_filter(homes[number].chunk) {
-            fences.prefetch(homes[number].chunk, hashes[number].of(keys[number].key()));
+            fences.prefetch(homes[number].chunk, hashes[number].of(keys[number].key));
         }
     }
     for number in all.clone() {
         let (chunk, sought) = (homes[number].chunk, &keys[number]);
         let may_have =
-            !fences.has_filter(chunk) || fences.may_have(chunk, hashes[number].of(sought.key()));
+            !fences.has_filter(chunk) || fences.may_have(chunk, hashes[number].of(sought.key));
         if may_have && !fences.begins_behind(chunk, sought) {
             let row = fences.guess(chunk, sought);
             spots[number] = Spot::Near(Place { chunk, row });
@@ -214,7 +214,7 @@ fn scatter<'r>(
                     spots[number] = spot_of(rows, sought, Place { chunk, row });
                 }
                 Some(rows) => prefetch_row(rows.row(row)),
-                None if keys.len() > 1 => reader.run().prefetch_part(chunk, sought.key()),
+                None if keys.len() > 1 => reader.run.prefetch_part(chunk, sought.key),
                 None => {}
             }
         }

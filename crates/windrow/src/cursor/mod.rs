@@ -254,7 +254,7 @@ impl<T: Time> Cursor<T> {
         let Self { readers, with_key, .. } = self;
         for (at, reader) in readers.iter_mut().enumerate() {
             match reader.find(key, &mut hash) {
-                Ok(true) => with_key.push((at, reader.place())),
+                Ok(true) => with_key.push((at, reader.place)),
                 Ok(false) => {}
                 Err(error) => {
                     with_key.clear();
@@ -399,7 +399,7 @@ impl<T: Time> Cursor<T> {
         for &at in &self.with_value {
             let reader = &mut self.readers[at];
             let Some(next) = reader.each_in_held(body, &mut change) else { continue };
-            let place = reader.place();
+            let place = reader.place;
             reader.go_to(next)?;
             while reader.row().is_some_and(|row| row.starts_with(body)) {
                 change(reader.end());
@@ -443,7 +443,7 @@ impl<T: Time> Cursor<T> {
         body.extend_from_slice(key);
         self.key_len = key.len();
         let found = heap.starting_with(body, readers);
-        with_key.extend(found.map(|at| (at, readers[at].place())));
+        with_key.extend(found.map(|at| (at, readers[at].place)));
         with_key.sort_unstable_by_key(|&(at, _)| at);
         self.find_value();
     }

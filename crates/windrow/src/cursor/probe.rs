@@ -58,7 +58,7 @@ impl<T: Time> Cursor<T> {
                     Spot::Unknown => reader.find(key, &mut hash)?,
                 };
                 if found {
-                    self.with_key.push((at, reader.place()));
+                    self.with_key.push((at, reader.place));
                 }
             }
         }

@@ -36,10 +36,6 @@ struct Held {
 }
 
 impl Held {
-    fn whole(rows: Kept) -> Self {
-        Self { rows, first: 0, part: None }
-    }
-
     /// Returns true if the held rows decide on `key`: its first row is among them, or the key is
     /// absent.
     fn is_around(&self, key: &[u8]) -> bool {
@@ -57,8 +53,8 @@ impl Held {
 /// Reads a run from any position.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    run: Arc<FencedRun>,
-    place: Place,
+    pub(super) run: Arc<FencedRun>,
+    pub(super) place: Place,
     held: Option<Held>,
     /// Bytes of a row's time and diffs.
     behind: usize,
@@ -96,14 +92,6 @@ impl Reader {
         self.row().map_or(&[], |row| self.split(row).1)
     }
 
-    pub(super) fn place(&self) -> Place {
-        self.place
-    }
-
-    pub(super) fn run(&self) -> &FencedRun {
-        &self.run
-    }
-
     /// Returns the held rows, all with or all without time and diffs, and the index of the current
     /// row.
     #[inline]
@@ -137,7 +125,7 @@ impl Reader {
         if !self.held.as_ref().is_some_and(is_held) {
             self.held = None;
             if place.chunk < self.run.chunks() {
-                self.held = Some(Held::whole(self.run.read(place.chunk)?));
+                self.held = Some(Held { rows: self.run.read(place.chunk)?, first: 0, part: None });
             }
         }
         self.place = place;
@@ -261,13 +249,13 @@ impl Reader {
     fn hold_for(&mut self, chunk: usize, sought: &Sought<'_>) -> Result<bool> {
         if self.place.chunk == chunk
             && let Some(held) = &self.held
-            && (held.part.is_none() || held.is_around(sought.key()))
+            && (held.part.is_none() || held.is_around(sought.key))
         {
             return Ok(true);
         }
         match self.run.resident_at(chunk) {
             Some(_) => self.go_to(Place { chunk, row: 0 }).map(|()| true),
-            None => self.hold_of_page(chunk, sought.key()),
+            None => self.hold_of_page(chunk, sought.key),
         }
     }
 

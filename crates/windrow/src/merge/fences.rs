@@ -99,7 +99,7 @@ impl Fences {
     /// in this chunk.
     #[inline(always)]
     pub(crate) fn holds(&self, chunk: usize, sought: &Sought<'_>) -> bool {
-        let word = sought.word();
+        let word = sought.low;
         self.lasts.get(chunk).is_some_and(|&last| last > word)
             && (chunk == 0 || self.lasts[chunk - 1] < word)
     }
@@ -108,7 +108,7 @@ impl Fences {
     /// number of chunks. The fence pointers must be those of `run`.
     #[inline]
     pub(crate) fn chunk_of(&self, run: &Run, sought: &Sought<'_>) -> usize {
-        let (word, mut low, mut len) = (sought.word(), 0, self.lasts.len());
+        let (word, mut low, mut len) = (sought.low, 0, self.lasts.len());
         // Branch-free: the comparison is as unpredictable as the key.
         while len > 1 {
             let half = len / 2;
@@ -116,7 +116,7 @@ impl Fences {
             len -= half;
         }
         low += usize::from(self.lasts[low] < word);
-        if sought.is_inexact() && self.lasts.get(low) == Some(&word) {
+        if sought.inexact && self.lasts.get(low) == Some(&word) {
             return self.exact_chunk_of(run, sought, low);
         }
         low
@@ -126,7 +126,7 @@ impl Fences {
     /// key.
     #[cold]
     fn exact_chunk_of(&self, run: &Run, sought: &Sought<'_>, mut low: usize) -> usize {
-        let word = sought.word();
+        let word = sought.low;
         let mut high = self.lasts.partition_point(|&last| last <= word);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -186,6 +186,6 @@ impl Fences {
     /// Interpolates the position of the key in a chunk.
     #[inline(always)]
     pub(crate) fn guess(&self, chunk: usize, sought: &Sought<'_>) -> usize {
-        between(sought.word(), self.words(chunk), self.rows(chunk))
+        between(sought.low, self.words(chunk), self.rows(chunk))
     }
 }

@@ -120,7 +120,7 @@ impl Merger {
 
     /// Returns the findings of the rule so far.
     pub(crate) fn findings(&self) -> &Findings {
-        self.builder.findings()
+        &self.builder.findings
     }
 
     /// Runs one step, of about `fuel` rows if two windows are merged. Returns the consumed rows; 0
@@ -200,7 +200,7 @@ impl Merger {
         let tail = self.tail;
         let body = |row: &'_ [u8]| row.len() - tail;
         for _ in 0..AHEAD {
-            let fresh = self.windows.iter_mut().filter(|window| window.is_fresh());
+            let fresh = self.windows.iter_mut().filter(|window| window.fresh);
             let next = fresh.min_by(|a, b| {
                 let (a, b) = (a.last(), b.last());
                 a[..body(a)].cmp(&b[..body(b)])

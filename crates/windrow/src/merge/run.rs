@@ -185,11 +185,6 @@ impl Run {
         self.push_decided(pool, chunk, true)
     }
 
-    /// Appends a chunk and spills it.
-    pub(crate) fn push_spilled(&mut self, pool: &Pool, chunk: Arc<Chunk>) -> Result<()> {
-        self.push_decided(pool, chunk, false)
-    }
-
     fn push_decided(&mut self, pool: &Pool, chunk: Arc<Chunk>, may_stay: bool) -> Result<()> {
         if let Some(Keeping { layout, filtered: true, .. }) = &self.keeping {
             chunk.make_filter(layout);
@@ -338,7 +333,7 @@ impl Run {
     /// Takes all chunks of `merger` and spills them. The merge frees its input as it is read.
     pub(crate) fn spilled(mut self, pool: &Pool, merger: &mut impl ChunkSource) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
-            self.push_spilled(pool, chunk)?;
+            self.push_decided(pool, chunk, false)?;
         }
         pool.spill_failure()?;
         Ok(self)

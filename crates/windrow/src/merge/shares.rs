@@ -14,7 +14,7 @@
 //! piece is read once.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::chunks::ChunkSource;
 use super::merger::Merger;
@@ -24,6 +24,7 @@ use super::source::Source;
 use super::window::Between;
 use crate::chunk::{Chunk, Findings, Finish, Wraps};
 use windrow_pool::Pool;
+use windrow_pool::lock;
 use windrow_rows::{Error, Layout, Result};
 
 /// Chunks per share: starting a share costs some microseconds, and the merge's blocks grow from
@@ -91,12 +92,8 @@ impl Shared {
         self.piece.last_row().unwrap_or_default()
     }
 
-    fn chunk(&self) -> MutexGuard<'_, Option<Arc<Chunk>>> {
-        self.chunk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn read(&self) -> Result<Arc<Chunk>> {
-        let mut chunk = self.chunk();
+        let mut chunk = lock(&self.chunk);
         match &*chunk {
             Some(chunk) => Ok(Arc::clone(chunk)),
             None => Ok(Arc::clone(chunk.insert(self.piece.clone().take()?))),
@@ -114,7 +111,7 @@ impl ChunkSource for Pieces {
 
     fn next_resident(&mut self) -> Option<Arc<Chunk>> {
         let next = self.0.front()?;
-        let is_there = matches!(next.piece, Piece::Resident(_)) || next.chunk().is_some();
+        let is_there = matches!(next.piece, Piece::Resident(_)) || lock(&next.chunk).is_some();
         // An error recurs when the caller requests the next chunk.
         let chunk = if is_there { next.read().ok()? } else { return None };
         self.0.pop_front();
@@ -166,14 +163,10 @@ impl Shares {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Merges the next share ahead of the reader, if fewer than `most` bytes of rows wait and the
     /// budget has memory to spare. Returns false if no share was merged.
     pub(crate) fn help(&self, most: usize) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let room = self.pool.has_to_spare(TIMES_SPARE * self.bytes);
         if !room || (state.outcomes.len() + 1) * self.bytes > most.max(self.bytes) {
             return false;
@@ -186,7 +179,7 @@ impl Shares {
 
     /// Returns the chunks of the next share in order, or `None` at the end.
     pub(crate) fn next(&self) -> Result<Option<Vec<Arc<Chunk>>>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         loop {
             match state.outcomes.front_mut() {
                 Some(Some(_)) => {
@@ -203,7 +196,7 @@ impl Shares {
                     let Some(share) = self.begin(&mut state) else { return Ok(None) };
                     drop(state);
                     self.merge(share);
-                    state = self.state();
+                    state = lock(&self.state);
                 }
             }
         }
@@ -211,7 +204,7 @@ impl Shares {
 
     /// Returns the findings of the rule in the shares taken so far.
     pub(crate) fn findings(&self) -> Findings {
-        self.state().findings.clone()
+        lock(&self.state).findings.clone()
     }
 
     /// Begins the next share; `None` if no rows are left.
@@ -293,7 +286,7 @@ struct Put<'a> {
 impl Drop for Put<'_> {
     fn drop(&mut self) {
         let outcome = std::mem::replace(&mut self.outcome, Err(Error::Lost));
-        let mut state = self.shares.state();
+        let mut state = lock(&self.shares.state);
         let at = self.number - state.taken;
         if let Some(place) = state.outcomes.get_mut(at) {
             *place = Some(outcome);

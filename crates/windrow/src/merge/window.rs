@@ -23,7 +23,7 @@ pub(super) struct Window {
     next: Option<Portion>,
     pub(super) at: usize,
     /// Whether nothing was prefetched since this chunk arrived.
-    fresh: bool,
+    pub(super) fresh: bool,
     /// The bounds of the window's rows.
     between: Arc<Between>,
 }
@@ -129,11 +129,6 @@ impl Window {
         let end = rows.partition_point(self.left(), before);
         let next = (end < self.len()).then(|| rows.row(end))?;
         (end > self.at && last[..body(last)] < next[..body(next)]).then_some(self.at..end)
-    }
-
-    /// Returns true if the next chunk was not prefetched yet.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.fresh
     }
 
     /// Prefetches the next chunk.

@@ -8,10 +8,11 @@
 //! The queue holds weak references, so merges of a dropped spine stop. Spines themselves complete
 //! the merges left over when the threads end.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use super::merge::Job;
+use windrow_pool::lock;
 use windrow_rows::{Error, Result};
 
 /// Rows of a slice; after a slice, a thread looks for a smaller merge.
@@ -42,7 +43,7 @@ const SLICE: i64 = 1 << 16;
 /// # Ok::<(), windrow::Error>(())
 /// ```
 pub struct Mergers {
-    queue: Arc<Queue>,
+    pub(super) queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -60,13 +61,9 @@ struct State {
 }
 
 impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Enqueues a merge; false if the threads have ended.
     pub(super) fn push(&self, job: Weak<dyn Job>) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if !state.closed {
             state.jobs.push(job);
             self.work.notify_one();
@@ -76,12 +73,12 @@ impl Queue {
 
     /// Returns true once the threads have ended.
     pub(super) fn is_closed(&self) -> bool {
-        self.state().closed
+        lock(&self.state).closed
     }
 
     /// Returns the smallest live merge, waiting for one; `None` at the end.
     fn next(&self) -> Option<Arc<dyn Job>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         loop {
             if state.closed {
                 return None;
@@ -132,15 +129,11 @@ impl Mergers {
         }
         Ok(mergers)
     }
-
-    pub(super) fn queue(&self) -> &Arc<Queue> {
-        &self.queue
-    }
 }
 
 impl Drop for Mergers {
     fn drop(&mut self) {
-        self.queue.state().closed = true;
+        lock(&self.queue.state).closed = true;
         self.queue.work.notify_all();
         for thread in self.threads.drain(..) {
             let _panicked = thread.join();

@@ -227,7 +227,7 @@ impl<T: Time> Spine<T> {
         self.upper = batch.upper().clone();
         self.work.inserted += rows;
         self.push(batch);
-        let mut fuel = match self.threads() {
+        let mut fuel = match self.queue.as_ref().filter(|queue| !queue.is_closed()) {
             Some(_) => 0,
             None => {
                 let rows = i64::try_from(rows).unwrap_or(i64::MAX);
@@ -285,14 +285,9 @@ impl<T: Time> Spine<T> {
     /// ended, calls of the spine merge again.
     pub fn merge_on(&mut self, mergers: &Mergers) {
         for merge in self.merges() {
-            mergers.queue().push(weak(merge));
+            mergers.queue.push(weak(merge));
         }
-        self.queue = Some(Arc::clone(mergers.queue()));
-    }
-
-    /// Returns the queue of the merging threads, if there are any.
-    fn threads(&self) -> Option<&Arc<Queue>> {
-        self.queue.as_ref().filter(|queue| !queue.is_closed())
+        self.queue = Some(Arc::clone(&mergers.queue));
     }
 
     /// Appends a batch. An empty batch extends the last batch instead, unless readers need to

@@ -34,6 +34,7 @@ const CRATES: [(&str, &[&str]); 5] = [
         "windrow-pool",
         &[
             "sync",
+            "lock",
             "budget",
             "buffer",
             "codec",

@@ -23,7 +23,7 @@ use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
 
 use crate::equality::{one_form, plain_type};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::input::options::filter::{Condition, Filter, Op, Test};
 use crate::input::text::exact::one_value;
 use crate::paths;
@@ -152,9 +152,8 @@ impl Bound {
 }
 
 /// Returns the rows of `batch` selected by `mask`.
-pub(crate) fn chosen(batch: &RecordBatch, mask: &BooleanBuffer) -> Result<RecordBatch> {
-    filter_record_batch(batch, &BooleanArray::new(mask.clone(), None))
-        .map_err(|error| Error::data(error.to_string()))
+pub(super) fn chosen(batch: &RecordBatch, mask: &BooleanBuffer) -> Result<RecordBatch> {
+    filter_record_batch(batch, &BooleanArray::new(mask.clone(), None)).map_err(failed)
 }
 
 impl BoundCondition {

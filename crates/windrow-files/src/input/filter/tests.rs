@@ -191,17 +191,13 @@ fn read(filter: &str) -> (usize, Vec<i64>) {
     let options = ReadOptions::default().filter(filter.parse().unwrap());
     let inputs = Inputs::open(&[Source::File(path)], &options).unwrap();
     let mut found = Vec::new();
-    for unit in inputs.units() {
+    for unit in &inputs.units {
         for batch in unit.read(&Watch::default()).unwrap() {
-            let batch = batch.unwrap();
-            let batch = match inputs.mask(&batch).unwrap() {
-                Some(mask) => super::chosen(&batch, &mask).unwrap(),
-                None => batch,
-            };
+            let (batch, _) = inputs.selected(batch.unwrap()).unwrap();
             found.extend_from_slice(batch.column(0).as_primitive::<Int64Type>().values());
         }
     }
-    (inputs.units().len(), found)
+    (inputs.units.len(), found)
 }
 
 #[test]

@@ -12,15 +12,16 @@ use std::borrow::Cow;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::input::opened::Opened;
 use crate::input::options::ReadOptions;
 use crate::input::source::expand::Source;
 use crate::input::text::exact::one_value;
+use crate::nested::with_rows;
 use crate::settings::{Format, Setting};
 
 /// The directory name for null, as Hive writes it.
@@ -213,13 +214,10 @@ impl Appendix {
         let rows = batch.num_rows();
         let first = UInt32Array::from(vec![0; rows]);
         let mut columns = batch.columns().to_vec();
-        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         for value in &self.values {
             columns.push(take(value, &first, None).map_err(failed)?);
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
-            .map_err(failed)
+        with_rows(&self.schema, columns, rows).map_err(failed)
     }
 
     /// Returns the value of a column that has it in all rows.

@@ -24,7 +24,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{RecordBatch, new_null_array};
 use arrow_cast::can_cast_types;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
@@ -33,6 +33,7 @@ use crate::facts;
 use crate::facts::Pairs;
 use crate::input::formats::parquet::annotations;
 use crate::names::Places;
+use crate::nested::with_rows;
 use crate::settings::Setting;
 
 use super::widen::{nullable, widened, wider, with_wide_keys};
@@ -315,7 +316,6 @@ pub(crate) fn conform(
     if order.is_none() && Arc::ptr_eq(batch.schema_ref(), schema) {
         return Ok(batch);
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = schema.fields().iter().enumerate().map(|(place, field)| {
         let at = match order {
             Some(order) => order.get(place).copied().flatten(),
@@ -326,6 +326,5 @@ pub(crate) fn conform(
             None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         }
     });
-    let columns = columns.collect::<Result<_, _>>()?;
-    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+    with_rows(schema, columns.collect::<Result<_, _>>()?, batch.num_rows())
 }

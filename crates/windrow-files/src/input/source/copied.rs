@@ -60,14 +60,10 @@ impl Write for Copying {
 pub(super) struct Copied {
     file: File,
     sums: Vec<u32>,
-    len: u64,
+    pub(super) len: u64,
 }
 
 impl Copied {
-    pub(super) fn len(&self) -> u64 {
-        self.len
-    }
-
     /// Reads bytes from `offset` on, at most to the end of their block; 0 at the end of the copy.
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize> {
         let number = offset / BLOCK as u64;
@@ -120,7 +116,7 @@ mod tests {
         for len in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5] {
             let bytes: Vec<u8> = (0..len).map(|at| ((at * 7919) >> 5) as u8).collect();
             let mut copied = copy(&bytes);
-            assert_eq!(copied.len(), len as u64);
+            assert_eq!(copied.len, len as u64);
             let read = |copied: &Copied, from: usize, until: usize| {
                 let mut read = vec![0; until - from];
                 let mut at = 0;

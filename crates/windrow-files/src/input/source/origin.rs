@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::charset::{CHARSET_BYTES, Charset};
 use crate::input::options::ReadOptions;
+use crate::lock::lock;
 use crate::packing::{HEAD, Packing};
 use crate::raw::{Elements, Fault, FullLoad, Raw};
 use crate::rewrite::Rewritten;
@@ -45,7 +46,7 @@ pub(crate) struct Origin {
     /// Character set of the bytes, if not UTF-8.
     charset: Option<Charset>,
     /// Memory for decompressing and decoding the bytes.
-    unpacking: usize,
+    pub(crate) unpacking: usize,
     /// The last look at the first bytes, until it is forgotten.
     look: Arc<Mutex<Head>>,
 }
@@ -197,7 +198,7 @@ impl Origin {
         self.look = Arc::default();
         match &self.place {
             Storage::Passing(stream) => {
-                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut stream = lock(stream);
                 *stream = stream.take().map(|text| turn.of(text));
             }
             _ => self.turned.push(turn),
@@ -212,7 +213,7 @@ impl Origin {
         let Some(charset) = charset.filter(|charset| !charset.is_utf8()) else { return Ok(self) };
         match &self.place {
             Storage::Passing(stream) => {
-                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut stream = lock(stream);
                 *stream = stream.take().map(|text| Box::new(charset.reader(text)) as Stream);
             }
             _ => self.charset = Some(charset),
@@ -256,11 +257,6 @@ impl Origin {
         &self.name
     }
 
-    /// Returns the memory for decompressing and decoding the input.
-    pub(crate) fn unpacking_bytes(&self) -> usize {
-        self.unpacking
-    }
-
     /// Returns the memory for sequential reading besides the readers: for decompression, and for
     /// ranges of an object.
     pub(crate) fn stream_bytes(&self) -> usize {
@@ -295,7 +291,7 @@ impl Origin {
     /// Returns up to `limit` of the first bytes, which are still there for the next reader. A second look that goes no
     /// further reads nothing.
     pub(crate) fn head(&self, limit: usize) -> Result<Head> {
-        let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut look = lock(&self.look);
         if let Some(head) = look.up_to(limit) {
             return Ok(head);
         }
@@ -303,7 +299,7 @@ impl Origin {
         let failed = |cause| self.unreadable(&cause);
         match &self.place {
             Storage::Passing(stream) => {
-                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut stream = lock(stream);
                 if let Some(mut rest) = stream.take() {
                     rest.by_ref().take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
                     *look = Head::new(bytes, limit);
@@ -326,9 +322,7 @@ impl Origin {
     /// Opens the bytes from the start, in order.
     pub(crate) fn stream(&self) -> Result<Stream> {
         match &self.place {
-            Storage::Passing(stream) => stream
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
+            Storage::Passing(stream) => lock(stream)
                 .take()
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
             Storage::Packed(packed) => Ok(self.text(packed.open(&self.name)?)),
@@ -428,7 +422,7 @@ impl Origin {
                 There::File(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
                 There::Object(object) => Some(object.len()),
             },
-            Storage::Spooled(file) => Some(file.len()),
+            Storage::Spooled(file) => Some(file.len),
             Storage::Passing(_) => None,
         }
     }

@@ -221,7 +221,7 @@ impl Token {
 /// character. Earlier stars need no second try: the first position at which the tokens between two
 /// stars match is as good as any later one.
 fn is_like(name: &OsStr, tokens: &[Token]) -> bool {
-    if is_hidden(name) && tokens.first() != Some(&Token::One(u32::from(b'.'))) {
+    if name.as_bytes().starts_with(b".") && tokens.first() != Some(&Token::One(u32::from(b'.'))) {
         return false;
     }
     let name: Vec<u32> = Characters(name.as_bytes()).collect();
@@ -247,10 +247,6 @@ fn is_like(name: &OsStr, tokens: &[Token]) -> bool {
             },
         }
     }
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b".")
 }
 
 #[derive(Default)]

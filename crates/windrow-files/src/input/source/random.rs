@@ -25,7 +25,8 @@ const HEADER_BUFFER: usize = 4 << 10;
 #[derive(Clone)]
 pub(crate) struct RandomFile {
     at: At,
-    len: u64,
+    /// The length at the time of opening.
+    pub(crate) len: u64,
 }
 
 #[derive(Clone)]
@@ -56,7 +57,7 @@ impl RandomFile {
 
     /// The temporary copy of a stream.
     pub(super) fn of_copy(copied: Copied) -> Self {
-        Self { len: copied.len(), at: At::Copy(Arc::new(copied)) }
+        Self { len: copied.len, at: At::Copy(Arc::new(copied)) }
     }
 
     /// An object without loaded bytes yet.
@@ -67,11 +68,6 @@ impl RandomFile {
     /// An object to read from start to end.
     pub(super) fn of_stream(object: &Arc<Object>) -> Self {
         Self { at: At::Object(Arc::new(Window::stream(object))), len: object.len() }
-    }
-
-    /// Returns the length at the time of opening.
-    pub(crate) fn len(&self) -> u64 {
-        self.len
     }
 
     /// Returns true if each read without an announcement is a request.

@@ -9,7 +9,7 @@ fn parquet_is_read_by_row_group() {
     write_parquet(&dir.path().join("b.parquet"), &rows(1000, 1100), 300);
     let inputs = open(&dir, &["a.parquet", "b.parquet"], &options(128)).unwrap();
     let places: Vec<_> =
-        inputs.units().iter().map(|unit| (unit.file, unit.first_row, unit.rows)).collect();
+        inputs.units.iter().map(|unit| (unit.file, unit.first_row, unit.rows)).collect();
     let expected = [
         (0, 0, Some(300)),
         (0, 300, Some(300)),
@@ -20,7 +20,7 @@ fn parquet_is_read_by_row_group() {
     assert_eq!(places, expected);
     assert_eq!(inputs.rows(), Some(1100));
     assert!(inputs.bytes().unwrap() > 1000);
-    assert!((1 << 16..16 << 20).contains(&inputs.needs().reader_bytes));
+    assert!((1 << 16..16 << 20).contains(&inputs.needs.reader_bytes));
     assert_eq!(read(&inputs, 128).unwrap().columns(), rows(0, 1100).columns());
 }
 
@@ -31,7 +31,7 @@ fn units_are_read_in_any_order_and_again_on_any_thread() {
     let inputs = open(&dir, &["a.parquet"], &options(64)).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let units = inputs.units();
+            let units = &inputs.units;
             scope.spawn(move || {
                 for unit in units.iter().rev().skip(thread) {
                     let mut row = unit.first_row as i64;
@@ -56,7 +56,7 @@ fn many_files_are_not_held_open() {
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let inputs = open(&dir, &names, &options(64)).unwrap();
-    assert_eq!(inputs.units().len(), 400);
+    assert_eq!(inputs.units.len(), 400);
     #[cfg(target_os = "linux")]
     {
         let held = fs::read_dir("/proc/self/fd").unwrap().flatten();
@@ -74,7 +74,7 @@ fn arrow_files_are_read_by_ranges_of_batches() {
         write_arrow(&dir.path().join("a.arrow"), &batches, codec);
         let inputs = open(&dir, &["a.arrow"], &options(64)).unwrap();
         assert_eq!(inputs.rows(), Some(2000));
-        assert_eq!(inputs.units().len(), 1, "dictionaries are read once");
+        assert_eq!(inputs.units.len(), 1, "dictionaries are read once");
         let read = read(&inputs, 64).unwrap();
         assert_eq!(read.columns(), rows(0, 2000).columns());
     }
@@ -83,9 +83,9 @@ fn arrow_files_are_read_by_ranges_of_batches() {
     let batches = [large.clone(), large.clone(), large.clone()];
     write_arrow(&dir.path().join("b.arrow"), &batches, None);
     let inputs = open(&dir, &["b.arrow"], &options(8192)).unwrap();
-    let first_rows: Vec<_> = inputs.units().iter().map(|unit| unit.first_row).collect();
+    let first_rows: Vec<_> = inputs.units.iter().map(|unit| unit.first_row).collect();
     assert_eq!(first_rows, [0, 2 << 20]);
-    assert!(inputs.needs().reader_bytes >= 8 << 20);
+    assert!(inputs.needs.reader_bytes >= 8 << 20);
     assert_eq!(read(&inputs, 8192).unwrap().num_rows(), 3 << 20);
 }
 
@@ -104,7 +104,7 @@ fn arrow_streams_are_read_from_files_and_from_stdin() {
         let inputs = open_stdin(bytes, &options(100)).unwrap();
         assert_eq!((inputs.rows(), inputs.bytes()), (None, None));
         assert_eq!(read(&inputs, 100).unwrap().columns(), expected.columns());
-        assert!(inputs.units()[0].read(&Watch::default()).is_err(), "stdin passes once");
+        assert!(inputs.units[0].read(&Watch::default()).is_err(), "stdin passes once");
     }
 }
 
@@ -123,7 +123,7 @@ fn stdin_tells_its_format() {
     let in_dir = ReadOptions { temp_dir: Some(dir.path().to_owned()), ..options(100) };
     write_parquet(&path, &rows(0, 250), 100);
     let inputs = open_stdin(fs::read(&path).unwrap(), &in_dir).unwrap();
-    assert_eq!(inputs.units().len(), 3);
+    assert_eq!(inputs.units.len(), 3);
     assert_eq!(read(&inputs, 100).unwrap().num_rows(), 250);
     write_arrow(&path, &[rows(0, 250)], None);
     let inputs = open_stdin(fs::read(&path).unwrap(), &in_dir).unwrap();

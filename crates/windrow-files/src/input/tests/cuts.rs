@@ -269,7 +269,7 @@ type TakenBy = Result<Vec<(u64, RecordBatch)>, Vec<(u64, String)>>;
 
 /// Reads the unit on several threads. Returns the rows in order, or the messages.
 fn read_by(inputs: &Inputs, threads: usize) -> TakenBy {
-    let unit = inputs.units()[0].open(&Watch::default()).unwrap();
+    let unit = inputs.units[0].open(&Watch::default()).unwrap();
     let work = || {
         let mut reader = unit.reader();
         let mut rows = Vec::new();

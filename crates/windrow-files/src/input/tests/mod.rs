@@ -93,7 +93,7 @@ fn open_stdin(bytes: Vec<u8>, options: &ReadOptions) -> Result<Inputs> {
 /// Reads all batches of all units, and checks them against the units' promises.
 fn read(inputs: &Inputs, batch_rows: usize) -> Result<RecordBatch> {
     let mut batches = Vec::new();
-    for unit in inputs.units() {
+    for unit in &inputs.units {
         for batch in unit.read(&Watch::default())? {
             let batch = batch?;
             assert!(batch.num_rows() > 0 && batch.num_rows() <= batch_rows);

@@ -45,7 +45,7 @@ fn rows_longer_than_the_sample_tell_types_too() {
     for name in ["a.csv", "a.ndjson"] {
         let inputs = open(&dir, &[name], &options(100)).unwrap();
         assert_eq!(inputs.schema().field(0).data_type(), &DataType::Int64, "{name}");
-        assert!(inputs.needs().row_bytes >= body.len(), "{name}");
+        assert!(inputs.needs.row_bytes >= body.len(), "{name}");
         assert_eq!(read(&inputs, 100).unwrap().num_rows(), 2);
     }
 }

@@ -339,7 +339,7 @@ impl Blocks {
             // A stream cannot be read ahead, and a second decompression needs memory: assume that
             // half of the record is read.
             End::More => {
-                let again = self.origin.unpacking_bytes() == 0;
+                let again = self.origin.unpacking == 0;
                 let rest = again.then(|| self.origin.again_from(behind)).flatten();
                 rest.map_or(so_far, |text| self.rest_of_record(text))
             }

@@ -118,7 +118,7 @@ impl Columns {
         Ok(match dialect {
             Dialect::Csv(csv) => {
                 let exact = Exact::of_csv(&self.schema, named.clone(), csv);
-                let mut decoder = arrow_csv::ReaderBuilder::new(exact.text().clone())
+                let mut decoder = arrow_csv::ReaderBuilder::new(exact.text.clone())
                     .with_format(csv.format(false)?.with_header(csv.has_header && at_start))
                     .with_batch_size(batch_rows)
                     .build_decoder();
@@ -232,7 +232,7 @@ impl Decoder {
             Self::Csv(csv) => {
                 let Some(batch) = csv.decoder.flush()? else { return Ok(None) };
                 let batch = match &csv.nulls {
-                    Some(nulls) if csv.is_marked => nulls.unmarked(&batch, csv.exact.schema())?,
+                    Some(nulls) if csv.is_marked => nulls.unmarked(&batch, &csv.exact.schema)?,
                     _ => batch,
                 };
                 csv.exact.parse(batch).map(Some)

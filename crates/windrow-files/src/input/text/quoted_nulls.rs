@@ -14,11 +14,12 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, StringViewArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::{ArrowError, DataType, Schema};
 use memchr::memmem::{Finder, find};
 
 use crate::input::options::csv::CsvOptions;
+use crate::nested::with_rows;
 
 use super::quotes::Quotes;
 
@@ -110,8 +111,7 @@ impl QuotedNulls {
             };
             self.plain(column, is_text)
         });
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &rows)
+        with_rows(batch.schema_ref(), columns.collect(), batch.num_rows())
     }
 
     fn plain(&self, column: &ArrayRef, is_text: bool) -> ArrayRef {

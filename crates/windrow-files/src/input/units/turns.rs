@@ -13,13 +13,14 @@
 //! the unit is reported.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 
 use crate::error::{Error, Result};
 use crate::input::opened::{Batches, Piece, Pieces};
 use crate::input::source::origin::Faults;
+use crate::lock::lock;
 use crate::watch::Watch;
 
 use super::guard::{Admitted, Guarded, Promise, no_panic};
@@ -281,8 +282,4 @@ impl Unit {
     pub(crate) fn ask_for(&self) {
         self.files[self.file].content.ask_for(self.part.clone());
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -175,14 +175,14 @@ impl Costs {
         let (Output::Written { schema, .. } | Output::Taken { schema }) = output;
         let is_nested = schema.fields().iter().any(|field| field.data_type().is_nested());
         let least = row_bytes(inputs, arrangement);
-        let longest = inputs.needs().longest_row.max(least);
+        let longest = inputs.needs.longest_row.max(least);
         Self {
             way: arrangement.way,
             by_columns,
             base: bytes(own) + code + tight + SLACK + spilling,
             sway,
             exact: if has_arrow { EXACT + (TIGHT - tight) } else { 0 },
-            reader: inputs.needs().reader_bytes + 2 * batch + looks(inputs, arrangement, batch),
+            reader: inputs.needs.reader_bytes + 2 * batch + looks(inputs, arrangement, batch),
             batch,
             files: inputs.files().len(),
             allowed: system::open_files().saturating_sub(OTHER_FILES).clamp(1, MOST_FILES),
@@ -193,7 +193,7 @@ impl Costs {
             writing,
             longest,
             known: longest,
-            copies_read: inputs.needs().copies,
+            copies_read: inputs.needs.copies,
             stretch: if is_nested { 2 } else { 1 },
         }
     }
@@ -322,7 +322,7 @@ fn writing(
     let rows = part_rows.min(held / row + 1);
     let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
     // If both are equal, the longest row is unknown.
-    let longest = Some(inputs.needs().longest_row).filter(|&longest| longest > row);
+    let longest = Some(inputs.needs.longest_row).filter(|&longest| longest > row);
     let part = PartRows { rows, bytes: held, longest };
     // Each writer may have an upload, or the job has a single one; among many uploads one is being
     // completed.
@@ -330,7 +330,7 @@ fn writing(
     let of_writer = if options.upload.is_some_and(|upload| upload.many) { upload } else { 0 };
     let client = if options.upload.is_some() { upload + store::CLIENT_BYTES } else { 0 };
     // The number of all rows, as far as the inputs show it.
-    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.needs().row_bytes.max(1) as u64);
+    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.needs.row_bytes.max(1) as u64);
     let all = usize::try_from(inputs.rows().or_else(lines).unwrap_or(0)).unwrap_or(usize::MAX);
     let slab = BATCH_ROWS.min(BATCH_BYTES / row + 1);
     let parts = all / part_rows.min(part_bytes / row).max(slab) + 1;
@@ -352,7 +352,7 @@ fn writing(
 fn row_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     let widths = arrangement.layout.schema().fields().iter();
     let least: usize = widths.map(|field| field.data_type().primitive_width().unwrap_or(1)).sum();
-    arrangement.layout.stride().unwrap_or(inputs.needs().row_bytes.max(least)).max(1)
+    arrangement.layout.stride().unwrap_or(inputs.needs.row_bytes.max(least)).max(1)
 }
 
 /// Returns the maximum bytes of all rows; `usize::MAX` if the inputs do not show it.

@@ -17,7 +17,9 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Int32Array, UInt32Array, downcast_run_array};
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, Int32Array, OffsetSizeTrait, UInt32Array, downcast_run_array,
+};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use arrow_select::filter::filter;
@@ -103,6 +105,12 @@ pub(super) fn is_supported(data_type: &DataType) -> bool {
 }
 
 impl Block {
+    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, array: &ArrayRef) -> Result<Self> {
+        let end = |row: usize| list.value_offsets()[row].as_usize();
+        let (elements, offsets) = compact(list.values(), array, |row| (end(row), end(row + 1)))?;
+        Self::array(&elements, offsets, array)
+    }
+
     /// Returns the block of an array of a supported type.
     pub(super) fn of(array: &ArrayRef) -> Result<Self> {
         use DataType as D;
@@ -111,20 +119,8 @@ impl Block {
             return Ok(Self::Fixed(array.clone(), width));
         }
         match array.data_type() {
-            D::List(_) => {
-                let list = array.as_list::<i32>();
-                let ends = |row: usize| (list.value_offsets()[row], list.value_offsets()[row + 1]);
-                let ends = |row| (ends(row).0 as usize, ends(row).1 as usize);
-                let (elements, offsets) = compact(list.values(), array, ends)?;
-                Ok(Self::array(&elements, offsets, array)?)
-            }
-            D::LargeList(_) => {
-                let list = array.as_list::<i64>();
-                let ends = |row: usize| (list.value_offsets()[row], list.value_offsets()[row + 1]);
-                let ends = |row| (ends(row).0 as usize, ends(row).1 as usize);
-                let (elements, offsets) = compact(list.values(), array, ends)?;
-                Ok(Self::array(&elements, offsets, array)?)
-            }
+            D::List(_) => Self::lists(array.as_list::<i32>(), array),
+            D::LargeList(_) => Self::lists(array.as_list::<i64>(), array),
             D::FixedSizeList(_, size) => {
                 let (list, size) = (array.as_fixed_size_list(), *size as usize);
                 let start = |row: usize| list.value_offset(row) as usize;

@@ -103,27 +103,15 @@ impl PrestoPages {
         })
     }
 
-    /// Compresses pages that become smaller by compression, and reads compressed pages of this
-    /// codec.
-    #[must_use]
-    pub fn codec(mut self, codec: PageCodec) -> Self {
-        self.codec = codec;
-        self
-    }
-
-    /// Sets whether pages are written with a CRC-32 of their bytes. The reader verifies every
-    /// checksum present.
-    #[must_use]
-    pub fn checksum(mut self, checksum: bool) -> Self {
-        self.checksum = checksum;
-        self
-    }
-
-    /// Limits the bytes of memory for reading a page; 1 GiB by default.
-    #[must_use]
-    pub fn most_bytes(mut self, bytes: usize) -> Self {
-        self.most_bytes = bytes;
-        self
+    windrow_rows::setters! {
+        /// Compresses pages that become smaller by compression, and reads compressed pages of this
+        /// codec.
+        codec: PageCodec;
+        /// Sets whether pages are written with a CRC-32 of their bytes. The reader verifies every
+        /// checksum present.
+        checksum: bool;
+        /// Limits the bytes of memory for reading a page; 1 GiB by default.
+        most_bytes: usize;
     }
 
     /// Returns the bytes of the page of `batch`: exact without a codec, an upper bound with a

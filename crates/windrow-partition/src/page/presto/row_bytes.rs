@@ -1,7 +1,7 @@
 //! Memory that rows take, estimated before a value is repeated.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait};
 use arrow_schema::DataType;
 
 use super::block::width;
@@ -34,21 +34,17 @@ pub(super) fn row_bytes(array: &ArrayRef, row: usize) -> usize {
     /// Bytes of an offset or a view, and of a null, in each level.
     const LEVEL: usize = 17;
     use DataType as D;
-    let rows = |elements: &ArrayRef, from: usize, to: usize| -> usize {
+    fn rows(elements: &ArrayRef, from: usize, to: usize) -> usize {
         (from..to).map(|row| row_bytes(elements, row)).sum()
-    };
+    }
+    fn of_list<O: OffsetSizeTrait>(list: &GenericListArray<O>, row: usize) -> usize {
+        let ends = list.value_offsets();
+        rows(list.values(), ends[row].as_usize(), ends[row + 1].as_usize())
+    }
     let nested = match array.data_type() {
         other if width(other).is_some() => width(other).unwrap_or(0),
-        D::List(_) => {
-            let list = array.as_list::<i32>();
-            let ends = list.value_offsets();
-            rows(list.values(), ends[row] as usize, ends[row + 1] as usize)
-        }
-        D::LargeList(_) => {
-            let list = array.as_list::<i64>();
-            let ends = list.value_offsets();
-            rows(list.values(), ends[row] as usize, ends[row + 1] as usize)
-        }
+        D::List(_) => of_list(array.as_list::<i32>(), row),
+        D::LargeList(_) => of_list(array.as_list::<i64>(), row),
         D::FixedSizeList(_, size) => {
             let list = array.as_fixed_size_list();
             let from = list.value_offset(row) as usize;

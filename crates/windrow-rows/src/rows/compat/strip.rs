@@ -54,7 +54,7 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
             out.push(Strip::Varying(part));
             continue;
         };
-        let options = part.framing().0;
+        let options = part.framing.0;
         let (null, flip, width) = (null_byte(options), flip(options), code.width());
         match (code, column) {
             (OrderedCode::Bool, Column::Bool { .. })
@@ -91,7 +91,7 @@ fn cell_width(part: &Part) -> Option<usize> {
 /// Returns the lane of such a number column, and the marker of its nulls.
 fn lane(part: &Part) -> Option<(Lane<'_>, u8)> {
     let (code, Column::Fixed { values, nulls }) = part.plain()? else { return None };
-    let options = part.framing().0;
+    let options = part.framing.0;
     let slot = Slot { descending: options.descending, ..Slot::of_number(0, code) };
     let lane = Lane { values, valid: validity(nulls), code: slot_code(&slot) };
     Some((lane, null_byte(options)))
@@ -166,7 +166,7 @@ impl Strip<'_> {
         else {
             return;
         };
-        let (null, descending) = (null_byte(part.framing().0), part.framing().0.descending);
+        let (null, descending) = (null_byte(part.framing.0), part.framing.0.descending);
         let valid = validity(nulls);
         let end = places.first + (rows.len().max(1) - 1) * places.stride + 1 + width;
         let mut cells = out[places.first..end].chunks_mut(places.stride.max(1));

@@ -35,7 +35,7 @@ use windrow_kernel::rows::exact::Text;
 
 /// An array, split into its parts.
 pub(in crate::rows) struct Tree<F> {
-    framing: F,
+    pub(in crate::rows) framing: F,
     nulls: Option<NullBuffer>,
     /// Code of a null; empty if no row is null.
     null: Vec<u8>,
@@ -165,10 +165,6 @@ impl<F: Framing> Tree<F> {
             Body::Plain(code, column) => Some((*code, column)),
             Body::Constant(_) | Body::Struct(_) | Body::Coded(_) | Body::Union { .. } => None,
         }
-    }
-
-    pub(in crate::rows) fn framing(&self) -> F {
-        self.framing
     }
 
     /// Returns the code of every value, if the type has only one code.

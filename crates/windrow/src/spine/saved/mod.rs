@@ -52,7 +52,8 @@ impl<T: Time> Spine<T> {
         // A save that failed may have left files of a generation that no manifest names, and an
         // unreadable manifest is replaced.
         let last = Manifest::read(&directory.join(MANIFEST)).map_or(0, |last| last.generation);
-        let last = last.max(newest(directory)?);
+        let newest = files(directory)?.into_iter().map(|(generation, _)| generation).max();
+        let last = last.max(newest.unwrap_or(0));
         let generation = last.wrapping_add(1);
         let mut batches = Vec::new();
         for (number, batch) in self.batches().enumerate() {
@@ -179,11 +180,6 @@ fn files(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
         }
     }
     Ok(found)
-}
-
-/// Returns the greatest generation of the batch files; 0 if there are none.
-fn newest(directory: &Path) -> Result<u64> {
-    Ok(files(directory)?.into_iter().map(|(generation, _)| generation).max().unwrap_or(0))
 }
 
 /// Removes batch files of other generations.

@@ -211,12 +211,12 @@ pub(super) struct Block {
 impl Block {
     /// Reads the numbers of the block at `at`, and checks its marker.
     pub(super) fn at(file: &RandomFile, at: u64, marker: &[u8; MARKER]) -> Result<Self, String> {
-        let length = usize::try_from(file.len() - at).unwrap_or(usize::MAX).min(NUMBERS);
+        let length = usize::try_from(file.len - at).unwrap_or(usize::MAX).min(NUMBERS);
         let head = file.read_exact(at, length).map_err(|cause| cause.to_string())?;
-        let cut = || cut_short(file.len());
+        let cut = || cut_short(file.len);
         let block = Self::numbers(&head, at).ok_or_else(|| damaged_at(at))?;
         let end = block.end.checked_sub(MARKER as u64).ok_or_else(cut)?;
-        if block.end > file.len() {
+        if block.end > file.len {
             return Err(cut());
         }
         let found = file.read_exact(end, MARKER).map_err(|_| cut())?;

@@ -24,7 +24,6 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_avro::codec::Tz;
 use arrow_avro::reader::{Reader, ReaderBuilder};
-use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::input::formats::opening::{InputFormat, Opening};
@@ -76,7 +75,8 @@ impl InputFormat for Avro {
 fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
     let head = origin.head(SAMPLE_BYTES)?;
     let header = Header::parse(&head).map_err(|what| origin.error(what))?;
-    let schema = schema_of(&header).map_err(|what| origin.error(what))?;
+    let reader = reader(Cursor::new(header.plain()), 1).map_err(|what| origin.error(what))?;
+    let schema = reader.schema();
     let streamed = origin.passes_once() || origin.is_far();
     let survey = match streamed {
         true => of_stream(&header, &head),
@@ -110,12 +110,6 @@ fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
         about: About::default(),
         content: Box::new(AvroFile { origin, header, units, planned: plain, batch_rows }),
     })
-}
-
-/// Returns the schema of the rows.
-fn schema_of(header: &Header) -> Result<SchemaRef, String> {
-    let reader = reader(Cursor::new(header.plain()), 1)?;
-    Ok(reader.schema())
 }
 
 fn reader<R: std::io::BufRead>(source: R, batch_rows: usize) -> Result<Reader<R>, String> {
@@ -152,7 +146,7 @@ fn of_file(header: &Header, file: &RandomFile) -> Result<Surveyed, String> {
     let mut places: Vec<(u64, Block)> = Vec::new();
     let (mut at, mut all) = (header.length, 0);
     let (mut spans, mut units): (Vec<Span>, Vec<Range<u64>>) = (Vec::new(), Vec::new());
-    while at < file.len() {
+    while at < file.len {
         let block = Block::at(file, at, &header.marker)?;
         let full = units.last().is_none_or(|unit| block.end - unit.start > UNIT_BYTES);
         match (units.last_mut(), spans.last_mut()) {

@@ -18,13 +18,12 @@ pub(crate) mod stream;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::FileDecoder;
 use arrow_ipc::{Block, MetadataVersion, convert, root_as_footer};
 use arrow_schema::SchemaRef;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::origin::Origin;
@@ -97,9 +96,9 @@ impl InputFormat for Arrow {
 /// Reads the footer of `origin` and the headers of its record batches.
 fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
     let file = origin.random()?;
-    let footer = file.read_exact(file.len().saturating_sub(TRAILER), 4).unwrap_or_default();
+    let footer = file.read_exact(file.len.saturating_sub(TRAILER), 4).unwrap_or_default();
     let footer = footer.first_chunk().map_or(0, |length| u64::from(u32::from_le_bytes(*length)));
-    let bytes = footer.min(file.len()).saturating_mul(FOOTER_TIMES);
+    let bytes = footer.min(file.len).saturating_mul(FOOTER_TIMES);
     ceiling.admit(bytes, bytes.saturating_mul(2), origin.name(), "its footer")?;
     let index = read_index(&file).map_err(|what| origin.error(what))?;
     let Surveyed { spans, rows, reader_bytes, row_bytes } =
@@ -107,7 +106,7 @@ fn open(origin: Origin, ceiling: Ceiling) -> Result<Opened> {
     Ok(Opened {
         format: Format::ArrowFile,
         schema: index.schema.clone(),
-        bytes: Some(file.len()),
+        bytes: Some(file.len),
         rows: Some(rows),
         spans,
         reader_bytes,
@@ -132,17 +131,17 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         format!(
             "the Arrow file is cut short, at {} bytes: its footer is missing; \
              copy it again, or let its writer finish",
-            file.len()
+            file.len
         )
     };
     let trailer = file
-        .len()
+        .len
         .checked_sub(TRAILER)
         .and_then(|at| file.read_exact(at, TRAILER as usize).ok())
         .filter(|trailer| trailer.ends_with(b"ARROW1"))
         .ok_or_else(cut_short)?;
     let length = u32::from_le_bytes([trailer[0], trailer[1], trailer[2], trailer[3]]);
-    let (start, bytes) = (file.len() - TRAILER)
+    let (start, bytes) = (file.len - TRAILER)
         .checked_sub(u64::from(length))
         .and_then(|at| Some((at, file.read_exact(at, length as usize).ok()?)))
         .ok_or_else(cut_short)?;
@@ -161,7 +160,7 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         batches: batches.collect(),
     };
     let mut blocks = index.dictionaries.iter().chain(index.batches.iter());
-    if let Some(block) = blocks.find(|block| !inside(block, file.len())) {
+    if let Some(block) = blocks.find(|block| end(block).is_none_or(|end| end > file.len)) {
         return Err(damaged(&format!("a block at {} is past the end", block.offset())));
     }
     let blocks = index.dictionaries.iter().chain(index.batches.iter());
@@ -176,10 +175,6 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         ));
     }
     Ok(index)
-}
-
-fn inside(block: &Block, len: u64) -> bool {
-    end(block).is_some_and(|end| end <= len)
 }
 
 /// Returns the end of `block`; `None` if its position is impossible.
@@ -293,20 +288,12 @@ impl Content for IpcFile {
         }
         let name = self.origin.name().clone();
         Ok(decoded(part.filter_map(move |ordinal| {
-            decode(&decoder, &file, &index.batches[ordinal])
-                .map_err(|what| {
-                    crate::error::Error::data(format!("{name}: record batch {ordinal}: {what}"))
-                })
-                .transpose()
+            let block = &index.batches[ordinal];
+            let batch = read_block(&file, block).and_then(|bytes| {
+                decoder.read_record_batch(block, &bytes).map_err(|cause| cause.to_string())
+            });
+            let error = |what| Error::data(format!("{name}: record batch {ordinal}: {what}"));
+            batch.map_err(error).transpose()
         })))
     }
-}
-
-fn decode(
-    decoder: &FileDecoder,
-    file: &RandomFile,
-    block: &Block,
-) -> Result<Option<RecordBatch>, String> {
-    let bytes = read_block(file, block)?;
-    decoder.read_record_batch(block, &bytes).map_err(|cause| cause.to_string())
 }

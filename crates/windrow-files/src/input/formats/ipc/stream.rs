@@ -84,10 +84,10 @@ struct Surveyed {
 }
 
 fn survey(file: &RandomFile) -> Result<Surveyed, String> {
-    let cut = |_| cut_short(file.len());
+    let cut = |_| cut_short(file.len);
     let (mut at, mut rows, mut dictionaries, mut largest) = (0, 0, 0_u64, 0_u64);
     let mut all = 0_u64;
-    while at < file.len() {
+    while at < file.len {
         let mut start = file.read_exact(at, 4).map_err(cut)?;
         at += 4;
         if start == [0xFF; 4] {
@@ -96,7 +96,7 @@ fn survey(file: &RandomFile) -> Result<Surveyed, String> {
         }
         let length = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
         if length == 0 {
-            if at < file.len() {
+            if at < file.len {
                 return Err(more_behind(at));
             }
             break;
@@ -105,9 +105,9 @@ fn survey(file: &RandomFile) -> Result<Surveyed, String> {
         at += u64::from(length);
         let frame = Frame { bytes, message: 0 };
         let message = frame.message()?;
-        let body = u64::try_from(message.bodyLength()).map_err(|_| cut_short(file.len()))?;
-        if at.checked_add(body).is_none_or(|end| end > file.len()) {
-            return Err(cut_short(file.len()));
+        let body = u64::try_from(message.bodyLength()).map_err(|_| cut_short(file.len))?;
+        if at.checked_add(body).is_none_or(|end| end > file.len) {
+            return Err(cut_short(file.len));
         }
         let plain = plain_bytes(&frame, &|offset| {
             file.read_exact(at.checked_add(offset)?, 8).ok()?.try_into().ok()

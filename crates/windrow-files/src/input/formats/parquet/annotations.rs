@@ -22,8 +22,9 @@ use parquet::errors::Result;
 use parquet::schema::types::{Type, TypePtr};
 
 use crate::input::row_groups::Footer;
+use crate::nested::mapped;
 
-use super::int96::{each_leaf, with_type};
+use super::int96::{each_leaf, has_leaves};
 
 /// The key of an annotation in the metadata of a field.
 const KEY: &str = "PARQUET:logical_type";
@@ -83,19 +84,11 @@ fn with_variants(
     variants: &HashSet<(usize, usize)>,
 ) -> FieldRef {
     let first = *leaf;
-    let mut within = |field: &FieldRef| with_variants(field, leaf, variants);
-    let kind = match field.data_type() {
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(within).collect()),
-        DataType::List(of) => DataType::List(within(of)),
-        DataType::LargeList(of) => DataType::LargeList(within(of)),
-        DataType::FixedSizeList(of, length) => DataType::FixedSizeList(within(of), *length),
-        DataType::Map(entries, sorted) => DataType::Map(within(entries), *sorted),
-        _ => {
-            *leaf += 1;
-            return Arc::clone(field);
-        }
-    };
-    let field = with_type(field, kind);
+    if !has_leaves(field.data_type()) {
+        *leaf += 1;
+        return Arc::clone(field);
+    }
+    let field = mapped(field, |of| with_variants(of, leaf, variants));
     // A struct with a VARIANT as its only member has the same leaves.
     let is_variant = |fields: &Fields| {
         fields.find("metadata").is_some_and(|(_, of)| !of.data_type().is_nested())

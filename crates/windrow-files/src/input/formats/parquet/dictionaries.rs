@@ -10,8 +10,9 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::Result;
 
 use crate::input::row_groups::Footer;
+use crate::nested::with_type;
 
-use super::int96::{each_leaf, with_type};
+use super::int96::each_leaf;
 
 /// Returns the footer with readable column types.
 pub(super) fn settled(footer: Footer) -> Result<Footer> {

@@ -83,11 +83,11 @@ impl FooterCache {
 /// `MemoryFloor` if the footer takes too much memory.
 pub(super) fn survey(origin: &Origin, file: &RandomFile, ceiling: Ceiling) -> Result<Survey> {
     let ask_from = |start: u64| {
-        file.hold(std::slice::from_ref(&(start..file.len())), file.len() - start);
+        file.hold(std::slice::from_ref(&(start..file.len)), file.len - start);
     };
-    ask_from(file.len().saturating_sub(TAIL));
+    ask_from(file.len.saturating_sub(TAIL));
     let Some(start) = footer_start(file) else { return Ok(Survey::default()) };
-    let length = file.len() - start;
+    let length = file.len - start;
     let admit = |bytes: u64, later: u64| ceiling.admit(bytes, later, origin.name(), "its footer");
     if length > TAIL && file.is_far() {
         admit(length, length.saturating_mul(FAR_TIMES))?;
@@ -141,7 +141,7 @@ pub(super) fn parsed(
 /// Bytes of another look at the footer: the footer as in the file and as parsed, and the page index
 /// with the statistics if the index is small.
 pub(super) fn footer_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> u64 {
-    let length = footer_start(file).map_or(0, |start| file.len() - start);
+    let length = footer_start(file).map_or(0, |start| file.len - start);
     let groups = metadata.row_groups().iter();
     let chunks: u64 = groups.map(|group| group.num_columns() as u64).sum();
     let (again, index) = if has_small_index(metadata) { (2, INDEX_BYTES) } else { (1, 0) };
@@ -162,7 +162,7 @@ pub(super) fn has_small_index(metadata: &ParquetMetaData) -> bool {
 
 /// Returns the start of the footer, if the file ends with Parquet's magic number.
 fn footer_start(file: &RandomFile) -> Option<u64> {
-    let end = file.len().checked_sub(8)?;
+    let end = file.len.checked_sub(8)?;
     let tail = file.read_exact(end, 8).ok()?;
     let (length, magic) = tail.split_first_chunk::<4>()?;
     end.checked_sub(u64::from(u32::from_le_bytes(*length))).filter(|_| magic == b"PAR1")
@@ -175,14 +175,14 @@ const TOO_DEEP: &str = "DepthLimitReached";
 fn unreadable(file: &RandomFile, cause: &dyn std::fmt::Display) -> String {
     let magic = |at| file.read_exact(at, 4).unwrap_or_default();
     let starts = magic(0) == b"PAR1";
-    let ends = magic(file.len().saturating_sub(4)) == b"PAR1";
-    if file.len() == 0 {
+    let ends = magic(file.len.saturating_sub(4)) == b"PAR1";
+    if file.len == 0 {
         "the file is empty, so it is not Parquet".into()
     } else if starts && !ends {
         format!(
             "the Parquet file is cut short, at {} bytes: its footer is missing; \
              copy it again, or let its writer finish",
-            file.len()
+            file.len
         )
     } else if magic(0) == b"PARE" {
         "the file is encrypted, which is not read; decrypt it first".into()

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampSecondType;
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -29,6 +29,7 @@ use parquet::errors::Result;
 
 use crate::input::row_groups::Footer;
 use crate::input::source::random::RandomFile;
+use crate::nested::{mapped, with_type};
 
 use super::chosen::Chosen;
 use super::segments::ReadStep;
@@ -157,21 +158,15 @@ pub(super) fn each_leaf(
     field: &FieldRef,
     change: &mut dyn FnMut(&FieldRef) -> FieldRef,
 ) -> FieldRef {
-    let kind = match field.data_type() {
-        DataType::Struct(fields) => {
-            DataType::Struct(fields.iter().map(|field| each_leaf(field, change)).collect())
-        }
-        DataType::List(of) => DataType::List(each_leaf(of, change)),
-        DataType::LargeList(of) => DataType::LargeList(each_leaf(of, change)),
-        DataType::FixedSizeList(of, length) => {
-            DataType::FixedSizeList(each_leaf(of, change), *length)
-        }
-        DataType::Map(entries, sorted) => DataType::Map(each_leaf(entries, change), *sorted),
-        _ => return change(field),
-    };
-    with_type(field, kind)
+    if has_leaves(field.data_type()) {
+        mapped(field, |of| each_leaf(of, change))
+    } else {
+        change(field)
+    }
 }
 
-pub(super) fn with_type(field: &FieldRef, kind: DataType) -> FieldRef {
-    Arc::new(Field::clone(field).with_data_type(kind))
+/// Returns whether Parquet has a group for values of this type.
+pub(super) fn has_leaves(kind: &DataType) -> bool {
+    use DataType as D;
+    matches!(kind, D::Struct(_) | D::List(_) | D::LargeList(_) | D::FixedSizeList(..) | D::Map(..))
 }

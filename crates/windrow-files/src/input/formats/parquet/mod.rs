@@ -25,7 +25,7 @@ pub(crate) mod profile;
 pub(crate) mod segments;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_schema::Schema;
 use parquet::basic::ConvertedType;
@@ -42,6 +42,7 @@ use crate::input::source::info::DeclaredColumn;
 use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
 use crate::limits::Ceiling;
+use crate::lock::lock;
 use crate::settings::Format;
 use crate::store;
 use crate::watch::Watch;
@@ -103,7 +104,7 @@ fn open(
     let mut spans = Vec::with_capacity(metadata.num_row_groups());
     let mut rows = 0;
     for (index, group) in metadata.row_groups().iter().enumerate() {
-        let in_group = plausible(group, file.len()).map_err(|what| {
+        let in_group = plausible(group, file.len).map_err(|what| {
             origin.error(format!("the file is damaged: row group {index}: {what}"))
         })?;
         spans.push(Span { part: index..index + 1, first_row: rows, rows: Some(in_group) });
@@ -134,7 +135,7 @@ fn open(
     let opened = Opened {
         format: Format::Parquet,
         schema: chosen.schema.clone(),
-        bytes: Some(random.len()),
+        bytes: Some(random.len),
         rows: Some(rows),
         reader_bytes: reader
             .bytes(metadata, &chosen, footer_bytes(&random, metadata))
@@ -250,13 +251,9 @@ pub(crate) fn common_order(metadata: &ParquetMetaData) -> Vec<DeclaredColumn> {
 }
 
 impl ParquetFile {
-    fn ahead(&self) -> MutexGuard<'_, Vec<(usize, RandomFile)>> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the file with a row group that was prefetched earlier, or is requested now.
     fn holding(&self, footer: &Footer, part: &Range<usize>) -> Result<RandomFile> {
-        let mut ahead = self.ahead();
+        let mut ahead = lock(&self.ahead);
         if let Some(place) = ahead.iter().position(|(group, _)| *group == part.start) {
             return Ok(ahead.swap_remove(place).1);
         }
@@ -339,10 +336,10 @@ impl Content for ParquetFile {
         if self.origin.is_far()
             && !self.encrypted
             && let Some(CachedFooter { footer, .. }) = self.footers.get(self.ordinal)
-            && self.ahead().iter().all(|(group, _)| *group != part.start)
+            && lock(&self.ahead).iter().all(|(group, _)| *group != part.start)
             && let Ok(file) = self.holding(&footer, &part)
         {
-            self.ahead().push((part.start, file));
+            lock(&self.ahead).push((part.start, file));
         }
     }
 

@@ -77,7 +77,7 @@ pub(super) struct Pages<'a> {
 impl<'a> Pages<'a> {
     pub(super) fn of(file: &'a RandomFile, chunk: &ColumnChunkMetaData) -> Self {
         let (at, length) = chunk.byte_range();
-        Self { file, at, end: at.saturating_add(length).min(file.len()) }
+        Self { file, at, end: at.saturating_add(length).min(file.len) }
     }
 
     fn header(&self) -> io::Result<Page> {

@@ -313,31 +313,7 @@ impl Chunk {
                 None => Part::Page(page, known, 0),
             });
         }
-        let known: u64 = parts.iter().filter_map(Part::rows).sum();
-        let unknown = parts.iter().filter(|part| part.rows().is_none());
-        let values = unknown.map(Part::values).sum();
-        let rest = total.saturating_sub(known);
-        let (mut at, mut longest) = (0, (0, 0..total));
-        let mut spans = Vec::with_capacity(parts.len());
-        let mut add = |rows: u64, width: u64, most: u64| {
-            if most > longest.0 {
-                longest = (most, at..at + rows.max(1));
-            }
-            at += rows;
-            spans.push((rows, width));
-        };
-        for part in parts {
-            match part {
-                Part::Inside(inside) => {
-                    inside.spans().for_each(|span| add(span.rows, span.width(), span.longest));
-                }
-                Part::Page(page, rows, most) => {
-                    let rows = rows.unwrap_or_else(|| scale(rest, page.values, values));
-                    let width = widths.in_row(page.values, rows, Some(page));
-                    add(rows, width, most.max(width).max(widths.longest_of_dictionary(page)));
-                }
-            }
-        }
+        let (spans, longest) = widths.spans(parts, total);
         Self { leaf, is_whole, spans, longest }
     }
 }
@@ -458,6 +434,37 @@ impl Widths {
             let plain: u64 = data.iter().map(|page| page.plain).sum();
             self.stretch = scale(100, self.bytes, plain).max(100);
         }
+    }
+
+    /// Returns the spans of `parts`, which have `total` rows, and the bytes and place of the longest
+    /// row.
+    fn spans(&self, parts: Vec<Part<'_>>, total: u64) -> (Vec<(u64, u64)>, (u64, Range<u64>)) {
+        let known: u64 = parts.iter().filter_map(Part::rows).sum();
+        let unknown = parts.iter().filter(|part| part.rows().is_none());
+        let values = unknown.map(Part::values).sum();
+        let rest = total.saturating_sub(known);
+        let (mut at, mut longest) = (0, (0, 0..total));
+        let mut spans = Vec::with_capacity(parts.len());
+        let mut add = |rows: u64, width: u64, most: u64| {
+            if most > longest.0 {
+                longest = (most, at..at + rows.max(1));
+            }
+            at += rows;
+            spans.push((rows, width));
+        };
+        for part in parts {
+            match part {
+                Part::Inside(inside) => {
+                    inside.spans().for_each(|span| add(span.rows, span.width(), span.longest));
+                }
+                Part::Page(page, rows, most) => {
+                    let rows = rows.unwrap_or_else(|| scale(rest, page.values, values));
+                    let width = self.in_row(page.values, rows, Some(page));
+                    add(rows, width, most.max(width).max(self.longest_of_dictionary(page)));
+                }
+            }
+        }
+        (spans, longest)
     }
 
     /// Returns the mean bytes of a value of `page`, besides the fixed bytes.

@@ -42,12 +42,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
-    ListViewArray, MapArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
+    ListViewArray, MapArray, RecordBatch, StringArray, StructArray,
 };
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::input::options::csv::CsvOptions;
+use crate::nested::{mapped, with_rows, with_type};
 
 use super::named::NamedTypes;
 use reading::{Fault, Reading, Writing, cast, cast_strictly};
@@ -56,8 +57,10 @@ pub(super) use guess::is_json_number;
 
 /// The columns of a schema that are parsed here.
 pub(crate) struct Exact {
-    schema: SchemaRef,
-    text: SchemaRef,
+    /// The schema of parsed batches.
+    pub(super) schema: SchemaRef,
+    /// The schema for the decoder, with text for all values that are parsed here.
+    pub(super) text: SchemaRef,
     named: NamedTypes,
     /// The reading of a column whose type is named.
     reading: Reading<'static>,
@@ -97,16 +100,6 @@ impl Exact {
         Reading { guessed: true, named: self.named.all(), ..self.reading }
     }
 
-    /// Returns the schema for the decoder, with text for all values that are parsed here.
-    pub(super) fn text(&self) -> &SchemaRef {
-        &self.text
-    }
-
-    /// Returns the schema of parsed batches.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
     /// Parses the values of a decoded batch.
     pub(super) fn parse(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
         if Arc::ptr_eq(&self.text, &self.schema) {
@@ -120,8 +113,7 @@ impl Exact {
             .map_err(|Misfit { path, fault }| {
                 ArrowError::ParseError(format!("column '{path}': {fault}"))
             })?;
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows)
+        with_rows(&self.schema, columns, batch.num_rows())
     }
 }
 
@@ -149,25 +141,15 @@ fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
         | DataType::LargeBinary
         | DataType::BinaryView
         | DataType::FixedSizeBinary(_) => DataType::Utf8,
-        DataType::List(of) => DataType::List(as_text(of, reading)),
-        DataType::LargeList(of) => DataType::LargeList(as_text(of, reading)),
-        DataType::ListView(of) => DataType::ListView(as_text(of, reading)),
-        DataType::LargeListView(of) => DataType::LargeListView(as_text(of, reading)),
-        DataType::FixedSizeList(of, length) => {
-            DataType::FixedSizeList(as_text(of, reading), *length)
-        }
         // The runs are formed again after parsing.
         DataType::RunEndEncoded(_, of) => match as_text(of, reading) {
             text if text == *of => return field.clone(),
             text => text.data_type().clone(),
         },
-        DataType::Map(of, sorted) => DataType::Map(as_text(of, reading), *sorted),
-        DataType::Struct(fields) => {
-            DataType::Struct(fields.iter().map(|field| as_text(field, reading.at(field))).collect())
-        }
-        _ => return field.clone(),
+        DataType::Struct(_) => return mapped(field, |of| as_text(of, reading.at(of))),
+        _ => return mapped(field, |of| as_text(of, reading)),
     };
-    Arc::new(Field::clone(field).with_data_type(kind))
+    with_type(field, kind)
 }
 
 /// The column or member of a refused value, and the reason.

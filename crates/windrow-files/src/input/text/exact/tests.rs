@@ -317,7 +317,7 @@ fn parts_of_nested_columns_are_parsed_too() {
         let schema = Arc::new(Schema::new(vec![Field::new("c", kind, true)]));
         let exact = Exact::of_json(&schema, NamedTypes::default());
         let decode = |text: &str| {
-            let decoder = arrow_json::ReaderBuilder::new(exact.text().clone());
+            let decoder = arrow_json::ReaderBuilder::new(exact.text.clone());
             let mut decoder = decoder.with_coerce_primitive(true).build_decoder().unwrap();
             decoder.decode(format!("{{\"c\": {text}}}\n{{\"c\": null}}\n").as_bytes()).unwrap();
             exact.parse(decoder.flush().unwrap().unwrap())

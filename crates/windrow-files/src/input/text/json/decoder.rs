@@ -32,8 +32,8 @@ impl Decoder {
     ) -> Result<Self, ArrowError> {
         let (records, exact) =
             (Records::new(schema, named.all()), Exact::of_json(schema, named.clone()));
-        let plain = Plain::of(schema, named.all(), exact.text(), batch_rows);
-        let decoder = arrow_json::ReaderBuilder::new(exact.text().clone())
+        let plain = Plain::of(schema, named.all(), &exact.text, batch_rows);
+        let decoder = arrow_json::ReaderBuilder::new(exact.text.clone())
             .with_batch_size(batch_rows)
             // A column of text accepts numbers and booleans.
             .with_coerce_primitive(true)

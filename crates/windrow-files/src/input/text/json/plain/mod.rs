@@ -19,15 +19,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, StringBuilder};
-use arrow_array::{
-    Array, ArrayRef, ListArray, NullArray, RecordBatch, RecordBatchOptions, StructArray,
-};
+use arrow_array::{Array, ArrayRef, ListArray, NullArray, RecordBatch, StructArray};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use memchr::memchr2;
 
 use crate::input::text::named::TypesAt;
+use crate::nested::with_rows;
 
 use super::records::is_of_numbers;
 
@@ -104,8 +103,7 @@ impl Plain {
         let rows = std::mem::take(&mut self.records.rows);
         self.records.valid.truncate(0);
         walked?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(Arc::clone(&self.text), columns?, &options).ok()
+        with_rows(&self.text, columns?, rows).ok()
     }
 
     fn walk(&mut self, text: &str) -> Option<()> {

@@ -1,12 +1,35 @@
-//! Walks over nested types: the fields of a type's children, and types with other children.
+//! Walks over nested types: the fields of a type's children, and types with other children. Record
+//! batches of any number of columns, none included.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, FieldRef};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, SchemaRef};
+
+/// Returns a record batch of `rows` rows, which the columns do not tell where there are none.
+pub(crate) fn with_rows(
+    schema: &SchemaRef,
+    columns: Vec<ArrayRef>,
+    rows: usize,
+) -> Result<RecordBatch, ArrowError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
+
+pub(crate) fn with_type(field: &FieldRef, kind: DataType) -> FieldRef {
+    Arc::new(Field::clone(field).with_data_type(kind))
+}
+
+/// Returns `field` with its type's child fields replaced by `change`. The ends of runs stay.
+pub(crate) fn mapped(field: &FieldRef, mut change: impl FnMut(&FieldRef) -> FieldRef) -> FieldRef {
+    let Ok(kind) = with_fields(field.data_type(), |of| Ok::<_, Infallible>(change(of)));
+    with_type(field, kind)
+}
 
 /// Returns the fields of an array's children. Members of unions and values of dictionaries do not
 /// count.
-pub(super) fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
+pub(crate) fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
     match data_type {
         DataType::Struct(fields) => fields.iter().map(Arc::clone).collect(),
         DataType::List(item)
@@ -21,7 +44,7 @@ pub(super) fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
 }
 
 /// Returns the type with its child fields replaced by `change`. The ends of runs stay.
-pub(super) fn with_fields<E>(
+pub(crate) fn with_fields<E>(
     data_type: &DataType,
     mut change: impl FnMut(&FieldRef) -> Result<FieldRef, E>,
 ) -> Result<DataType, E> {
