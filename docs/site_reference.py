@@ -19,10 +19,10 @@ LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#]+)")
 
 CALLS = ["sort", "compact", "dedupe", "diff", "merge", "partition", "head", "check", "inspect", "col"]
 GROUPS = ["Read", "Csv", "ChangeLog", "Write", "Parquet", "Spill"]
-OBJECTS = ["Table", "Reader", "RecordBatch", "Schema", "Column", "Stats", "Check", "Inspect", "Explain", "Progress"]
+OBJECTS = ["Table", "Reader", "RecordBatch", "Schema", "Column", "Stats", "Details", "Check", "Inspect", "Explain", "Progress"]
 ERRORS = [
-    "WindrowError", "UsageError", "DataError", "UnsortedError", "InputNotFoundError", "MemoryFloorError", "SpaceError",
-    "CorruptError",
+    "WindrowError", "UsageError", "DataError", "UnsortedError", "InputNotFoundError", "AccessError", "StoreError", "MemoryFloorError",
+    "SpaceError", "CorruptError",
 ]
 
 

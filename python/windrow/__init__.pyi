@@ -1,5 +1,5 @@
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol, TypeAlias, overload, type_check_only
 
 import duckdb
@@ -12,12 +12,14 @@ from windrow import explain as explain
 from windrow._windrow import Column, RecordBatch, Schema, __version__, col
 
 __all__ = [
+    "AccessError",
     "ChangeLog",
     "Check",
     "Column",
     "CorruptError",
     "Csv",
     "DataError",
+    "Details",
     "Explain",
     "InputNotFoundError",
     "Inspect",
@@ -31,6 +33,7 @@ __all__ = [
     "SpaceError",
     "Spill",
     "Stats",
+    "StoreError",
     "Table",
     "UnsortedError",
     "UsageError",
@@ -64,8 +67,31 @@ class ArrowSchema(Protocol):
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Paths: TypeAlias = _Path | Sequence[_Path]
-_Input: TypeAlias = _Path | ArrowStream | ArrowArray
+@type_check_only
+class BinaryReader(Protocol):
+    def read(self, size: int = ..., /) -> Any: ...
+
+@type_check_only
+class BinaryWriter(Protocol):
+    def write(self, data: Any, /) -> Any: ...
+
+@type_check_only
+class Scanned(Protocol):
+    """A scanner of pyarrow."""
+
+    def to_reader(self) -> Any: ...
+
+@type_check_only
+class DataSet(Protocol):
+    """A data set of pyarrow."""
+
+    def scanner(self) -> Any: ...
+
+_Rows: TypeAlias = ArrowStream | ArrowArray | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+_Input: TypeAlias = _Path | _Rows | polars.LazyFrame | Scanned | DataSet | BinaryReader | Iterator[Any]
 _Inputs: TypeAlias = _Input | Sequence[_Input]
+_Output: TypeAlias = _Path | BinaryWriter
+_Where: TypeAlias = str | polars.Expr | pyarrow.compute.Expression | Sequence[tuple[str, str, Any]] | Sequence[Sequence[tuple[str, str, Any]]]
 _Columns: TypeAlias = str | Column | Sequence[str | Column | tuple[str, str]]
 _Names: TypeAlias = str | Sequence[str]
 _Size: TypeAlias = int | str
@@ -121,6 +147,7 @@ class Write(dict[str, Any]):
         format: Literal["parquet", "arrow", "arrow-stream", "csv", "ndjson"] | None = None,
         compression: str | None = None,
         max_file_size: _Size | None = None,
+        mode: Literal["error", "overwrite", "append", "replace_partitions"] | None = None,
     ) -> None: ...
 
 class Parquet(dict[str, Any]):
@@ -157,9 +184,9 @@ def sort(
     limit: int | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
-    output: _Path,
+    output: _Output,
     write: Write | Mapping[str, Any] | None = None,
     select: _Names | None = None,
     parquet: Parquet | Mapping[str, Any] | None = None,
@@ -179,7 +206,7 @@ def sort(
     limit: int | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
     output: None = None,
     write: Write | Mapping[str, Any] | None = None,
@@ -203,9 +230,9 @@ def compact(
     op: str | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
-    output: _Path,
+    output: _Output,
     write: Write | Mapping[str, Any] | None = None,
     select: _Names | None = None,
     parquet: Parquet | Mapping[str, Any] | None = None,
@@ -225,7 +252,7 @@ def compact(
     op: str | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
     output: None = None,
     write: Write | Mapping[str, Any] | None = None,
@@ -246,9 +273,9 @@ def merge(
     changes: ChangeLog | Mapping[str, Any] | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
-    output: _Path,
+    output: _Output,
     write: Write | Mapping[str, Any] | None = None,
     select: _Names | None = None,
     parquet: Parquet | Mapping[str, Any] | None = None,
@@ -267,7 +294,7 @@ def merge(
     changes: ChangeLog | Mapping[str, Any] | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
     output: None = None,
     write: Write | Mapping[str, Any] | None = None,
@@ -281,16 +308,36 @@ def merge(
 def partition(
     inputs: _Inputs,
     by: _Columns,
-    *,
     output: _Path,
+    *,
     into: int | None = None,
     ranges: object = None,
     hive: bool | None = None,
     sort: _Columns | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
+    write: Write | Mapping[str, Any] | None = None,
+    select: _Names | None = None,
+    parquet: Parquet | Mapping[str, Any] | None = None,
+    memory: _Size | None = None,
+    spill: Spill | Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    mode: Literal["error", "overwrite", "append", "replace_partitions"] | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+) -> Stats: ...
+@overload
+def dedupe(
+    inputs: _Inputs,
+    key: _Columns | None = None,
+    *,
+    keep: Literal["first", "last", "none", "last-known"] | None = None,
+    read: Read | Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    where: _Where | None = None,
+    csv: Csv | Mapping[str, Any] | None = None,
+    output: _Output,
     write: Write | Mapping[str, Any] | None = None,
     select: _Names | None = None,
     parquet: Parquet | Mapping[str, Any] | None = None,
@@ -307,26 +354,7 @@ def dedupe(
     keep: Literal["first", "last", "none", "last-known"] | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
-    csv: Csv | Mapping[str, Any] | None = None,
-    output: _Path,
-    write: Write | Mapping[str, Any] | None = None,
-    select: _Names | None = None,
-    parquet: Parquet | Mapping[str, Any] | None = None,
-    memory: _Size | None = None,
-    spill: Spill | Mapping[str, Any] | None = None,
-    threads: int | None = None,
-    progress: bool | Callable[[Progress], object] | None = None,
-) -> Stats: ...
-@overload
-def dedupe(
-    inputs: _Inputs,
-    key: _Columns | None = None,
-    *,
-    keep: Literal["first", "last", "none", "last-known"] | None = None,
-    read: Read | Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
     output: None = None,
     write: Write | Mapping[str, Any] | None = None,
@@ -347,9 +375,9 @@ def diff(
     op: str | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
-    output: _Path,
+    output: _Output,
     write: Write | Mapping[str, Any] | None = None,
     select: _Names | None = None,
     parquet: Parquet | Mapping[str, Any] | None = None,
@@ -368,7 +396,7 @@ def diff(
     op: str | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
     output: None = None,
     write: Write | Mapping[str, Any] | None = None,
@@ -386,9 +414,9 @@ def head(
     *,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
-    output: _Path,
+    output: _Output,
     write: Write | Mapping[str, Any] | None = None,
     select: _Names | None = None,
     parquet: Parquet | Mapping[str, Any] | None = None,
@@ -404,7 +432,7 @@ def head(
     *,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
     output: None = None,
     write: Write | Mapping[str, Any] | None = None,
@@ -423,7 +451,7 @@ def check(
     unique: bool | None = None,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
-    where: str | None = None,
+    where: _Where | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
 ) -> Check: ...
 @overload
@@ -457,19 +485,11 @@ class _Result:
     def to_dict(self) -> dict[str, Any]: ...
     def _repr_html_(self) -> str: ...
 
-class Stats(_Result):
-    rows_in: int
-    rows_out: int
-    rows_dropped: int
-    keys_deleted: int
+class Details(_Result):
     keys_renewed: int
-    bytes_in: int | None
-    bytes_out: int
-    partitions: dict[str, int] | None
     bloom_filters_dropped: bool
     row_groups_passed: int
     runs: int
-    spilled_bytes: int
     stored_bytes: int
     spills: int
     loads: int
@@ -488,14 +508,27 @@ class Stats(_Result):
     budget_bytes: int
     peak_leased_bytes: int
     network: dict[str, int] | None
-    peak_rss_bytes: int
     memory_limit_bytes: int | None
-    seconds: float
     planning_seconds: float
     phase_seconds: dict[str, float]
     serial_seconds: dict[str, float]
     phase_spilled_bytes: dict[str, int]
     phase_loaded_bytes: dict[str, int]
+
+class Stats(_Result):
+    def __init__(self, *, ended: bool = True, **figures: Any) -> None: ...
+    rows_in: int
+    rows_out: int
+    rows_dropped: int
+    keys_deleted: int
+    bytes_in: int | None
+    bytes_out: int
+    partitions: dict[str, int] | None
+    spilled_bytes: int
+    peak_rss_bytes: int
+    seconds: float
+    details: Details
+    def __getattr__(self, name: str) -> NoReturn: ...
 
 class Check(_Result):
     ok: bool
@@ -534,12 +567,16 @@ class Reader:
     def to_pandas(self, **options: Any) -> pandas.DataFrame: ...
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation: ...
     def to_pylist(self) -> list[dict[str, Any]]: ...
-    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]: ...
+    def fetchmany(self, size: int | None = 1) -> list[tuple[Any, ...]]: ...
+    def fetchone(self) -> tuple[Any, ...] | None: ...
+    def fetchall(self) -> list[tuple[Any, ...]]: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, error: object, value: object, trace: object) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> RecordBatch: ...
+    def __getattr__(self, name: str) -> NoReturn: ...
+    def __getitem__(self, name: object) -> NoReturn: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn: ...
@@ -554,6 +591,16 @@ class Table:
         memory: _Size | None = None,
         spill: Spill | Mapping[str, Any] | None = None,
     ) -> None: ...
+    @classmethod
+    def open(
+        cls,
+        path: _Path,
+        *,
+        key: _Columns | None = None,
+        memory: _Size | None = None,
+        spill: Spill | Mapping[str, Any] | None = None,
+    ) -> Self: ...
+    def save(self, path: _Path, *, at: int | None = None, **options: Any) -> Stats: ...
     @property
     def schema(self) -> Schema: ...
     @property
@@ -564,11 +611,31 @@ class Table:
     def memory_used(self) -> int: ...
     @property
     def temp_bytes(self) -> int: ...
-    def upsert(self, rows: ArrowStream | ArrowArray) -> int: ...
+    def upsert(self, rows: _Rows) -> int: ...
+    def apply(
+        self,
+        changes: _Rows,
+        *,
+        op: str = "op",
+        op_map: str | Mapping[str | None, str] | None = None,
+        order_by: _Columns | None = None,
+    ) -> int: ...
     def delete(self, keys: _Keys) -> int: ...
     def get(self, keys: _Keys, *, at: int | None = None) -> RecordBatch: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __contains__(self, key: object) -> bool: ...
+    def __getitem__(self, key: object) -> dict[str, Any]: ...
+    def __iter__(self) -> NoReturn: ...
     def scan(
-        self, start: object | None = None, stop: object | None = None, *, at: int | None = None
+        self,
+        start: object | None = None,
+        stop: object | None = None,
+        *,
+        at: int | None = None,
+        columns: _Names | None = None,
+        where: _Where | None = None,
+        limit: int | None = None,
     ) -> Reader: ...
     def forget_before(self, time: int) -> None: ...
     def close(self) -> None: ...
@@ -585,6 +652,8 @@ class UsageError(WindrowError, ValueError): ...
 class DataError(WindrowError, ValueError): ...
 class UnsortedError(DataError): ...
 class InputNotFoundError(WindrowError, FileNotFoundError): ...
+class AccessError(WindrowError, PermissionError): ...
+class StoreError(WindrowError, ConnectionError): ...
 
 class MemoryFloorError(WindrowError, MemoryError):
     floor: int | None

@@ -3,13 +3,12 @@
 Modules that only `help` and errors need are imported there.
 """
 
-import json
-
 from windrow import _windrow
 
 # Sentences of this package in place of the library's.
 _ABOUT = {
-    "inputs": "Paths, directories, glob patterns, addresses of objects, Arrow objects, or a list of these.",
+    "inputs": "Paths, directories, glob patterns, addresses of objects; Arrow objects and frames, lazy ones too, data sets and relations, "
+    "which are read piece by piece; dicts, and lists of dicts; open binary files; lists and iterators of all these.",
     "old": "The old side, as the inputs of `sort`.",
     "new": "The new side, as the inputs of `sort`.",
     "descending": "Whether the greatest comes first: one for all columns, or a list.",
@@ -18,6 +17,8 @@ _ABOUT = {
     "Of several columns these are tuples.",
     "memory": 'What the call may add to the resident memory of the process: bytes, ``"256MiB"``, a share of what is free '
     '(``"50%"``), or ``"unlimited"``. A quarter of what is free unless given.',
+    "mode": 'What becomes of the files that the directory has: ``"error"``, ``"overwrite"``, ``"append"`` or ``"replace_partitions"``, '
+    "as of `Write`.",
     "progress": "``True`` for a bar, or a function of a `Progress`. What the function raises stops the job.",
 }
 _COLUMNS = 'Text, ``("id", "descending")``, `col`, or a list of these.'
@@ -26,8 +27,10 @@ _FURTHER = {
     "by": _COLUMNS,
     "key": _COLUMNS,
     "order_by": _COLUMNS,
-    "output": "The output appears whole or not at all, and may be an input. Without it the call returns a `Reader`.",
+    "where": "Or an expression of Polars or pyarrow, or a list of (column, op, value). NaN is the greatest number.",
+    "output": "The output appears whole or not at all, and may be an input. Without it the call returns a `Reader`. An open binary file is written at the end.",
     "select": 'Text, or a list of names. Of a struct, a member by its path: ``"user.id"``. ``columns=`` is the same.',
+    "mode": "``mode=`` of `partition` is the same.",
     "schema": "Text, a dict, or an Arrow schema.",
     "hive_types": "Text, a dict, or an Arrow schema.",
     "op_map": "Text, or a dict.",
@@ -35,15 +38,56 @@ _FURTHER = {
 }
 _LISTS = ["Values", "Texts", "Paths"]
 # Names that other libraries have, or that this one had.
-_OTHERS = {"store_options": "storage_options", "range": "ranges", "range_at": "ranges", "columns": "select", "on": "key", "subset": "key"}
+_OTHERS = {
+    "store_options": ["storage_options"],
+    "range": ["ranges"],
+    "range_at": ["ranges"],
+    "columns": ["select"],
+    "on": ["key", "by"],
+    "subset": ["key"],
+    "key": ["by"],
+    "by": ["key"],
+    "sort_by": ["by", "sort"],
+    "order_by": ["by", "sort"],
+    "partition_by": ["by"],
+    "partition_cols": ["by"],
+    "partitioning": ["by"],
+    "filter": ["where"],
+    "filters": ["where"],
+    "predicate": ["where"],
+    "n": ["rows", "limit"],
+    "limit": ["rows"],
+    "num_rows": ["rows"],
+    "ascending": ["descending"],
+    "reverse": ["descending"],
+    "na_position": ["nulls_last"],
+    "null_placement": ["nulls_last"],
+    "memory_limit": ["memory"],
+    "memory_limit_bytes": ["memory"],
+    "path": ["output"],
+    "into": ["output"],
+}
+# What has no argument of its own.
+_LINES = {
+    "maintain_order": "equal rows keep their order",
+    "stable": "equal rows keep their order",
+    "inplace": "inputs stay as they are, and a call returns new rows",
+    "partition_by": "wr.partition(inputs, by, hive=True, output=...) writes directories of values",
+    "partition_cols": "wr.partition(inputs, by, hive=True, output=...) writes directories of values",
+    "mode": "a single file is replaced; directories have write={'mode': ...}",
+    "existing_data_behavior": "a directory has write={'mode': ...}, or mode= of partition",
+    "if_exists": "a directory has write={'mode': ...}, or mode= of partition",
+    "overwrite": "a single file is replaced; directories have write={'mode': ...}",
+    "how": "wr.merge interleaves sorted inputs; join columns with Polars or DuckDB",
+}
 # Verbs whose jobs show progress have the argument; a sort has directions.
-_MORE = {"sort": ["descending", "nulls_last"]}
+_MORE = {"sort": ["descending", "nulls_last"], "partition": ["mode"]}
 _QUIET = ["check", "inspect"]
 GROUPS = {
     "read": ("Read", "How inputs are read."),
     "csv": ("Csv", "The dialect of CSV, in and out."),
     "changes": ("ChangeLog", "The format of a change log, and what a compaction makes of it."),
-    "write": ("Write", "How the output is written."),
+    "write": ("Write", "How the output is written, and what becomes of a directory's files."),
     "parquet": ("Parquet", "The layout of Parquet files."),
     "spill": ("Spill", "Where rows go that do not fit into memory, and how."),
 }
@@ -55,6 +99,8 @@ _CALLS: dict = {}
 def calls():
     """The settings of each call."""
     if not _CALLS:
+        import json
+
         _CALLS.update(json.loads(_windrow.described()))
     return _CALLS
 
@@ -106,7 +152,7 @@ def documentation(call, text):
     verb = call.__name__
     text, _, examples = text.partition("\n\nExamples\n")
     lines = [paragraph(name, _ABOUT[name]) for name in call.inputs]
-    for name, setting in _ordered(call):
+    for name, setting in ordered(call):
         if name in GROUPS:
             of, about = GROUPS[name]
             lines.append(paragraph(name, f"{about} A `{of}`, or a dict of {', '.join(members(name, [verb]))}."))
@@ -116,9 +162,10 @@ def documentation(call, text):
     return "\n\n".join(parts + [f"Examples\n{examples}"] * bool(examples))
 
 
-def _ordered(call):
-    """The arguments of a call beside its inputs, the one first that may be positional."""
-    return sorted(flat(call.__name__).items(), key=lambda named: named[0] != call.key)
+def ordered(call):
+    """The arguments of a call beside its inputs, those first that may be positional."""
+    found, first = flat(call.__name__), call.positional
+    return [*((name, found[name]) for name in first), *(named for named in found.items() if named[0] not in first)]
 
 
 def signature(call):
@@ -127,8 +174,8 @@ def signature(call):
 
     Parameter = inspect.Parameter
     parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in call.inputs]
-    for name, setting in _ordered(call):
-        kind = Parameter.POSITIONAL_OR_KEYWORD if name == call.key else Parameter.KEYWORD_ONLY
+    for name, setting in ordered(call):
+        kind = Parameter.POSITIONAL_OR_KEYWORD if name in call.positional else Parameter.KEYWORD_ONLY
         required = setting and setting["required"]
         parameters.append(Parameter(name, kind, default=Parameter.empty if required else None))
     return inspect.Signature(parameters)
@@ -152,9 +199,36 @@ def refused(call, group, name):
                 within[known_as] = f"{within[known_as]} or {spelled}" if known_as in within else spelled
     if group is None and name in within:
         return f"{whole} has no argument {name}=: {name}= is {within[name]}"
-    if group is None and _OTHERS.get(name) in known:
-        return f"{whole} has no argument {name}=: {name}= is {_OTHERS[name]}="
+    if group is None and name in _LINES and not (call == "partition" and name in _OTHERS):
+        return f"{whole} has no argument {name}=: {_LINES[name]}"
+    for other in _OTHERS.get(name, []) if group is None else []:
+        if other in known:
+            return f"{whole} has no argument {name}=: {name}= is {other}="
     near = difflib.get_close_matches(name, [*known, *(within if group is None else [])], 1)
     if near:
         return f"{whole} has no argument {name!r}; did you mean {within.get(near[0], near[0]) if group is None else near[0]}?"
     return f"{whole} has no argument {name!r}; it has {', '.join(known)}"
+
+
+def positional(call, names, given):
+    """What to say about more values than a call takes without names."""
+    count, taken = len(names), names
+    names, call, key = (*call.inputs, *call.positional[:1]), call.__name__, call.positional[0] if call.positional else ""
+    if len(names) > 1 and any(hasattr(value, "__arrow_c_stream__") or isinstance(value, dict) for value in given[len(names) - 1 :]):
+        more = "inputs are one list" if len(names) == 2 else f"{key}= comes behind {' and '.join(names[:-1])}"
+        return f"{call}() takes rows as {', '.join(names[:-1])}; {more}: {call}({'[a, b]' if len(names) == 2 else 'old, new'}, {key}=...)"
+    text = f"{call}() takes {count} positional arguments, not {len(given)}: {', '.join(taken)}"
+    if count == len(names) and all(isinstance(value, str) for value in given[count - 1 :]):
+        text += f"; several columns are a list: {key}={list(given[len(names) - 1 :])!r}"
+    return text
+
+
+def warned(text):
+    """Warns the caller of this package."""
+    import sys
+    import warnings
+
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "windrow":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, UserWarning, stacklevel=level)

@@ -31,7 +31,15 @@ class UnsortedError(DataError):
 
 
 class InputNotFoundError(WindrowError, FileNotFoundError):
-    """An input is not there."""
+    """An input is not there, or no file matches a pattern."""
+
+
+class AccessError(WindrowError, PermissionError):
+    """A file or an object must not be read, or must not be written."""
+
+
+class StoreError(WindrowError, ConnectionError):
+    """An object store cannot be reached, or does not answer as it should: its address and settings, or try again."""
 
 
 class MemoryFloorError(WindrowError, MemoryError):
@@ -44,7 +52,7 @@ class MemoryFloorError(WindrowError, MemoryError):
 
 
 class SpaceError(WindrowError, OSError):
-    """The output or temporary files cannot be written: no space, no permission."""
+    """The output or temporary files cannot be written: no space, no such place."""
 
 
 class CorruptError(WindrowError):

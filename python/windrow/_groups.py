@@ -99,8 +99,9 @@ class ChangeLog(_Group):
         The time of the last change that counts, a value of ``changes["time"]`` or of the first column of
         ``order_by``.
     mode
-        The form of the output. ``"snapshot"``: The live rows, sorted by the key. ``"log"``: The last change of
-        each key, deletes included; or the summed changes. ``"snapshot"`` unless given.
+        What becomes of the files that the directory has: ``"error"``, ``"overwrite"``, ``"append"`` or
+        ``"replace_partitions"``, as of `Write`. ``mode=`` of `partition` is the same. ``"snapshot"``: The live
+        rows, sorted by the key. ``"log"``: The last change of each key, deletes included; or the summed changes.
     keep_bookkeeping
         A snapshot keeps the columns of the operation, of the envelope and of ``changes["diff"]``.
     op_map
@@ -136,7 +137,7 @@ class ChangeLog(_Group):
 
 
 class Write(_Group):
-    r"""How the output is written.
+    r"""How the output is written, and what becomes of a directory's files.
 
     Parameters
     ----------
@@ -149,9 +150,15 @@ class Write(_Group):
         none, lz4, zstd, gzip, bzip2[:LEVEL] or xz[:LEVEL]; the name tells it unless given: .csv.gz, .ndjson.zst,
         ...
     max_file_size
-        The bytes of a file, at least 64KiB. ``output`` then names a directory, new or empty, of files
-        part-00000.parquet and on, which follow from one another; ``write["format"]`` is their format. Rows that
-        are equal in the order stay in one file, which may be larger for them.
+        The bytes of a file, at least 64KiB. ``output`` then names a directory of files part-00000.parquet and on,
+        which follow from one another; ``write["format"]`` is their format. Rows that are equal in the order stay
+        in one file, which may be larger for them.
+    mode
+        What becomes of the files that the directory has: ``"error"``, ``"overwrite"``, ``"append"`` or
+        ``"replace_partitions"``, as of `Write`. ``mode=`` of `partition` is the same. ``"error"``: A directory
+        with files is an error. ``"overwrite"``: All files are replaced. ``"append"``: Files are added; one whose
+        name is taken gets a number behind its name. ``"replace_partitions"``: The files of those partitions are
+        replaced that have new rows, with ``hive``.
     """
 
     def __init__(
@@ -160,6 +167,7 @@ class Write(_Group):
         format=None,
         compression=None,
         max_file_size=None,
+        mode=None,
     ):
         super().__init__(locals())
 

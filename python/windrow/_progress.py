@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import sys
+import time
 
 Progress = collections.namedtuple("Progress", ["phase", "rows", "total_rows", "spilled_bytes"])
 Progress.__doc__ = """A moment of a job: ``phase`` is ``"read"``, ``"settle"`` or ``"write"``."""
@@ -15,9 +16,6 @@ Progress.spilled_bytes.__doc__ = "Bytes of rows that went to temporary files so 
 @contextlib.contextmanager
 def watching(progress):
     """The function to call with the four parts of a `Progress`, or None."""
-    if progress is None or progress is False:
-        yield None
-        return
     if progress is not True:
         if not callable(progress):
             raise TypeError(f"progress= takes True, False or a function, not {type(progress).__name__}")
@@ -37,7 +35,10 @@ def _bar():
     try:
         from tqdm.auto import tqdm  # type: ignore[import-untyped]
     except ImportError:
-        return _Line(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else None
+        if sys.stderr is None:
+            return None
+        # Notebooks write over lines as terminals do.
+        return _Line(sys.stderr) if sys.stderr.isatty() or "ipykernel" in sys.modules else _Lines(sys.stderr)
     return _Tqdm(tqdm)
 
 
@@ -67,12 +68,44 @@ class _Line:
     def __init__(self, stream):
         self.stream = stream
 
-    def show(self, phase, rows, total, spilled):
-        of = f" of {total:,}" if total else ""
-        spilled = f", {spilled >> 20} MiB spilled" if spilled else ""
-        self.stream.write(f"\r\x1b[K{phase}: {rows:,}{of} rows{spilled}")
+    def show(self, *moment):
+        self.stream.write(f"\r\x1b[K{_worded(*moment)}")
         self.stream.flush()
 
     def close(self):
         self.stream.write("\r\x1b[K")
         self.stream.flush()
+
+
+class _Lines:
+    """A line for each phase, and every few seconds, where lines cannot be written over."""
+
+    SECONDS = 5
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.last = self.phase = self.shown = None
+        self.at = time.monotonic()
+
+    def show(self, *moment):
+        if self.phase not in (None, moment[0]):
+            self._write(self.last)
+        self.last, self.phase = moment, moment[0]
+        if time.monotonic() - self.at >= self.SECONDS:
+            self._write(moment)
+
+    def _write(self, moment):
+        if moment != self.shown:
+            self.stream.write(f"windrow: {_worded(*moment)}\n")
+            self.stream.flush()
+        self.at, self.shown = time.monotonic(), moment
+
+    def close(self):
+        if self.last is not None:
+            self._write(self.last)
+
+
+def _worded(phase, rows, total, spilled):
+    of = f" of {total:,}" if total else ""
+    spilled = f", {spilled >> 20} MiB spilled" if spilled else ""
+    return f"{phase}: {rows:,}{of} rows{spilled}"

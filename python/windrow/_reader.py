@@ -1,6 +1,7 @@
 """The rows of a call: read once, by any Arrow library, or by the methods that name one."""
 
 import itertools
+import sys
 
 from windrow import _rows
 
@@ -39,7 +40,9 @@ class Reader:
     @property
     def stats(self):
         """The `Stats` of the call so far. Rows are made as they are read: ``rows_out`` counts those that were read."""
-        return self._rows.stats
+        stats = self._rows.stats
+        stats._ended = self._rows.ended
+        return stats
 
     def to_arrow(self):
         """All rows as a ``pyarrow.Table``."""
@@ -77,6 +80,14 @@ class Reader:
             self._fetched = itertools.chain.from_iterable(zip(*columns) for columns in columns)
         return list(itertools.islice(self._fetched, size))
 
+    def fetchone(self):
+        """The next row as a tuple, or None at the end. Needs pyarrow."""
+        return next(iter(self.fetchmany()), None)
+
+    def fetchall(self):
+        """The rows that are left, as a list of tuples. Needs pyarrow."""
+        return self.fetchmany(None)
+
     def close(self):
         """Ends the call; its memory and temporary files are given back."""
         self._rows.close()
@@ -93,7 +104,20 @@ class Reader:
     def __next__(self):
         return next(self._rows)
 
+    def __getattr__(self, name):
+        if name == "stats":
+            # The property said why.
+            return type(self).stats.fget(self)
+        if name in _LINES:
+            raise AttributeError(f"a Reader has no {name}: {_LINES[name]}")
+        raise AttributeError(f"'Reader' object has no attribute {name!r}")
+
+    def __getitem__(self, name):
+        raise TypeError(f"the rows of a Reader come once, in order: reader.to_arrow()[{name!r}] has a column, next(reader) a record batch")
+
     def __arrow_c_stream__(self, requested_schema=None):
+        if sys._getframe(1).f_globals.get("__name__") == "polars.series.series":
+            raise TypeError("that makes a series of structs of a Reader; pl.DataFrame(reader), or reader.to_polars()")
         return self._rows.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self):
@@ -116,6 +140,33 @@ class Reader:
         columns = ", ".join(f"{name}: {kind}" for name, kind in zip(self.schema.names, self.schema.types))
         plain = f"<Reader: {columns}>"
         return plain if write is _rows.text else _rows.escaped(plain)
+
+
+# What other libraries call it, or have in place of arguments.
+_LINES = {
+    "arrow": "reader.to_arrow()",
+    "collect": "reader.to_polars(), reader.to_arrow(), ...",
+    "columns": "reader.schema.names",
+    "df": "reader.to_pandas()",
+    "dtypes": "reader.schema.types",
+    "fetch_arrow_table": "reader.to_arrow()",
+    "fetchdf": "reader.to_pandas()",
+    "filter": 'the call has where="..."',
+    "head": "wr.head(reader, 10), or reader.fetchmany(10)",
+    "limit": "wr.head(reader, 10), or reader.fetchmany(10)",
+    "num_rows": "rows are made as they are read; reader.stats.rows_out counts them",
+    "pl": "reader.to_polars()",
+    "read_next_batch": "next(reader)",
+    "rows": "reader.fetchall()",
+    "select": "the call has select=[...]",
+    "shape": "rows are made as they are read; reader.stats.rows_out counts them",
+    "show": "print(reader)",
+    "sink_parquet": 'the call has output="..."',
+    "to_dicts": "reader.to_pylist()",
+    "to_parquet": 'the call has output="..."',
+    "to_table": "reader.to_arrow()",
+    "write_parquet": 'the call has output="..."',
+}
 
 
 def _library(name, call):

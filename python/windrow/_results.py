@@ -17,8 +17,34 @@ class _Result:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
 
+_FIGURES = [
+    "rows_in",
+    "rows_out",
+    "rows_dropped",
+    "keys_deleted",
+    "bytes_in",
+    "bytes_out",
+    "partitions",
+    "spilled_bytes",
+    "peak_rss_bytes",
+    "seconds",
+]
+
+
+class Details(_Result):
+    """Figures of a job for who looks into its memory, temporary files, threads and network."""
+
+    network = None
+
+    def __repr__(self):
+        return "\n".join(f"{name:<32} {value}" for name, value in _flat(self.__dict__))
+
+    def _repr_html_(self):
+        return _table(_flat(self.__dict__))
+
+
 class Stats(_Result):
-    """The figures of a job.
+    """The figures of a job; ``details`` has more.
 
     >>> import pyarrow as pa
     >>> import windrow as wr
@@ -27,17 +53,32 @@ class Stats(_Result):
     (2, 2, 0)
     """
 
-    partitions = None
-    network = None
+    def __init__(self, *, ended=True, **figures):
+        super().__init__(**{name: figures.pop(name, None) for name in _FIGURES})
+        self.details = Details(**figures)
+        # Rows of a reader are still to be read.
+        self._ended = ended
+
+    def to_dict(self):
+        """All of it, and the details, as plain Python objects, which JSON takes."""
+        return {**{name: getattr(self, name) for name in _FIGURES}, **self.details.to_dict()}
+
+    def __getattr__(self, name):
+        details = self.__dict__.get("details")
+        if details is not None and hasattr(details, name):
+            raise AttributeError(f"{name} is one of the details: stats.details.{name}")
+        raise AttributeError(f"Stats has no {name!r}; it has {', '.join(_FIGURES)}, details")
 
     def __repr__(self):
         spilled = f", spilled {_size(self.spilled_bytes)}" if self.spilled_bytes else ""
         written = f" ({_size(self.bytes_out)})" if self.bytes_out else ""
         files = f" in {self.partitions['files']} files" if self.partitions else ""
-        return f"<Stats: {self.rows_in:,} rows in, {self.rows_out:,} rows out{files}{written} in {self.seconds:.2f} s{spilled}>"
+        return f"<Stats: {self.rows_in:,} rows in, {self.rows_out:,} rows out{files}{written} in {self.seconds:.2f} s{spilled}{'' if self._ended else '; not all rows were read'}>"
 
     def _repr_html_(self):
-        return _table(_flat(self.to_dict()))
+        figures = ((name, getattr(self, name)) for name in _FIGURES)
+        shown = [(name, _shown(name, figure)) for name, figure in figures if figure is not None]
+        return _table(shown + [("rows", "not all were read")] * (not self._ended))
 
 
 class Check(_Result):
@@ -89,6 +130,14 @@ class Explain(_Result):
 
     def _repr_html_(self):
         return _table(self.lines)
+
+
+def _shown(name, figure):
+    if name.endswith("bytes") or name.startswith("bytes"):
+        return _size(figure)
+    if isinstance(figure, dict):
+        return ", ".join(f"{part} {count:,}" for part, count in figure.items())
+    return f"{figure:.2f}" if isinstance(figure, float) else f"{figure:,}"
 
 
 def _size(size):

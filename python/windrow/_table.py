@@ -1,14 +1,23 @@
 """The table with a key: rows that are kept up to date from a stream of changes."""
 
-from windrow import _windrow
-from windrow._reader import Reader
+from windrow import _verbs, _windrow
+from windrow._errors import UsageError
+from windrow._reader import Reader, _library
+
+# More rows than there are.
+_ALL = 1 << 62
+
+
+def _key(name, descending, nulls_first):
+    return _windrow.col(name, desc=descending, nulls="first" if nulls_first else "last")
 
 
 class Table:
     """Rows with a key, kept up to date by upserts and deletes; what does not fit ``memory`` goes to temporary files.
 
     Each record batch of a change has a time of its own, one more than the one before; what was there at a time can be
-    read until it is forgotten. Nothing is kept when the process ends: to keep a table, write out ``scan()``.
+    read until it is forgotten. Nothing is kept when the process ends: `save` writes the rows to a file, and `open` has
+    a table of them again.
 
     Parameters
     ----------
@@ -30,9 +39,11 @@ class Table:
     ...     before = users.upsert(pa.table({"id": [1, 2], "name": ["ann", "bob"]}))
     ...     now = users.upsert(pa.table({"id": [2, 3], "name": ["rob", "cid"]}))
     ...     now = users.delete([1])
+    ...     len(users), 3 in users, users[3]
     ...     pa.table(users.scan())["name"].to_pylist()
     ...     pa.table(users.scan(at=before))["name"].to_pylist()
     ...     pa.record_batch(users.get([3, 7])).to_pylist()
+    (2, True, {'id': 3, 'name': 'cid'})
     ['rob', 'cid']
     ['ann', 'bob']
     [{'id': 3, 'name': 'cid'}]
@@ -41,6 +52,32 @@ class Table:
     def __init__(self, schema, *, key, memory=None, spill=None):
         options = {"key": key, "memory": memory, "spill": spill}
         self._table = _windrow.Table(schema, options)
+        # The number of rows, and its time.
+        self._counted = (None, 0)
+        self._by = key
+
+    @classmethod
+    def open(cls, path, *, key=None, memory=None, spill=None):
+        """A table with the rows of a file, as `save` writes it.
+
+        The key is the order that the file declares; give ``key`` for a file that declares none.
+        """
+        rows = _verbs.head(path, _ALL)
+        if key is None:
+            order = (_verbs.inspect(path).parquet or {}).get("order")
+            if not order:
+                raise UsageError(f"{path} does not say what its rows are sorted by; give key=")
+            key = [_key(**column) for column in order["columns"]]
+        table = cls(rows.schema, key=key, memory=memory, spill=spill)
+        table.upsert(rows)
+        return table
+
+    def save(self, path, *, at=None, **options):
+        """Writes the rows to a file, as a whole or not at all; returns `Stats`.
+
+        ``options`` are those of `merge`: ``write=``, ``parquet=``, ``storage_options=``, ...
+        """
+        return _verbs.merge(self.scan(at=at), by=self._by, output=path, **options)
 
     @property
     def schema(self):
@@ -70,10 +107,33 @@ class Table:
     def upsert(self, rows):
         """Puts rows in, in place of those with their keys; returns the time from which on all are there.
 
-        ``rows`` is anything that exports Arrow; columns are found by name. Of several with one key the last counts.
-        A call that fails in the middle has put the record batches before that in.
+        ``rows`` is an input as of `sort`, or a dict for a single row; columns are found by name, and all of them must
+        be there. Of several rows with one key the last counts. A call that fails in the middle has put the record
+        batches before that in.
         """
-        return self._table.upsert(rows)
+        return self._table.upsert(self._rows(rows))
+
+    def apply(self, changes, *, op="op", op_map=None, order_by=None):
+        """Applies changes, of which the column ``op`` says what each does; returns the time from which on all are there.
+
+        Words as ``insert``, ``update``, ``delete``, ``I``, ``U``, ``D`` are known, and ``op_map`` has others, as of `compact`. Of
+        several changes with one key the last counts, or the greatest by ``order_by``. Columns that the table does not
+        have are left out. A deleted row needs its key alone. ``changes`` is as of `upsert`.
+        """
+        named = {"op": op, "changes": {"op_map": op_map}}
+        log = {"op": op, "changes": {"op_map": op_map, "mode": "log"}}
+        time = self.now
+        for last in _verbs.compact(self._rows(changes, more=True), self.key, order_by=order_by, **log):
+            # Deletes alone may come without the other columns.
+            names = [name for name in self.schema.names if name in last.schema.names]
+            live = _verbs.compact(last, self.key, select=names, **named).to_arrow()
+            keys = _verbs.head(last, _ALL, select=self.key)
+            gone = _verbs.diff(keys, live.select(self.key), self.key).to_arrow()
+            if len(gone):
+                time = self._table.delete(gone)
+            if len(live):
+                time = self._table.upsert(live)
+        return time
 
     def delete(self, keys):
         """Takes rows out by their keys; returns the time from which on they are gone.
@@ -88,14 +148,41 @@ class Table:
 
         ``keys`` as of `delete`.
         """
-        return self._table.get(keys, at)
+        return self._table.get(keys, self._at(at))
 
-    def scan(self, start=None, stop=None, *, at=None):
+    def __len__(self):
+        """The number of rows, which are counted once for each time."""
+        now, count = self._counted
+        if now != self.now:
+            self._counted = now, count = self.now, sum(len(batch) for batch in self._table.scan(None, None, None))
+        return count
+
+    def __bool__(self):
+        return True
+
+    def __contains__(self, key):
+        return len(self._table.get([key], None)) > 0
+
+    def __getitem__(self, key):
+        """The row with a key, as a dict. Needs pyarrow."""
+        rows = _library("pyarrow", "Table[...]").record_batch(self._table.get([key], None)).to_pylist()
+        if not rows:
+            raise KeyError(key)
+        return rows[0]
+
+    def __iter__(self):
+        raise TypeError("the rows of a Table are those of table.scan()")
+
+    def scan(self, start=None, stop=None, *, at=None, columns=None, where=None, limit=None):
         """All rows in the order of the key, or those from the key ``start`` on and before ``stop``, as a `Reader`.
 
-        What becomes of the table while that is read does not show in it.
+        ``columns`` are those to have, ``where`` is a condition as of `sort`, and ``limit`` the most rows. What becomes of
+        the table while the reader is read does not show in it.
         """
-        return Reader(self._table.scan(start, stop, at))
+        rows = Reader(self._table.scan(start, stop, self._at(at)))
+        if columns is None and where is None and limit is None:
+            return rows
+        return _verbs.head(rows, _ALL if limit is None else limit, select=columns, where=where)
 
     def forget_before(self, time):
         """Gives up what was there before ``time``; its memory and files are free as changes go on."""
@@ -110,6 +197,27 @@ class Table:
 
     def __exit__(self, error, value, trace):
         self.close()
+
+    def _at(self, time):
+        if time is not None and not 0 <= time <= self.now:
+            raise UsageError(f"at={time}: times of this table are from 0 to {self.now}, which is table.now")
+        return time
+
+    def _rows(self, rows, more=False):
+        """Rows as Arrow."""
+        if isinstance(rows, dict):
+            rows = [rows]
+        if not (isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)):
+            is_plain = isinstance(rows, list) or hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__")
+            return rows if is_plain else _verbs.head(rows, _ALL)
+        arrow = _library("pyarrow", "Table.upsert")
+        schema, names = arrow.schema(self.schema), list(dict.fromkeys(name for row in rows for name in row))
+        types = {field.name: field.type for field in schema}
+        columns = {name: arrow.array([row.get(name) for row in rows], types.get(name)) for name in names}
+        lacking = [name for name in types if any(name not in row for row in rows)]
+        if lacking and not more:
+            raise UsageError(f"a row has no {lacking[0]!r}; the columns are {', '.join(types)}, and a null is None")
+        return arrow.table(columns)
 
     def __repr__(self):
         columns = ", ".join(f"{name}: {kind}" for name, kind in zip(self.schema.names, self.schema.types))

@@ -4,10 +4,9 @@ Which arguments there are, what they mean and what they are unless given is the 
 ``inspect.signature`` read it when they are asked: see `windrow._arguments`.
 """
 
-import json
+import os
 
 from windrow import _arguments, _windrow
-from windrow._progress import watching
 from windrow._reader import Reader
 from windrow._results import Check, Explain, Inspect
 
@@ -15,26 +14,51 @@ from windrow._results import Check, Explain, Inspect
 class Call:
     """A function of this package, with the arguments of a verb of the library."""
 
-    def __init__(self, verb, run, text, key=None, inputs=("inputs",), within=""):
+    def __init__(self, verb, run, text, key=None, inputs=("inputs",), within="", more=()):
         self.__name__ = verb
         self.__qualname__ = within + verb
         self.__module__ = "windrow"
         self.inputs, self.key = inputs, key
+        # What may come without its name, behind the inputs.
+        self.positional = (key, *more) if key else ()
         self._run, self._text = run, text
 
     def __call__(self, *given, **options):
-        names = (*self.inputs, self.key) if self.key else self.inputs
-        if len(given) > len(names):
-            raise TypeError(f"{self.__name__}() takes {len(names)} positional arguments, not {len(given)}: {', '.join(names)}")
+        names = (*self.inputs, *self.positional)
+        if len(given) > len(names) or any(map(_is_rows, given[len(self.inputs) :])):
+            raise TypeError(_arguments.positional(self, names, given))
         for name, value in zip(names, given):
             if name in options:
                 raise TypeError(f"{self.__name__}() has two values for {name}=")
             options[name] = value
+        if len(self.inputs) > 1 and len(given) == 2 and isinstance(given[1], str) and self.key not in options:
+            # The key in the place of the other side.
+            del options[self.inputs[1]]
         missing = [name for name in self.inputs if name not in options]
         if missing:
-            raise TypeError(f"{self.__name__}() needs {missing[0]}=")
-        inputs = tuple(options.pop(name) for name in self.inputs)
-        return self._run(self.__name__, inputs if len(inputs) > 1 else inputs[0], options)
+            line = f"wr.{self.__name__}({', '.join(self.inputs)}, {self.key}=...)" if len(self.inputs) > 1 else ""
+            raise TypeError(f"{self.__name__}() needs {missing[0]}={': ' * bool(line)}{line}")
+        # Directories with copies of open files.
+        kept = []
+        temp_dir = _temp_dir(options)
+        try:
+            inputs = tuple(_taken(options.pop(name), temp_dir, kept) for name in self.inputs)
+            inputs = inputs if len(inputs) > 1 else inputs[0]
+            options = _others(self.__name__, options)
+            if not hasattr(options.get("output"), "write"):
+                return self._run(self.__name__, inputs, options)
+            from windrow import _inputs
+
+            options["output"], copy = _inputs.copied(options["output"], temp_dir, options.get("write"), kept)
+            result = self._run(self.__name__, inputs, options)
+            copy()
+            return result
+        finally:
+            if kept:
+                from windrow import _inputs
+
+                # These calls read files while their rows are read.
+                _inputs.removed(kept, self.__name__ in ("merge", "head") and options.get("output") is None)
 
     def __get__(self, instance, owner=None):
         # What has this method is a function to `help`.
@@ -55,30 +79,82 @@ class Call:
         return _arguments.documentation(self, self._text)
 
 
+def _is_rows(value):
+    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__") or isinstance(value, dict)
+
+
+def _taken(value, temp_dir, kept):
+    """What the library reads for an input."""
+    if isinstance(value, (str, os.PathLike)):
+        return value
+    if isinstance(value, (list, tuple)) and not (value and all(isinstance(row, dict) for row in value)):
+        return [_taken(one, temp_dir, kept) for one in value]
+    from windrow import _inputs
+
+    return _inputs.taken(value, temp_dir, kept)
+
+
+def _temp_dir(options):
+    spill = options.get("spill")
+    directories = spill.get("temp_dir") if isinstance(spill, dict) else None
+    return directories[0] if isinstance(directories, (list, tuple)) and directories else directories
+
+
+def _others(verb, options):
+    """The options as the library has them."""
+    where = options.get("where")
+    if where is not None and not isinstance(where, str):
+        from windrow import _filters
+
+        options["where"] = _filters.text(where)
+    if verb == "dedupe" and options.get("keep") is False:
+        # pandas' word.
+        options["keep"] = "none"
+    if verb == "partition" and "mode" in options:
+        options["write"] = {**(options.get("write") or {}), "mode": options.pop("mode")}
+    return options
+
+
 def _run(verb, inputs, options):
-    with watching(options.get("progress")) as progress:
-        result = _windrow.run(verb, inputs, progress, options)
-    return result if options.get("output") is not None else Reader(result)
+    if options.get("progress") in (None, False):
+        result = _windrow.run(verb, inputs, None, options)
+    else:
+        from windrow._progress import watching
+
+        with watching(options["progress"]) as progress:
+            result = _windrow.run(verb, inputs, progress, options)
+    if options.get("output") is None:
+        return Reader(result)
+    if result.details.bloom_filters_dropped:
+        _arguments.warned("the output has no Bloom filters, and inputs have some: look-ups that used them read more")
+    return result
+
+
+def _read(text):
+    # It takes longer than all else that the import of this package needs.
+    import json
+
+    return json.loads(text)
 
 
 def _check(_, inputs, options):
-    return Check(**json.loads(_windrow.check(inputs, options)))
+    return Check(**_read(_windrow.check(inputs, options)))
 
 
 def _inspect(_, inputs, options):
     many, files = _windrow.inspect(inputs, options)
-    found = [Inspect(text, json.loads(facts)) for text, facts in files]
+    found = [Inspect(text, _read(facts)) for text, facts in files]
     return found if many else found[0]
 
 
 def _explain(verb, inputs, options):
-    return Explain(**json.loads(_windrow.explain(verb, inputs, options)))
+    return Explain(**_read(_windrow.explain(verb, inputs, options)))
 
 
 def explaining(call):
     """The call that only explains what ``call`` would do."""
     text = f"What `{call.__name__}` would do with the same arguments, without doing it."
-    return Call(call.__name__, _explain, text, call.key, call.inputs, "explain.")
+    return Call(call.__name__, _explain, text, call.key, call.inputs, "explain.", call.positional[1:])
 
 
 sort = Call(
@@ -197,6 +273,8 @@ partition = Call(
     _run,
     r"""Splits rows into files of a directory; rows with equal ``by`` go to the same one.
 
+``mode`` is for a directory that has files.
+
 Examples
 --------
 >>> import pyarrow as pa
@@ -208,6 +286,7 @@ Examples
 4
 """,
     key="by",
+    more=("output",),
 )
 
 check = Call(

@@ -18,7 +18,6 @@ def test_usage(rows):
         lambda: wr.sort(rows, by="id:down"),
         lambda: wr.sort(rows, by=[]),
         lambda: wr.sort([], by="id"),
-        lambda: wr.sort("none-*.parquet", by="id"),
         lambda: wr.sort(rows, by="id", output="a.unknown"),
         lambda: wr.sort(rows, by="id", output="a.parquet", write={"compression": "zip"}),
         lambda: wr.sort(rows, by="id", output="a.parquet", parquet={"page_size": 10}),
@@ -63,6 +62,12 @@ def test_types(rows):
     ]:
         with pytest.raises((TypeError, wr.UsageError)):
             call()
+
+
+def test_a_pattern_without_files_is_a_file_that_is_not_there():
+    with pytest.raises(FileNotFoundError, match="no file matches") as raised:
+        wr.sort("none-*.parquet", by="id")
+    assert isinstance(raised.value, wr.InputNotFoundError) and raised.value.file == "none-*.parquet"
 
 
 def test_missing_inputs():

@@ -38,6 +38,19 @@ def test_the_code_of_a_page(page):
     run(page)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "duckdb"])
+def test_both_lines_of_a_cheat_sheet_run(library):
+    page = ROOT / f"docs/site/guides/from-{library}.md"
+    names = runpy.run_path(written(page), run_name="guide")
+    lines = re.findall(r"^\| `(.*)` \| `(wr.*)` \|$", page.read_text(), re.MULTILINE)
+    assert len(lines) >= 12
+    for theirs, ours in lines:
+        eval(theirs, names)
+        result = eval(ours, names)
+        if isinstance(result, names["wr"].Reader):
+            assert result.to_arrow().num_rows > 0
+
+
 @pytest.mark.parametrize("feature", ["DeletionVectors", "ColumnMapping", "RowTracking"])
 def test_delta_tables_that_must_not_be_rewritten_are_refused(feature):
     from deltalake import DeltaTable, TableFeatures, write_deltalake

@@ -16,9 +16,16 @@ from conftest import shuffled
 def test_stats(rows):
     stats = wr.sort(rows, by="id", output="a.parquet")
     assert (stats.rows_in, stats.rows_out, stats.rows_dropped, stats.partitions) == (20_000, 20_000, 0, None)
-    assert set(stats.phase_seconds) == {"read", "settle", "write"}
+    assert len([name for name in vars(stats) if name not in ("details", "_ended")]) == 10
+    assert set(stats.details.phase_seconds) == {"read", "settle", "write"} and stats.details.network is None
+    with pytest.raises(AttributeError, match="stats.details.phase_seconds"):
+        stats.phase_seconds
+    with pytest.raises(AttributeError, match="it has rows_in, rows_out"):
+        stats.rows
     assert json.loads(json.dumps(stats.to_dict()))["rows_out"] == 20_000
-    assert "20,000 rows in" in repr(stats) and "<th>phase_seconds.read</th>" in stats._repr_html_()
+    assert "20,000 rows in" in repr(stats) and "<th>rows_out</th><td>20,000</td>" in stats._repr_html_()
+    assert "phase_seconds" not in stats._repr_html_() and "<th>phase_seconds.read</th>" in stats.details._repr_html_()
+    assert "chunks_kept" in repr(stats.details)
 
 
 def test_notes_about_inputs_are_warnings(tmp_path):
@@ -57,6 +64,9 @@ def test_stubs_name_every_field(rows):
     for result in [*inspected, wr.check(rows, by="id"), wr.explain.sort(rows, by="id")]:
         stub = stubs[type(result).__name__].body
         named = {line.target.id for line in stub if isinstance(line, ast.AnnAssign)}
+        if isinstance(result, wr.Stats):
+            fields = {line.target.id for line in stubs["Details"].body if isinstance(line, ast.AnnAssign)}
+            assert fields == {*vars(result.details), "network"}
         # What only some jobs have is None on the class.
         absent = {name for name, value in vars(type(result)).items() if value is None}
         assert named == {name for name in {*vars(result), *absent} if not name.startswith("_")}, type(result)

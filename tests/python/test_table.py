@@ -64,7 +64,6 @@ GIVERS = {
     "pandas": lambda t: t.to_pandas(),
     "duckdb": lambda t: duckdb.sql("select * from t"),
     "other order": lambda t: t.select(["text0", "id"]),
-    "more columns": lambda t: t.append_column("more", t["id"]),
     "dictionary": lambda t: t.set_column(1, "text0", t["text0"].dictionary_encode()),
     "smaller integers": lambda t: t.set_column(0, "id", t["id"].cast(pa.int32())),
 }
@@ -79,6 +78,94 @@ def test_objects_are_rows_and_keys(giver, rows):
     assert pa.Table.from_batches([found]) == rows.slice(5, 3)
     table.delete(GIVERS[giver](rows.slice(0, 19_999)))
     assert pl.DataFrame(table.scan())["id"].to_list() == rows["id"].to_pylist()[-1:]
+
+
+def test_changes_are_applied_as_their_words_say():
+    with wr.Table(USERS, key="id") as table:
+        table.upsert([{"id": 1, "name": "ann"}, {"id": 2, "name": "bob"}])
+        first = table.now
+        log = pa.table({"id": [2, 3, 3, 1, 4], "op": ["D", "I", "U", "u", "d"], "name": [None, "cid", "cyd", "amy", "dan"], "lsn": [5, 1, 2, 9, 1]})
+        assert table.apply(log) == table.now > first
+        assert names(table.scan()) == {1: "amy", 3: "cyd"} and names(table.scan(at=first)) == {1: "ann", 2: "bob"}
+        table.apply(log.take([3, 2, 1, 0, 4]), order_by="lsn")
+        assert names(table.scan()) == {1: "amy", 3: "cyd"}
+        table.apply([{"what": "neu", "id": 7, "name": None}, {"what": "weg", "id": 1}], op="what", op_map={"neu": "insert", "weg": "delete"})
+        assert names(table.scan()) == {3: "cyd", 7: None}
+        table.apply(pa.table({"id": [7], "op": ["delete"]}))
+        before = table.now
+        assert table.apply(log.slice(0, 0)) == before and names(table.scan()) == {3: "cyd"}
+        for changes, text in [
+            (pa.table({"id": [1], "op": ["?"], "name": ["x"]}), '"\\?"'),
+            (pa.table({"id": [1], "op": ["I"]}), 'no column named "name"'),
+            (pa.table({"id": [1], "name": ["x"]}), 'no column named op'),
+        ]:
+            with pytest.raises(wr.WindrowError, match=text):
+                table.apply(changes)
+        assert table.now == before
+
+
+def test_changes_of_many_batches_are_applied_like_a_dict():
+    random.seed(3)
+    changes = [{"op": random.choice("IUD"), "id": random.randrange(5000), "name": str(n)} for n in range(30_000)]
+    model = {}
+    for change in changes:
+        model.pop(change["id"], None)
+        if change["op"] != "D":
+            model[change["id"]] = change["name"]
+    with wr.Table(USERS, key="id") as table:
+        table.apply(batch for batch in pa.Table.from_pylist(changes).to_batches(1000))
+        assert names(table.scan()) == model and len(table) == len(model)
+
+
+def test_a_table_is_asked_as_a_dict_is(rows):
+    with wr.Table(rows.schema, key="id") as table:
+        assert len(table) == 0 and table and 3 not in table
+        table.upsert(rows)
+        assert len(table) == 20_000 and 3 in table and -1 not in table and table[3] == {"id": 3, "text0": "0-000000000003"}
+        with pytest.raises(KeyError):
+            table[-1]
+        with pytest.raises(TypeError, match="table.scan()"):
+            list(table)
+        found = table.scan(5, 50, columns=["text0"], where="id >= 10", limit=2).to_pylist()
+        assert found == [{"text0": "0-000000000010"}, {"text0": "0-000000000011"}]
+        assert table.scan(where=pl.col("id") > 19_997).to_arrow()["id"].to_pylist() == [19_998, 19_999]
+        for at in (1 << 40, table.now + 1, -1):
+            with pytest.raises(wr.UsageError, match="times of this table"):
+                table.scan(at=at)
+            with pytest.raises(wr.UsageError, match="times of this table"):
+                table.get([1], at=at)
+
+
+@pytest.mark.parametrize("key", ["id", "id:desc", "text0:nulls-first,id"])
+def test_a_table_is_saved_and_opened(rows, key):
+    with wr.Table(rows.schema, key=key) as table:
+        table.upsert(rows)
+        before = table.now
+        table.delete([3]) if "text0" not in key else table.delete([("0-000000000003", 3)])
+        assert table.save("now.parquet").rows_out == 19_999 and table.save("then.parquet", at=before).rows_out == 20_000
+        table.save("now.csv")
+        scanned = table.scan().to_arrow()
+    with wr.Table.open("now.parquet", memory="64MiB") as again:
+        assert again.scan().to_arrow() == scanned
+        again.upsert("then.parquet")
+        again.upsert(pl.scan_parquet("now.parquet"))
+        assert len(again) == 20_000
+    assert wr.Table.open("now.csv", key="id").scan().to_arrow()["id"].to_pylist() == sorted(scanned["id"].to_pylist())
+    with pytest.raises(wr.UsageError, match="give key="):
+        wr.Table.open("now.csv")
+    with pytest.raises(FileNotFoundError):
+        wr.Table.open("none.parquet")
+
+
+def test_keys_come_with_other_columns_and_rows_do_not(rows):
+    table = wr.Table(rows.schema, key="id")
+    table.upsert(rows)
+    more = rows.append_column("more", rows["id"])
+    with pytest.raises(wr.UsageError, match='no column named "more"; the columns are id, text0'):
+        table.upsert(more)
+    assert len(table.get(more.slice(5, 3))) == 3
+    table.delete(more.slice(1))
+    assert len(table) == 1
 
 
 KEYS = {

@@ -145,11 +145,12 @@ const PARTITION: &str = examples!(
 const PARTITION_NOTES: &str = notes!(
     "windrow partition orders.parquet --by o_orderdate --range --into 16 -o by_date",
     "windrow partition orders.csv --by id --range-at 1000 --range-at 2000 \\
-      -o three --output-format csv";
+      -o three --output-format csv",
+    "windrow partition february.parquet --by day --hive --if-exists append -o lake";
     "Rows with equal keys go to the same file, and keep their order in it unless --sort is given. Numbered files are \
 part-00000.parquet and on; a partition without rows has a file, too. --hive makes directories, \
-country=nl/part-0.parquet, and leaves the columns out of the files. The output directory must be new or empty, and \
-appears complete or not at all."
+country=nl/part-0.parquet, and leaves the columns out of the files. The output directory must be new or empty, \
+unless --if-exists says what becomes of its files; it appears complete or not at all."
 );
 
 const DEDUPE: &str = examples!(

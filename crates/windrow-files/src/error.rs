@@ -55,6 +55,8 @@ pub struct Place {
     pub floor: Option<u64>,
     /// The memory limit of the job, in bytes.
     pub limit: Option<u64>,
+    /// What the operating system, or the network, said about the file.
+    pub cause: Option<std::io::ErrorKind>,
 }
 
 /// Start of the message about a missing column.
@@ -175,6 +177,11 @@ impl Error {
         self
     }
 
+    pub(crate) fn caused(mut self, cause: std::io::ErrorKind) -> Self {
+        self.0.place.cause = Some(cause);
+        self
+    }
+
     /// Adds the names of the inputs concerned; `names` are the names of all inputs.
     pub(crate) fn named<'a>(mut self, mut names: impl Iterator<Item = &'a str>) -> Self {
         match std::mem::replace(&mut self.0.whose, Whose::Named) {
@@ -290,7 +297,7 @@ impl Error {
             K::BrokenPipe => Self::new(ErrorKind::BrokenPipe, "the reader of the output went away"),
             _ => Self::space(format!("{file}: {cause}")),
         };
-        error.in_file(file)
+        error.in_file(file).caused(cause.kind())
     }
 
     /// Returns the error of a temporary file rejected by the system.

@@ -92,8 +92,8 @@ pub use preset::{Meaning, OpMap};
 pub use progress::{Moment, Phase, Progress};
 pub use request::{Request, Settings, Spec, Value};
 pub use settings::{
-    Choice, Decimal, Encodings, FloatOrder, Format, Group, Kept, Kind, Mode, Preset, Setting,
-    Shown, SpillCompression, SpillPlace, Unchanged, Verb, worded,
+    Choice, Decimal, Encodings, Existing, FloatOrder, Format, Group, Kept, Kind, Mode, Preset,
+    Setting, Shown, SpillCompression, SpillPlace, Unchanged, Verb, worded,
 };
 pub use size::{Limit, Size};
 pub use stats::{Evicted, PerPhase, Spread, Stats, Traffic};

@@ -17,6 +17,7 @@ pub(crate) fn place(setting: Setting) -> (Option<&'static str>, &'static str) {
         (Setting::OpPreset, _) => (None, "preset"),
         (Setting::StoreOption, _) => (None, "storage_options"),
         (Setting::Range | Setting::RangeAt, _) => (None, "ranges"),
+        (Setting::IfExists, _) => (Some("write"), "mode"),
         (Setting::Output | Setting::Select | Setting::Where | Setting::Threads, _) => (None, name),
         (Setting::AsOf | Setting::Mode | Setting::KeepBookkeeping, _) => (Some("changes"), name),
         (_, Group::ChangeLog | Group::Diffs) => (Some("changes"), name),
@@ -66,11 +67,20 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, memory: Option<&Memory>) 
 }
 
 fn exception_of(py: Python<'_>, error: &Error, memory: Option<&Memory>) -> PyResult<PyErr> {
-    let mut message = worded(error, memory);
-    if let Some(name) = error.place().column.as_deref().and_then(|name| name.strip_prefix('-')) {
+    use std::io::ErrorKind::{NotConnected, PermissionDenied};
+    let (mut message, cause) = (worded(error, memory), error.place().cause);
+    let descending = |name: &str| match name.strip_prefix('-') {
+        Some(name) => Some(name.to_owned()),
+        None => {
+            name.to_lowercase().strip_suffix(" desc").map(|start| name[..start.len()].to_owned())
+        }
+    };
+    if let Some(name) = error.place().column.as_deref().and_then(descending) {
         message += &format!("; descending is \"{name}:desc\"");
     }
     let class = match error.kind() {
+        ErrorKind::Data | ErrorKind::Space if cause == Some(PermissionDenied) => "AccessError",
+        ErrorKind::Data | ErrorKind::Space if cause == Some(NotConnected) => "StoreError",
         ErrorKind::Interrupted => return Ok(PyKeyboardInterrupt::new_err(message)),
         ErrorKind::Usage => "UsageError",
         ErrorKind::NotFound => "InputNotFoundError",

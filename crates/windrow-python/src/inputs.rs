@@ -39,7 +39,7 @@ pub(crate) fn sources(inputs: &Bound<'_, PyAny>, read: &ReadOptions) -> PyResult
 }
 
 fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>, read: &ReadOptions) -> PyResult<Given> {
-    if is_arrow(input)? {
+    if is_arrow(input)? || input.hasattr("__next__")? {
         return Ok(Given { sources: vec![arrow(input, ordinal)?], is_many: false });
     }
     const TAKES: &str = "a path, a pattern, an Arrow object, or a list of these";
@@ -64,7 +64,67 @@ fn arrow(input: &Bound<'_, PyAny>, ordinal: Option<usize>) -> PyResult<Source> {
         Some(ordinal) => format!("inputs[{ordinal}] ({kind})"),
         None => kind,
     };
-    Ok(Source::reader(&name, pieces(input)?))
+    let batches = if is_arrow(input)? { pieces(input) } else { iterated(input) };
+    Ok(Source::reader(&name, batches?))
+}
+
+/// Returns the record batches of an iterator of Arrow objects.
+fn iterated(input: &Bound<'_, PyAny>) -> PyResult<Pieces> {
+    let first = input.try_iter()?.next().transpose()?;
+    let first = first.ok_or_else(|| usage(input.py(), "no inputs: the iterator is empty"))?;
+    let current = first.extract::<AnyRecordBatch>()?.into_reader()?;
+    let (schema, items) = (current.schema(), input.clone().unbind());
+    Ok(Pieces::new(Box::new(Iterated { schema, items, current }), false))
+}
+
+/// Record batches of an iterator of Arrow objects. Reading attaches to the interpreter.
+struct Iterated {
+    schema: SchemaRef,
+    items: Py<PyAny>,
+    current: Box<dyn RecordBatchReader + Send>,
+}
+
+impl Iterated {
+    /// Takes the next object. Returns false at the end.
+    fn advance(&mut self) -> Result<bool, ArrowError> {
+        let next = Python::attach(|py| {
+            let next = self.items.bind(py).try_iter()?.next().transpose()?;
+            next.map(|next| next.extract::<AnyRecordBatch>()?.into_reader()).transpose()
+        });
+        let next = next.map_err(|error: PyErr| ArrowError::ExternalError(error.into()))?;
+        let Some(next) = next else { return Ok(false) };
+        if next.schema().fields() != self.schema.fields() {
+            let (others, first) = (next.schema(), &self.schema);
+            let message = format!("columns of an iterator change: {first}, and then {others}");
+            return Err(ArrowError::SchemaError(message));
+        }
+        self.current = next;
+        Ok(true)
+    }
+}
+
+impl Iterator for Iterated {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.current.next() {
+                None => {}
+                batch => return batch,
+            }
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl RecordBatchReader for Iterated {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
 }
 
 /// Returns true if an object exports record batches.

@@ -89,15 +89,28 @@ fn strictly(
     cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })
 }
 
+/// Refuses columns that are not in `schema`.
+pub(crate) fn known(batch: &RecordBatch, schema: &SchemaRef) -> Result<()> {
+    let given = batch.schema();
+    let mut names = given.fields().iter().map(|field| field.name());
+    match names.find(|name| schema.index_of(name).is_err()) {
+        Some(name) => Err(missing(name, schema)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the error of a column that is not in `schema`.
+fn missing(column: &str, schema: &SchemaRef) -> windrow_files::Error {
+    let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let (column, available) = (column.to_owned(), names.join(", "));
+    windrow::Error::MissingColumn { column, available }.into()
+}
+
 /// Selects the columns of `schema` by name, cast to the schema's types.
 pub(crate) fn fitted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = schema.fields().iter().map(|field| {
         let Some(column) = batch.column_by_name(field.name()) else {
-            let columns = batch.schema();
-            let names: Vec<_> =
-                columns.fields().iter().map(|field| field.name().as_str()).collect();
-            let (column, available) = (field.name().clone(), names.join(", "));
-            return Err(windrow::Error::MissingColumn { column, available }.into());
+            return Err(missing(field.name(), &batch.schema()));
         };
         if column.data_type() == field.data_type() {
             return Ok(Arc::clone(column));

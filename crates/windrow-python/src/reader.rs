@@ -180,6 +180,12 @@ impl Reader {
         }
     }
 
+    /// True once all rows were read.
+    #[getter]
+    fn ended(&self, py: Python<'_>) -> bool {
+        py.detach(|| matches!(*self.shared.state(), State::Ended(_)))
+    }
+
     /// Ends the job; its memory and temporary files are given back.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.shared.close());

@@ -18,7 +18,7 @@ use windrow::{Budget, Pool};
 use windrow_files::{DedupeSpec, Error, Limit, Result, Setting, Spec, Verb};
 
 use crate::errors::{exception, usage};
-use crate::keys::{self, Rows, fitted};
+use crate::keys::{self, Rows, fitted, known};
 use crate::memory::Memory;
 use crate::options::{ok, settings, table_schema};
 use crate::reader::{Reader, RecordBatch as Batch, Rows as Source, Schema};
@@ -77,10 +77,16 @@ impl Table {
         let task = Task::new(None, Some(self.memory.clone()));
         let (shared, schema, watch) =
             (Arc::clone(&self.shared), Arc::clone(schema), Arc::clone(&task.watch));
+        // Keys may come with columns beside them; a row has no column that the table lacks.
+        let is_whole = schema == self.schema;
         let work = move || {
             let mut time = shared.with(|table, _| Ok(table.now()))?;
             for batch in rows {
-                let batch = fitted(&batch.map_err(windrow::Error::from)?, &schema)?;
+                let batch = batch.map_err(windrow::Error::from)?;
+                if is_whole {
+                    known(&batch, &schema)?;
+                }
+                let batch = fitted(&batch, &schema)?;
                 if watch.cancel.is_cancelled() {
                     return Err(Error::interrupted());
                 }

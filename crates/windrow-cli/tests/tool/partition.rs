@@ -259,6 +259,67 @@ fn a_directory_that_holds_anything_is_left_alone() {
 }
 
 #[test]
+fn a_directory_that_has_files_is_replaced_or_added_to() {
+    let work = Work::new();
+    for (name, rows) in [("a", "day,n\n1,1\n2,2\n"), ("b", "day,n\n2,3\n3,4\n")] {
+        work.put(&format!("in/{name}.csv"), rows);
+    }
+    let line = |name, more: &str| {
+        format!("partition in/{name}.csv --by day --hive -q --output-format csv -o out/p {more}")
+    };
+    let found = || -> Vec<(String, String)> {
+        let texts = files(&work.path("out/p")).into_iter();
+        let text = |(name, text): (PathBuf, _)| {
+            let text = String::from_utf8(text).expect("text").replace('\n', " ");
+            (name.display().to_string(), text)
+        };
+        texts.map(text).collect()
+    };
+    let of = |files: &[(&str, &str)]| -> Vec<(String, String)> {
+        files.iter().map(|(name, n)| (name.to_string(), format!("n {n} "))).collect()
+    };
+    for first in
+        ["", "--if-exists append", "--if-exists overwrite", "--if-exists replace_partitions"]
+    {
+        work.run(&line("a", first)).succeeds();
+        assert_eq!(found(), of(&[("day=1/part-0.csv", "1"), ("day=2/part-0.csv", "2")]), "{first}");
+        std::fs::remove_dir_all(work.path("out/p")).expect("removed");
+    }
+    work.run(&line("a", "")).succeeds();
+    work.run(&line("b", "--if-exists append")).succeeds();
+    let all = [
+        ("day=1/part-0.csv", "1"),
+        ("day=2/part-0-1.csv", "3"),
+        ("day=2/part-0.csv", "2"),
+        ("day=3/part-0.csv", "4"),
+    ];
+    assert_eq!(found(), of(&all));
+    work.run(&line("b", "--if-exists replace_partitions")).succeeds();
+    let replaced =
+        [("day=1/part-0.csv", "1"), ("day=2/part-0.csv", "3"), ("day=3/part-0.csv", "4")];
+    assert_eq!(found(), of(&replaced));
+    work.run(&line("a", "--if-exists overwrite")).succeeds();
+    assert_eq!(found(), of(&[("day=1/part-0.csv", "1"), ("day=2/part-0.csv", "2")]));
+    work.holds_only(&["p"]);
+    work.run(&line("a", "--if-exists error")).says(2, &["not empty", "--if-exists"]);
+    work.run(&line("a", "--if-exists sometimes")).says(2, &["--if-exists"]);
+    work.put("out/p/notes.txt", "mine");
+    for mode in ["overwrite", "append", "replace_partitions"] {
+        work.run(&line("a", &format!("--if-exists {mode}"))).says(2, &["notes.txt"]);
+    }
+    assert_eq!(work.read("out/p/notes.txt"), b"mine");
+    let one = "sort in/a.csv --by n -q";
+    work.run(&format!("{one} -o out/s.csv --if-exists append")).says(2, &["--max-file-size"]);
+    let many =
+        format!("{one} -o out/s --max-file-size 64KiB --output-format csv --if-exists append");
+    work.run(&many).succeeds();
+    work.run(&many).succeeds();
+    assert_eq!(work.names("out/s"), ["part-00000-1.csv", "part-00000.csv"]);
+    let hash = "partition in/a.csv --by n --into 2 -q -o out/h --if-exists replace_partitions";
+    work.run(hash).says(2, &["needs --hive"]);
+}
+
+#[test]
 fn a_file_that_cannot_be_opened_ends_all_who_wait_for_it() {
     let work = Work::new();
     // A path of more than 4,096 bytes with valid names, after a valid directory.

@@ -214,6 +214,8 @@ fn every_verb_takes_a_condition() {
         "id,lsn\n1,1\n2,1\n",
     );
     gives(&work, "merge in/s.csv in/s.csv --by id --where id<9", "id\n1\n1\n2\n2\n3\n3\n");
+    run(&["head", "in/s.csv", "--where", "id = 1 or not id < 3", "-o", "out/h.csv"]).succeeds();
+    assert_eq!(work.text("out/h.csv"), "id\n1\n9\n3\n");
     work.run("check in/s.csv --by id").says(1, &["row 2 sorts before"]);
     work.run("check in/s.csv --by id --where id<9").succeeds();
     work.run("check in/s.csv --by id --where id!=1").says(1, &["row 2 sorts before"]);
@@ -224,7 +226,7 @@ fn every_verb_takes_a_condition() {
         ("nope=1", "no column named"),
         ("id=x", "no value of column"),
         ("id", "nothing behind id"),
-        ("id=1 or id=2", "`and` is expected"),
+        ("id=1 id=2", "`and` or `or` is expected"),
     ] {
         run(&["sort", "in/a.csv", "--by", "id", "--where", condition, "-o", "out/p.csv"])
             .says(2, &["--where", part]);

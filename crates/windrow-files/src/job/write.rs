@@ -25,7 +25,7 @@ use crate::output::{
 };
 use crate::partition::Partitioning;
 use crate::progress::Phase;
-use crate::settings::{Format, Setting};
+use crate::settings::{Existing, Format, Setting};
 use crate::stats::{Spread, Stats};
 use crate::store;
 use crate::system;
@@ -71,6 +71,18 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
     let told = write.csv.is_none().then(|| job.inputs.told_delimiter()).flatten();
     let row_bytes = job.inputs.needs.row_bytes;
     let is_many = is_many(job, write);
+    let is_hive = job.partitioning.as_ref().is_some_and(|partitioning| partitioning.ids.is_none());
+    let needed = match write.existing {
+        Existing::Error => None,
+        // A single file is always replaced.
+        _ if !is_many => Some(Setting::MaxFileSize),
+        Existing::ReplacePartitions => Some(Setting::Hive).filter(|_| !is_hive),
+        _ => None,
+    };
+    if let Some(needed) = needed {
+        let message = format!("{} {} needs {needed}", Setting::IfExists, write.existing);
+        return Err(Error::usage(message));
+    }
     let sorting = match (&job.partitioning, write.max_file_bytes) {
         (Some(partitioning), None) => sort_columns(&partitioning.sorting),
         (Some(_), Some(_)) => {

@@ -1,7 +1,7 @@
 //! A directory of files that appears complete or not at all.
 //!
 //! ```text
-//!  check:   DIR is not there, or empty; nothing else is ever replaced
+//!  check:   DIR is not there, or empty, unless its files are to be replaced or kept (see [`super::existing`])
 //!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp/ beside DIR, locked -> owner and mode of DIR, if it exists
 //!  commit:  sync the file system -> all files are there -> rename over DIR, which fails unless it is still
 //!           empty -> sync again
@@ -32,8 +32,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::atomic::{self, RANDOM, TRIES};
+use super::existing::{self, Files};
 use super::owner::take_over;
 use crate::error::{Error, Result};
+use crate::settings::{Existing, Setting};
 use crate::watch::{Cancel, Live, remove};
 
 /// A temporary directory that becomes its target on commit.
@@ -78,20 +80,25 @@ struct Place {
     /// Start of the temporary directory's name.
     prefix: OsString,
     kept: bool,
+    /// What becomes of the files that the target has.
+    existing: Existing,
+    /// The files of the target, unless it must be new or empty.
+    old: Option<Files>,
 }
 
 impl AtomicDirectory {
     /// Returns an error for a target that [`AtomicDirectory::create`] would reject.
     ///
     /// # Errors
-    /// `Usage` if the target is a file or a directory with content, or if its parent is missing.
-    pub(crate) fn check(target: &Path) -> Result<()> {
-        Place::of(target).map(drop)
+    /// `Usage` if the target is a file or a directory with content that has to stay, or if its
+    /// parent is missing.
+    pub(crate) fn check(target: &Path, existing: Existing) -> Result<()> {
+        Place::of(target, existing).map(drop)
     }
 
     /// Creates a temporary directory for `target`.
-    pub(crate) fn create(target: &Path, cancel: &Cancel) -> Result<Self> {
-        let place = Place::of(target)?;
+    pub(crate) fn create(target: &Path, existing: Existing, cancel: &Cancel) -> Result<Self> {
+        let place = Place::of(target, existing)?;
         atomic::remove_orphans(&place.parent, &place.prefix);
 
         let failed = |error: io::Error| Error::output(&place.target, &error);
@@ -126,7 +133,12 @@ impl AtomicDirectory {
     /// # Errors
     /// `Space` if the temporary directory was moved, or its content differs from `written`.
     pub(crate) fn commit(self, written: Contents) -> Result<()> {
-        let Self { temporary, open, live, place: Place { target, parent, kept, .. } } = self;
+        let Self {
+            temporary,
+            open,
+            live,
+            place: Place { target, parent, kept, existing, old, .. },
+        } = self;
         let failed = |error: io::Error| Error::output(&target, &error);
         sync(&open).map_err(failed)?;
         let path = temporary.path();
@@ -152,7 +164,10 @@ impl AtomicDirectory {
                 found.files, found.bytes, written.files, written.bytes
             ));
         }
-        if kept {
+        if let Some(old) = old {
+            existing::replace(&target, &old, path, existing)?;
+            drop((temporary, live));
+        } else if kept {
             move_up(temporary.path(), &target).map_err(failed)?;
             drop(live);
         } else {
@@ -212,7 +227,7 @@ pub(crate) fn make_within(directory: &Path, name: &Path) -> Result<()> {
 }
 
 impl Place {
-    fn of(target: &Path) -> Result<Self> {
+    fn of(target: &Path, existing: Existing) -> Result<Self> {
         let usage = |message: String| Err(Error::usage(message));
         let target = atomic::linked(target)?;
         let shown = target.display();
@@ -222,10 +237,15 @@ impl Place {
         if kept {
             atomic::remove_orphans(&parent, &prefix);
         }
-        match fs::read_dir(&target).map(|mut entries| entries.next().is_some()) {
-            Ok(true) => usage(format!(
+        match has_content(&target) {
+            Ok(true) if existing == Existing::Error => usage(format!(
                 "{shown}: the directory is not empty, and nothing in it is overwritten; name a new \
-                 one, or empty it first"
+                 one, empty it first, or say with {} what becomes of its files",
+                Setting::IfExists
+            )),
+            Ok(true) if kept => usage(format!(
+                "{shown}: a mount point or the working directory cannot be replaced at once; name a \
+                 directory in it"
             )),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 usage(format!("{shown}: is not a directory, and partitions are many files"))
@@ -233,9 +253,18 @@ impl Place {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Error::output(&target, &error))
             }
-            _ => Ok(Self { target, parent, prefix, kept }),
+            found => {
+                let old = found.is_ok_and(|has_content| has_content);
+                let old = old.then(|| existing::check(&target, existing)).transpose()?;
+                Ok(Self { target, parent, prefix, kept, existing, old })
+            }
         }
     }
+}
+
+/// Returns true if a directory has entries.
+fn has_content(directory: &Path) -> io::Result<bool> {
+    fs::read_dir(directory).map(|mut entries| entries.next().is_some())
 }
 
 /// Returns true if `target` is a mount point or the working directory.
@@ -317,7 +346,8 @@ mod tests {
     fn appears_only_on_commit() {
         let parent = tempfile::tempdir().expect("a directory");
         let target = parent.path().join("parts");
-        let made = AtomicDirectory::create(&target, &Cancel::new()).expect("created");
+        let made =
+            AtomicDirectory::create(&target, Existing::Error, &Cancel::new()).expect("created");
         fs::write(made.path().join("a"), "1").expect("written");
         assert!(!target.exists());
         made.commit(Contents { files: 1, bytes: 1 }).expect("committed");
@@ -335,20 +365,21 @@ mod tests {
         fs::create_dir(&target).expect("created");
         fs::set_permissions(&target, Permissions::from_mode(0o750)).expect("changed");
         let none = Contents { files: 0, bytes: 0 };
-        AtomicDirectory::create(&target, &Cancel::new())
+        AtomicDirectory::create(&target, Existing::Error, &Cancel::new())
             .expect("created")
             .commit(none)
             .expect("committed");
         assert_eq!(fs::metadata(&target).expect("there").mode() & 0o777, 0o750);
-        let made = AtomicDirectory::create(&target, &Cancel::new()).expect("created");
+        let made =
+            AtomicDirectory::create(&target, Existing::Error, &Cancel::new()).expect("created");
         fs::write(target.join("late"), "").expect("written");
-        assert!(AtomicDirectory::check(&target).is_err());
-        assert!(AtomicDirectory::create(&target, &Cancel::new()).is_err());
+        assert!(AtomicDirectory::check(&target, Existing::Error).is_err());
+        assert!(AtomicDirectory::create(&target, Existing::Error, &Cancel::new()).is_err());
         made.commit(none).expect_err("no longer empty");
         assert_eq!(names(&target), ["late"]);
         assert_eq!(names(parent.path()), ["parts"]);
-        assert!(AtomicDirectory::check(&target.join("late")).is_err());
-        assert!(AtomicDirectory::check(&parent.path().join("no/parts")).is_err());
+        assert!(AtomicDirectory::check(&target.join("late"), Existing::Error).is_err());
+        assert!(AtomicDirectory::check(&parent.path().join("no/parts"), Existing::Error).is_err());
     }
 
     #[test]
@@ -357,7 +388,8 @@ mod tests {
         let target = parent.path().join("parts");
         let written = Contents { files: 2, bytes: 3 };
         let made = || {
-            let made = AtomicDirectory::create(&target, &Cancel::new()).expect("created");
+            let made =
+                AtomicDirectory::create(&target, Existing::Error, &Cancel::new()).expect("created");
             make_within(made.path(), Path::new("x=1/y=2/a")).expect("made");
             fs::write(made.path().join("x=1/y=2/a"), "12").expect("written");
             fs::write(made.path().join("b"), "3").expect("written");
@@ -409,9 +441,10 @@ mod tests {
         for name in [".parts.windrow-abcdef.tmp", ".other.windrow-abcdef.tmp"] {
             fs::create_dir_all(parent.path().join(name).join("x=1")).expect("created");
         }
-        let living = AtomicDirectory::create(&target, &Cancel::new()).expect("created");
+        let living =
+            AtomicDirectory::create(&target, Existing::Error, &Cancel::new()).expect("created");
         fs::create_dir(living.path().join("x=1")).expect("created");
-        drop(AtomicDirectory::create(&target, &Cancel::new()).expect("created"));
+        drop(AtomicDirectory::create(&target, Existing::Error, &Cancel::new()).expect("created"));
         assert!(living.path().join("x=1").exists());
         drop(living);
         assert_eq!(names(parent.path()), [".other.windrow-abcdef.tmp"]);

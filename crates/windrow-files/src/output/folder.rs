@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::directory::{AtomicDirectory, Contents, make_within};
 use super::options::OutputOptions;
 use super::target::Destination;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::settings::{Existing, Setting};
 use crate::store::{Prefix, is_far};
 
 /// Files that appear together, as far as the destination allows.
@@ -22,7 +23,14 @@ impl Directory {
     /// `Usage` if the target already exists.
     pub(crate) fn check(target: &Path, options: &OutputOptions) -> Result<()> {
         if !is_far(target) {
-            return AtomicDirectory::check(target);
+            return AtomicDirectory::check(target, options.existing);
+        }
+        if options.existing != Existing::Error {
+            return Err(Error::usage(format!(
+                "{}: objects of a store cannot be replaced at once; name a prefix that has none, without {}",
+                target.display(),
+                Setting::IfExists
+            )));
         }
         let (stores, cancel) = (&options.stores, &options.watch.cancel);
         Prefix::check(stores, target, cancel)?;
@@ -33,7 +41,7 @@ impl Directory {
     pub(crate) fn create(target: &Path, options: &OutputOptions) -> Result<Self> {
         let cancel = &options.watch.cancel;
         if !is_far(target) {
-            return AtomicDirectory::create(target, cancel).map(Self::Disk);
+            return AtomicDirectory::create(target, options.existing, cancel).map(Self::Disk);
         }
         let part = options.upload.map_or(0, |upload| upload.part);
         let prefix = Prefix::create(&options.stores, target, part, cancel)?;

@@ -29,6 +29,7 @@ mod csv;
 mod csv_lines;
 mod dictionaries;
 mod directory;
+mod existing;
 mod folder;
 mod ipc;
 mod options;

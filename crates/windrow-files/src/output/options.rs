@@ -4,7 +4,7 @@ use super::compression::Compression;
 use super::target::Target;
 use crate::error::{Error, Result};
 use crate::input::{CsvOptions, DeclaredColumn};
-use crate::settings::{Encodings, Format, Setting, setters};
+use crate::settings::{Encodings, Existing, Format, Setting, setters};
 use crate::size::Size;
 use crate::store::Stores;
 use crate::watch::Watch;
@@ -41,6 +41,8 @@ pub struct WriteOptions {
     /// `part-00000.parquet` and on, in order, with disjoint key ranges. Rows with equal keys stay
     /// in one file, even beyond this size.
     pub max_file_bytes: Option<u64>,
+    /// What becomes of the files in the directory of an output of several files.
+    pub existing: Existing,
 }
 
 impl Default for WriteOptions {
@@ -57,6 +59,7 @@ impl Default for WriteOptions {
             encodings: Encodings::default(),
             csv: None,
             max_file_bytes: None,
+            existing: Existing::default(),
         }
     }
 }
@@ -82,6 +85,8 @@ impl WriteOptions {
         /// Sets the maximum size of a file. The output becomes a directory of as many files as
         /// needed.
         max_file_bytes: u64 => Some(max_file_bytes);
+        /// Sets what becomes of the files in the directory of an output of several files.
+        existing: Existing;
     }
 
     /// Returns true if all options of Parquet are the defaults.
@@ -149,6 +154,7 @@ impl WriteOptions {
             as_usual: self.is_usual(),
             csv,
             max_file_bytes: self.max_file_bytes,
+            existing: self.existing,
             stores: Stores::default(),
             upload: None,
             watch: Watch::default(),
@@ -188,6 +194,8 @@ pub(crate) struct OutputOptions {
     pub(crate) csv: CsvOptions,
     /// Intended maximum bytes of a file, for an output of several files.
     pub(crate) max_file_bytes: Option<u64>,
+    /// What becomes of the files in the directory of an output of several files.
+    pub(crate) existing: Existing,
     /// Access to object stores, and the size of uploads.
     pub(crate) stores: Stores,
     pub(crate) upload: Option<Uploads>,
@@ -237,6 +245,7 @@ impl OutputOptions {
             as_usual: true,
             csv: CsvOptions::default(),
             max_file_bytes: None,
+            existing: Existing::default(),
             stores: Stores::default(),
             upload: None,
             watch: Watch::default(),

@@ -300,6 +300,7 @@ impl Settings {
             checksums: self.flag(Setting::Checksums, true),
             encodings: self.choice(Setting::Encoding).unwrap_or_default(),
             max_file_bytes: self.bytes(Setting::MaxFileSize),
+            existing: self.choice(Setting::IfExists).unwrap_or_default(),
             ..usual
         }
     }

@@ -187,6 +187,18 @@ choices! {
         Keep = "keep",
     }
 
+    /// What becomes of the files in a directory that is written to.
+    Existing [Error] {
+        /// A directory with files is an error
+        Error = "error",
+        /// All files are replaced
+        Overwrite = "overwrite",
+        /// Files are added; one whose name is taken gets a number behind its name
+        Append = "append",
+        /// The files of those partitions are replaced that have new rows, with `hive`
+        ReplacePartitions = "replace_partitions",
+    }
+
     /// Encodings of Parquet columns.
     Encodings [Delta] {
         /// Small files: differences of integers and times, lengths and prefixes of text, dictionaries

@@ -20,7 +20,7 @@ use std::fmt;
 
 pub(crate) use choices::none_of;
 pub use choices::{
-    Choice, Decimal, Encodings, FloatOrder, Format, Group, Kept, Mode, Preset, Shown,
+    Choice, Decimal, Encodings, Existing, FloatOrder, Format, Group, Kept, Mode, Preset, Shown,
     SpillCompression, SpillPlace, Unchanged, Verb,
 };
 pub use kind::Kind;

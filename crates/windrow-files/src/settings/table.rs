@@ -3,8 +3,8 @@
 //! quotes.
 
 use super::choices::{
-    Decimal, Encodings, FloatOrder, Format, Group, Kept, Mode, Preset, Shown, SpillCompression,
-    SpillPlace, Unchanged, Verb,
+    Decimal, Encodings, Existing, FloatOrder, Format, Group, Kept, Mode, Preset, Shown,
+    SpillCompression, SpillPlace, Unchanged, Verb,
 };
 use super::kind::Kind;
 use super::rules::{RULES, Rule};
@@ -240,8 +240,9 @@ settings! {
     /// and retry_timeout=30s say how often requests are sent again.
     StoreOption "store_option", Pairs, Input, READING;
 
-    /// The condition that rows meet: `COL = VALUE`, `!=`, `<`, `<=`, `>`, `>=`, `COL in (A, B)`, `COL is [not] null`, joined by
-    /// `and`. Parquet row groups and pages without such rows are not read.
+    /// The condition that rows meet: `COL = VALUE`, `!=`, `<`, `<=`, `>`, `>=`, `COL [not] in (A, B)`, `COL [not] between A and B`,
+    /// `COL [not] like 'a%'`, `COL is [not] null`, joined by `and`, `or`, `not` and brackets. Parquet row groups and pages
+    /// without such rows are not read.
     Where "where", Filter, Input, ROWS;
 
     /// The separator of fields, in inputs and in the output: a character, or `tab`. In files that end in .tsv a tab; the
@@ -273,7 +274,7 @@ settings! {
 
     /// The file to write, or the address of an object.
     Output "output", Path, Output, [Sort, Compact, Merge, Dedupe, Diff, Head],
-    /// The directory to write; new, or empty.
+    /// The directory to write; new, or empty, unless `if_exists` says otherwise.
     [Partition];
 
     /// The format of the output.
@@ -290,12 +291,15 @@ settings! {
     /// zstd, gzip, bzip2[:LEVEL] or xz[:LEVEL]; the name tells it unless given: .csv.gz, .ndjson.zst, ...
     Compression "compression", Compression, Output, WRITING;
 
-    /// The bytes of a file, at least 64KiB. `output` then names a directory, new or empty, of files part-00000.parquet and
+    /// The bytes of a file, at least 64KiB. `output` then names a directory of files part-00000.parquet and
     /// on, which follow from one another; `output_format` is their format. Rows that are equal in the order stay in one
     /// file, which may be larger for them.
     MaxFileSize "max_file_size", Size, Output, [Sort, Compact, Merge, Dedupe, Diff, Head],
     /// Not for partitions: the files of a partition have any size.
     [Partition];
+
+    /// What becomes of the files in the directory of an output of several files. The change is seen whole or not at all.
+    IfExists "if_exists", Choice(Existing::CHOICES), Output, WRITING => "error";
 
     /// Row bytes of a Parquet row group, before encoding; at least 64KiB. Row groups end at 122,880 rows, and are not cut
     /// below 8192 rows or 2 MiB.

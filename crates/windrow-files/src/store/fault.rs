@@ -70,7 +70,7 @@ impl Fault {
                     input(what.to_owned()).of_kind(ErrorKind::NotFound)
                 }
                 Cause::Precondition { .. } => replaced(),
-                _ => input(failed(cause, "read")),
+                inner => input(failed(cause, "read")).caused(kind(inner)),
             },
         }
     }
@@ -89,9 +89,20 @@ impl Fault {
                     "{}: such a server takes no object in parts; write to a store or a file",
                     address.display()
                 )),
-                _ => output(failed(cause, "written")),
+                inner => output(failed(cause, "written")).caused(kind(inner)),
             },
         }
+    }
+}
+
+/// Returns the kind of an error of a store.
+fn kind(cause: &Cause) -> std::io::ErrorKind {
+    match cause {
+        Cause::PermissionDenied { .. } | Cause::Unauthenticated { .. } => {
+            std::io::ErrorKind::PermissionDenied
+        }
+        Cause::Generic { .. } => std::io::ErrorKind::NotConnected,
+        _ => std::io::ErrorKind::Other,
     }
 }
 

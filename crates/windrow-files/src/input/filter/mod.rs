@@ -1,4 +1,4 @@
-//! Row filters: `amount > 5 and country = 'nl' and note is not null`.
+//! Row filters: `amount > 5 and (country = 'nl' or note is not null)`.
 //!
 //! ```text
 //! text --parse--> Filter --bind to the schema of the inputs--> Bound --prune--> row groups that can have rows
@@ -13,7 +13,7 @@ mod prune;
 mod tests;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, Datum, RecordBatch, Scalar};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, Scalar};
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ord::cmp;
@@ -21,10 +21,11 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Schema};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
+use regex::Regex;
 
 use crate::equality::{one_form, plain_type};
 use crate::error::{Error, Result, failed};
-use crate::input::options::filter::{Condition, Filter, Op, Test};
+use crate::input::options::filter::{Condition, Filter, Op, Test, Tree};
 use crate::input::text::exact::one_value;
 use crate::paths;
 use crate::paths::Steps;
@@ -40,8 +41,15 @@ impl Filter {
     /// # Errors
     /// `Usage` for a missing column, or a literal that does not fit the type of its column.
     pub(super) fn bind(&self, schema: &Schema) -> Result<Bound> {
-        let conditions = self.0.iter().map(|condition| condition.bind(schema));
-        Ok(Bound(conditions.collect::<Result<_>>()?))
+        let bind = &mut |condition: &Condition| condition.bind(schema).map(Tree::Is);
+        let joined = self.0.fold(bind, &|any, one, other| match one {
+            Tree::Join(of, mut trees) if of == any => {
+                trees.push(other);
+                Tree::Join(any, trees)
+            }
+            one => Tree::Join(any, vec![one, other]),
+        });
+        joined.map(Bound)
     }
 }
 
@@ -78,6 +86,13 @@ impl Condition {
                 });
                 BoundTest::In(there.collect(), *within)
             }
+            Test::Like(pattern, within) if kind.is_string() => {
+                BoundTest::Like(like(pattern), *within)
+            }
+            Test::Like(..) => {
+                let message = format!("`like` takes text, and column {:?} is {kind}", self.column);
+                return Err(Error::usage(message).of(Setting::Where));
+            }
         };
         Ok(BoundCondition { name: self.column.clone(), steps, test })
     }
@@ -100,8 +115,24 @@ fn literal(text: &str, kind: &DataType) -> Option<ArrayRef> {
     (value.null_count() == 0).then_some(value)
 }
 
+/// Returns the expression of a pattern, where `%` stands for any text, `_` for a character, and `\` takes the meaning
+/// from the next character.
+fn like(pattern: &str) -> Regex {
+    let mut expression = "(?s)^".to_owned();
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '%' => expression += ".*",
+            '_' => expression += ".",
+            '\\' => expression += &regex::escape(&letters.next().unwrap_or('\\').to_string()),
+            letter => expression += &regex::escape(&letter.to_string()),
+        }
+    }
+    Regex::new(&(expression + "$")).expect("escaped letters")
+}
+
 /// A [`Filter`] bound to the columns of a schema.
-pub(crate) struct Bound(Vec<BoundCondition>);
+pub(crate) struct Bound(Tree<BoundCondition>);
 
 struct BoundCondition {
     name: String,
@@ -113,6 +144,7 @@ enum BoundTest {
     Compare(Op, Scalar<ArrayRef>),
     Null(bool),
     In(Vec<Scalar<ArrayRef>>, bool),
+    Like(Regex, bool),
 }
 
 impl BoundTest {
@@ -128,26 +160,24 @@ impl Bound {
         schema: &Schema,
         value: impl Fn(&str) -> Option<&'a ArrayRef>,
     ) -> bool {
-        self.0.iter().any(|condition| {
-            let [column] = condition.steps[..] else { return false };
+        let is_excluded = &mut |condition: &BoundCondition| {
+            let [column] = condition.steps[..] else { return Ok::<_, ()>(false) };
             let met = value(schema.field(column).name()).map(|value| condition.met(value));
-            met.is_some_and(|met| met.is_ok_and(|met| met.count_set_bits() == 0))
-        })
+            Ok(met.is_some_and(|met| met.is_ok_and(|met| met.count_set_bits() == 0)))
+        };
+        let joined = self.0.fold(is_excluded, &|any, a, b| if any { a && b } else { a || b });
+        joined.unwrap_or(false)
     }
 
     /// Returns a mask of the rows of `batch` that pass the filter; `None` if all rows pass.
     pub(crate) fn mask(&self, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
-        let mut all: Option<BooleanBuffer> = None;
-        for condition in &self.0 {
-            let met = condition.mask(batch).map_err(|fault| {
+        let met = &mut |condition: &BoundCondition| {
+            condition.mask(batch).map_err(|fault| {
                 Error::data(format!("{}: column {:?}: {fault}", Setting::Where, condition.name))
-            })?;
-            all = Some(match all {
-                Some(others) => &others & &met,
-                None => met,
-            });
-        }
-        Ok(all.filter(|mask| mask.count_set_bits() < mask.len()))
+            })
+        };
+        let mask = self.0.fold(met, &|any, a, b| if any { &a | &b } else { &a & &b })?;
+        Ok(Some(mask).filter(|mask| mask.count_set_bits() < mask.len()))
     }
 }
 
@@ -177,13 +207,25 @@ impl BoundCondition {
                 for value in list {
                     found = &found | &certain(&compare(values, Op::Equal, value)?);
                 }
-                match (within, values.logical_nulls()) {
-                    (true, _) => Ok(found),
-                    (false, None) => Ok(!&found),
-                    (false, Some(nulls)) => Ok(&!&found & nulls.inner()),
-                }
+                Ok(if *within { found } else { others(values, &found) })
+            }
+            BoundTest::Like(pattern, within) => {
+                let found = certain(&plainly(values, &|values| {
+                    let texts = cast(values, &DataType::Utf8View)?;
+                    let texts = texts.as_string_view().iter();
+                    Ok(texts.map(|text| text.map(|text| pattern.is_match(text))).collect())
+                })?);
+                Ok(if *within { found } else { others(values, &found) })
             }
         }
+    }
+}
+
+/// Returns a mask of the values that are not in `found`, and not null.
+fn others(values: &ArrayRef, found: &BooleanBuffer) -> BooleanBuffer {
+    match values.logical_nulls() {
+        None => !found,
+        Some(nulls) => &!found & nulls.inner(),
     }
 }
 
@@ -195,31 +237,35 @@ fn certain(mask: &BooleanArray) -> BooleanBuffer {
     }
 }
 
+/// Tests `values`, in any encoding, by a test of plain values.
+fn plainly(
+    values: &ArrayRef,
+    test: &dyn Fn(&ArrayRef) -> Result<BooleanArray, ArrowError>,
+) -> Result<BooleanArray, ArrowError> {
+    match values.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = values.as_any_dictionary();
+            let of_values = plainly(dictionary.values(), test)?;
+            Ok(take(&of_values, dictionary.keys(), None)?.as_boolean().clone())
+        }
+        DataType::RunEndEncoded(_, of) => plainly(&cast(values, of.data_type())?, test),
+        _ => test(values),
+    }
+}
+
 /// Compares `values`, in any encoding, to `value`, which has the type of the values.
 fn compare(
     values: &ArrayRef,
     op: Op,
     value: &Scalar<ArrayRef>,
 ) -> Result<BooleanArray, ArrowError> {
-    match values.data_type() {
-        DataType::Dictionary(..) => {
-            let dictionary = values.as_any_dictionary();
-            let of_values = compare(dictionary.values(), op, value)?;
-            return Ok(take(&of_values, dictionary.keys(), None)?.as_boolean().clone());
-        }
-        DataType::RunEndEncoded(_, of) => {
-            return compare(&cast(values, of.data_type())?, op, value);
-        }
-        _ => {}
-    }
-    let values = one_form(values);
-    let values: &dyn Datum = &values;
-    match op {
-        Op::Equal => cmp::eq(values, value),
-        Op::NotEqual => cmp::neq(values, value),
-        Op::Less => cmp::lt(values, value),
-        Op::LessOrEqual => cmp::lt_eq(values, value),
-        Op::Greater => cmp::gt(values, value),
-        Op::GreaterOrEqual => cmp::gt_eq(values, value),
-    }
+    let compare = match op {
+        Op::Equal => cmp::eq,
+        Op::NotEqual => cmp::neq,
+        Op::Less => cmp::lt,
+        Op::LessOrEqual => cmp::lt_eq,
+        Op::Greater => cmp::gt,
+        Op::GreaterOrEqual => cmp::gt_eq,
+    };
+    plainly(values, &|values| compare(&one_form(values), value))
 }

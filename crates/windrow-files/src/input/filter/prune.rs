@@ -31,15 +31,16 @@ use super::{Bound, BoundCondition, BoundTest};
 /// schema of all inputs.
 pub(in crate::input) fn groups(filter: &Bound, footer: &Footer, schema: &Schema) -> Vec<bool> {
     let metadata = footer.metadata();
-    let mut kept = vec![true; metadata.num_row_groups()];
-    for condition in &filter.0 {
-        if let Some(known) = ColumnStatistics::of(condition, footer, schema) {
-            for (group, kept) in kept.iter_mut().enumerate() {
-                *kept &= known.allow(condition, group);
-            }
-        }
-    }
-    kept
+    let allowed = &mut |condition: &BoundCondition| {
+        let known = ColumnStatistics::of(condition, footer, schema);
+        let allow = |group| known.as_ref().is_none_or(|known| known.allow(condition, group));
+        Ok::<Vec<bool>, ()>((0..metadata.num_row_groups()).map(allow).collect())
+    };
+    let joined = filter.0.fold(allowed, &|any, one, other| {
+        let pairs = one.into_iter().zip(other);
+        pairs.map(|(one, other)| if any { one || other } else { one && other }).collect()
+    });
+    joined.unwrap_or_default()
 }
 
 /// Ascending ranges of a row group's rows that can meet the filter; `None` if all of them can.
@@ -54,18 +55,22 @@ pub(in crate::input) fn rows(filter: &Bound, footer: &Footer, schema: &Schema) -
     let groups = footer.metadata().row_groups().iter().enumerate();
     let rows = groups.map(|(index, group)| {
         let all = 0..group.num_rows().unsigned_abs();
-        let mut kept = Vec::from([all.clone()]);
-        for condition in &filter.0 {
-            if let Some((known, pages)) =
-                ColumnStatistics::of_pages(condition, footer, schema, index)
-            {
-                let allowed = pages.iter().enumerate();
-                let allowed = allowed.filter(|(page, _)| known.allow(condition, *page));
-                let allowed: Vec<_> = allowed.map(|(_, rows)| rows.clone()).collect();
-                kept = in_both(&kept, &allowed);
+        let allowed = &mut |condition: &BoundCondition| {
+            let known = ColumnStatistics::of_pages(condition, footer, schema, index);
+            let Some((known, pages)) = known else { return Ok(Vec::from([all.clone()])) };
+            let allowed = pages.into_iter().enumerate();
+            let allowed = allowed.filter(|(page, _)| known.allow(condition, *page));
+            Ok::<Vec<Range<u64>>, ()>(allowed.map(|(_, rows)| rows).collect())
+        };
+        let kept = filter.0.fold(allowed, &|any, mut one, other| {
+            if !any {
+                return in_both(&one, &other);
             }
-        }
-        Some(joined(kept)).filter(|kept| kept.first() != Some(&all))
+            one.extend(other);
+            one.sort_unstable_by_key(|rows| rows.start);
+            joined(one)
+        });
+        kept.ok().map(joined).filter(|kept| kept.first() != Some(&all))
     });
     rows.collect()
 }
@@ -77,12 +82,12 @@ fn in_both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     common.filter(|range| !range.is_empty()).collect()
 }
 
-/// Joins ranges with less than [`GAP`] rows between them.
+/// Joins ranges, ascending by their starts, with less than [`GAP`] rows between them.
 fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = Vec::new();
     for range in ranges {
         match all.last_mut() {
-            Some(last) if range.start < last.end + GAP => last.end = range.end,
+            Some(last) if range.start < last.end + GAP => last.end = range.end.max(last.end),
             _ => all.push(range),
         }
     }
@@ -155,7 +160,7 @@ impl ColumnStatistics {
             BoundTest::In(values, true) => {
                 !none && values.iter().any(|value| self.can_be(group, Op::Equal, value))
             }
-            BoundTest::In(_, false) => !none,
+            BoundTest::In(_, false) | BoundTest::Like(..) => !none,
         }
     }
 

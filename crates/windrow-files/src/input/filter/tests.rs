@@ -64,7 +64,7 @@ fn kept(filter: &str) -> Vec<usize> {
 
 #[test]
 fn rows_are_kept_as_in_sql() {
-    let cases: [(&str, &[usize]); 64] = [
+    let cases: [(&str, &[usize]); 86] = [
         ("n = 3", &[3]),
         ("n==3", &[3]),
         ("n != 3", &[0, 1, 2, 4, 5, 6, 7, 8, 9]),
@@ -129,6 +129,29 @@ fn rows_are_kept_as_in_sql() {
         ("small >= 9999999999", &[]),
         ("user.id > 40", &[5, 7, 8]),
         ("flag = true and user.id is null", &[0, 6]),
+        ("n = 1 or n = 3", &[1, 3]),
+        ("n = 1 or n = 3 and n = 4", &[1]),
+        ("(n = 1 or n = 3) and n > 2", &[3]),
+        ("n in (1, 2, 3) and not (n = 1 or n = 3)", &[2]),
+        ("not n < 8", &[8, 9]),
+        ("NOT NOT n >= 8", &[8, 9]),
+        ("not (n > 1 and n < 8)", &[0, 1, 8, 9]),
+        ("n between 2 and 4", &[2, 3, 4]),
+        ("n between 2 and 4 and n != 3 or n = 9", &[2, 4, 9]),
+        ("n not between 2 and 8.5", &[0, 1, 9]),
+        ("not n not between 2 and 4", &[2, 3, 4]),
+        ("money between 1.255 and 3.755", &[2, 3]),
+        // A comparison with a null is neither true nor false.
+        ("not text = 'a' and n > 6", &[7, 9]),
+        ("not (flag = true)", &[1, 3, 7, 9]),
+        ("not f > 0 and n < 5", &[0, 1, 2]),
+        ("not f is null and n < 5", &[0, 1, 2, 4]),
+        ("not n not in (1, 2)", &[1, 2]),
+        ("text like 'a%'", &[0, 6]),
+        ("text like '_'", &[0, 1, 5, 7]),
+        ("text not like '%a%' and n < 6", &[1, 3, 4, 5]),
+        ("not text like '%' or text is null", &[8]),
+        ("code like 'n_' or code like '\\%%'", &[0, 2, 5, 7]),
     ];
     for (filter, expected) in cases {
         assert_eq!(kept(filter), expected, "{filter}");
@@ -141,8 +164,14 @@ fn what_is_no_filter_is_told() {
         ("", "a condition is missing"),
         ("n", "nothing behind n"),
         ("n =", "a value is missing"),
-        ("n = 1 n = 2", "`and` is expected"),
-        ("n = 1 or n = 2", "`and` is expected"),
+        ("n = 1 n = 2", "`and` or `or` is expected"),
+        ("n = 1 or", "a condition is missing"),
+        ("n between 1 or 2", "goes on with A and B"),
+        ("n not = 1", "none of"),
+        ("n not is null", "none of"),
+        ("(n = 1", "without its end"),
+        ("(n = 1 n = 2)", "without its end, `)`"),
+        ("n = 1)", "`or` is expected"),
         ("n ! 1", "write !="),
         ("n is 1", "null or not null"),
         ("n is not 1", "null or not null"),
@@ -171,6 +200,7 @@ fn what_is_no_filter_is_told() {
         ("\"the day\" = yesterday", "no value of column"),
         ("user = 1", "no value of column"),
         ("flag = maybe", "no value of column"),
+        ("n like '1%'", "`like` takes text"),
     ] {
         let bound = filter.parse::<Filter>().unwrap().bind(rows().schema_ref());
         let error = bound.err().unwrap_or_else(|| panic!("{filter}"));
@@ -230,6 +260,12 @@ fn row_groups_without_such_rows_are_not_read() {
         // Members of structs are not pruned.
         ("user.id = 10", 5),
         ("flag = true", 5),
+        ("n = 0 or n = 9", 2),
+        ("n = 0 or user.id = 10", 5),
+        ("n < 2 and (n = 0 or user.id = 10)", 1),
+        ("not (n < 2 or n > 3)", 1),
+        ("n between 3 and 4", 2),
+        ("code is null or n = 9", 1),
     ] {
         let (read, rows) = read(filter);
         let expected: Vec<i64> = kept(filter).into_iter().map(|row| row as i64).collect();
@@ -240,4 +276,14 @@ fn row_groups_without_such_rows_are_not_read() {
             assert_eq!(read, groups, "{filter}");
         }
     }
+}
+
+#[test]
+fn brackets_are_bounded_and_long_filters_are_not() {
+    let deep = |count| format!("{}n = 3{}", "(".repeat(count), ")".repeat(count));
+    assert_eq!(kept(&deep(100)), [3]);
+    assert!(deep(101).parse::<Filter>().is_err_and(|error| error.to_string().contains("brackets")));
+    assert!("not ".repeat(100_000).parse::<Filter>().is_err());
+    let many: Vec<String> = (0..20_000).map(|n| format!("n = {}", n % 2)).collect();
+    assert_eq!(kept(&many.join(" or ")), [0, 1]);
 }

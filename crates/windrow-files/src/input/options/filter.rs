@@ -1,21 +1,27 @@
 //! Parser of filter conditions.
 //!
 //! ```text
-//!  filter     condition [and condition]...
+//!  filter     all [or all]...
+//!  all        one [and one]...
+//!  one        condition | not one | (filter)
 //!  condition  column op value
 //!           | column is [not] null
 //!           | column [not] in (value, ...)
+//!           | column [not] between value and value
+//!           | column [not] like value          % stands for any text, _ for a character, \% for %
 //!  column     name, path.to.member or "any name"
 //!  op         =  ==  !=  <>  <  <=  >  >=
 //!  value      text up to a blank, or 'any text'
 //! ```
+//! The parser resolves `not`: `not (a < 1 or b is null)` is `a >= 1 and b is not null`. Both are true for the same rows,
+//! because a comparison with a null is neither true nor false.
 
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::settings::Setting;
 
-/// A conjunction of conditions on columns.
+/// Conditions on columns, joined by `and` and `or`.
 ///
 /// ```
 /// use windrow_files::Filter;
@@ -24,7 +30,39 @@ use crate::settings::Setting;
 /// # Ok::<(), windrow_files::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter(pub(crate) Vec<Condition>);
+pub struct Filter(pub(crate) Tree<Condition>);
+
+/// Conditions, and the way in which they are joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tree<T> {
+    Is(T),
+    /// One of several trees (true), or all of them (false). There is at least one.
+    Join(bool, Vec<Self>),
+}
+
+impl<T> Tree<T> {
+    /// Combines results of the conditions; `join` is told whether one of both suffices.
+    pub(crate) fn fold<'a, R, E>(
+        &'a self,
+        of: &mut dyn FnMut(&'a T) -> Result<R, E>,
+        join: &dyn Fn(bool, R, R) -> R,
+    ) -> Result<R, E> {
+        match self {
+            Self::Is(condition) => of(condition),
+            Self::Join(any, trees) => {
+                let mut all = trees[0].fold(of, join)?;
+                for tree in &trees[1..] {
+                    all = join(*any, all, tree.fold(of, join)?);
+                }
+                Ok(all)
+            }
+        }
+    }
+
+    fn of(any: bool, mut trees: Vec<Self>) -> Self {
+        if trees.len() == 1 { trees.remove(0) } else { Self::Join(any, trees) }
+    }
+}
 
 /// A condition on one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +78,8 @@ pub(crate) enum Test {
     Null(bool),
     /// One of the values (true), or none of them (false).
     In(Vec<String>, bool),
+    /// Text like a pattern (true), or unlike it (false).
+    Like(String, bool),
 }
 
 /// A comparison operator.
@@ -53,10 +93,32 @@ pub(crate) enum Op {
     GreaterOrEqual,
 }
 
+impl Op {
+    /// Returns the operator that holds for all other values.
+    fn negated(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterOrEqual,
+            Self::LessOrEqual => Self::Greater,
+            Self::Greater => Self::LessOrEqual,
+            Self::GreaterOrEqual => Self::Less,
+        }
+    }
+}
+
 impl Filter {
     /// Iterates over the columns of the conditions, as written in the filter.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|condition| condition.column.as_str())
+        let mut columns = Vec::new();
+        let mut trees = vec![&self.0];
+        while let Some(tree) = trees.pop() {
+            match tree {
+                Tree::Is(condition) => columns.push(condition.column.as_str()),
+                Tree::Join(_, more) => trees.extend(more.iter().rev()),
+            }
+        }
+        columns.into_iter()
     }
 }
 
@@ -89,55 +151,109 @@ impl Filter {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let words = words(text)?;
         let mut rest = words.as_slice();
-        let mut conditions = Vec::new();
-        loop {
-            conditions.push(condition(&mut rest)?);
-            match rest.split_first() {
-                None => return Ok(Self(conditions)),
-                Some((word, behind)) if is(word, "and") => rest = behind,
-                Some((word, _)) => {
-                    return Err(format!(
-                        "{} where `and` is expected; put a value that holds blanks in single quotes",
-                        shown(word)
-                    ));
-                }
-            }
+        let tree = any(&mut rest, false, 0)?;
+        match rest.first() {
+            None => Ok(Self(tree)),
+            Some(word) => Err(format!(
+                "{} where `and` or `or` is expected; put a value that holds blanks in single quotes",
+                shown(word)
+            )),
         }
     }
 }
 
-fn condition(rest: &mut &[Word]) -> Result<Condition, String> {
+/// The most brackets within each other, below what the stack of a thread holds.
+const DEEPEST: usize = 100;
+
+fn any(rest: &mut &[Word], negated: bool, depth: usize) -> Result<Tree<Condition>, String> {
+    let mut trees = vec![all(rest, negated, depth)?];
+    while skipped(rest, "or") {
+        trees.push(all(rest, negated, depth)?);
+    }
+    Ok(Tree::of(!negated, trees))
+}
+
+fn all(rest: &mut &[Word], negated: bool, depth: usize) -> Result<Tree<Condition>, String> {
+    let mut trees = vec![one(rest, negated, depth)?];
+    while skipped(rest, "and") {
+        trees.push(one(rest, negated, depth)?);
+    }
+    Ok(Tree::of(negated, trees))
+}
+
+fn one(rest: &mut &[Word], negated: bool, depth: usize) -> Result<Tree<Condition>, String> {
+    if depth > DEEPEST {
+        return Err(format!("more than {DEEPEST} brackets are within each other"));
+    }
+    match rest {
+        [not, behind @ ..] if is(not, "not") && !matches!(behind, [Word::Op(_), ..]) => {
+            *rest = behind;
+            one(rest, !negated, depth + 1)
+        }
+        [Word::Open, behind @ ..] => {
+            *rest = behind;
+            let tree = any(rest, negated, depth + 1)?;
+            match next(rest) {
+                Some(Word::Close) => Ok(tree),
+                _ => Err("a bracket without its end, `)`".to_owned()),
+            }
+        }
+        _ => condition(rest, negated),
+    }
+}
+
+fn condition(rest: &mut &[Word], negated: bool) -> Result<Tree<Condition>, String> {
     let column = match next(rest) {
         Some(Word::Bare(name)) => name,
         Some(Word::Name(name)) => unquoted(&name),
         Some(other) => return Err(format!("{} where a column is expected", shown(&other))),
         None => return Err("a condition is missing; write column op value".to_owned()),
     };
+    let compared = |op: Op, value| Test::Compare(if negated { op.negated() } else { op }, value);
+    let is_not = !matches!(rest.first(), Some(Word::Op(_))) && skipped(rest, "not");
+    let within = negated == is_not;
     let test = match next(rest) {
-        Some(Word::Op(op)) => Test::Compare(op, value(rest)?),
-        Some(word) if is(&word, "is") => match (next(rest), rest.first()) {
-            (Some(word), _) if is(&word, "null") => Test::Null(true),
-            (Some(not), Some(null)) if is(&not, "not") && is(null, "null") => {
-                next(rest);
-                Test::Null(false)
+        Some(Word::Op(op)) if !is_not => compared(op, value(rest)?),
+        Some(word) if is(&word, "is") && !is_not => {
+            let not = skipped(rest, "not");
+            match next(rest) {
+                Some(word) if is(&word, "null") => Test::Null(negated == not),
+                _ => return Err(format!("`{column} is` goes on with null or not null")),
             }
-            _ => return Err(format!("`{column} is` goes on with null or not null")),
-        },
-        Some(word) if is(&word, "in") => Test::In(values(rest)?, true),
-        Some(word) if is(&word, "not") && rest.first().is_some_and(|word| is(word, "in")) => {
-            next(rest);
-            Test::In(values(rest)?, false)
+        }
+        Some(word) if is(&word, "in") => Test::In(values(rest)?, within),
+        Some(word) if is(&word, "like") => Test::Like(value(rest)?, within),
+        Some(word) if is(&word, "between") => {
+            let least = value(rest)?;
+            if !skipped(rest, "and") {
+                return Err(format!("`{column} between` goes on with A and B"));
+            }
+            let ops = [(Op::GreaterOrEqual, least), (Op::LessOrEqual, value(rest)?)];
+            let test = |(op, value): (Op, _)| {
+                let op = if within { op } else { op.negated() };
+                Tree::Is(Condition { column: column.clone(), test: Test::Compare(op, value) })
+            };
+            return Ok(Tree::Join(!within, ops.map(test).into()));
         }
         Some(other) => {
             return Err(format!(
-                "{} behind {column} is none of = != < <= > >= is in; put a name that holds blanks in \
-                 double quotes",
+                "{} behind {column} is none of = != < <= > >= is in between like; put a name that holds \
+                 blanks in double quotes",
                 shown(&other)
             ));
         }
         None => return Err(format!("nothing behind {column}; write column op value")),
     };
-    Ok(Condition { column, test })
+    Ok(Tree::Is(Condition { column, test }))
+}
+
+/// Skips a word of the language, if it is next.
+fn skipped(rest: &mut &[Word], keyword: &str) -> bool {
+    let found = rest.first().is_some_and(|word| is(word, keyword));
+    if found {
+        *rest = &rest[1..];
+    }
+    found
 }
 
 fn value(rest: &mut &[Word]) -> Result<String, String> {

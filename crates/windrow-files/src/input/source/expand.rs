@@ -4,10 +4,11 @@
 //! files with a known extension below it, a pattern for its matches, and `-` for standard input.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::input::options::ReadOptions;
 use crate::settings::Format;
 use crate::store::is_far;
@@ -122,7 +123,7 @@ fn in_store(address: &Path, options: &ReadOptions) -> Result<Option<Vec<PathBuf>
         found = options.stores.list(&pattern.directory(), &options.cancel)?;
         found.retain(|path| pattern.matches(path.as_os_str()));
         if found.is_empty() {
-            return Err(Error::usage(format!("{shown}: no object matches")));
+            return Err(Error::input(address, "no object matches").of_kind(ErrorKind::NotFound));
         }
     } else {
         found = options.stores.list(address, &options.cancel)?;
@@ -168,7 +169,9 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut directories = vec![directory.to_owned()];
     while let Some(directory) = directories.pop() {
-        let cannot_list = |cause| Error::input(&directory, format!("cannot be listed: {cause}"));
+        let cannot_list = |cause: io::Error| {
+            Error::input(&directory, format!("cannot be listed: {cause}")).caused(cause.kind())
+        };
         for entry in std::fs::read_dir(&directory).map_err(cannot_list)? {
             let entry = entry.map_err(cannot_list)?;
             let path = entry.path();
@@ -207,8 +210,8 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
 fn matching(arg: &OsStr) -> Result<Vec<PathBuf>> {
     let files = pattern::files(arg)?;
     if files.is_empty() {
-        let pattern = Path::new(arg).display();
-        return Err(Error::usage(format!("{pattern}: no file matches")));
+        let error = Error::input(Path::new(arg), "no file matches; check the pattern");
+        return Err(error.of_kind(ErrorKind::NotFound));
     }
     Ok(files)
 }
@@ -216,7 +219,6 @@ fn matching(arg: &OsStr) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
 
     fn directory(names: &[&str]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
@@ -291,7 +293,6 @@ mod tests {
     fn what_yields_nothing_is_a_mistake_in_the_command() {
         let dir = directory(&["c.txt"]);
         for args in [
-            vec![arg(&dir, "*.csv")],
             vec![arg(&dir, "")],
             vec![arg(&dir, "[")],
             vec!["-".to_string(), "-".to_string()],
@@ -299,6 +300,8 @@ mod tests {
         ] {
             assert!(expand(&args).is_err_and(|error| error.kind() == ErrorKind::Usage), "{args:?}");
         }
+        let none = expand([arg(&dir, "*.csv")]);
+        assert!(none.is_err_and(|error| error.kind() == ErrorKind::NotFound));
     }
 
     #[test]

@@ -468,7 +468,7 @@ fn open_file(path: &Path) -> Result<File> {
 
 fn refused(path: &Path, cause: &std::io::Error) -> Error {
     use std::io::ErrorKind as K;
-    match cause.kind() {
+    let error = match cause.kind() {
         K::NotFound => {
             Error::input(path, "no such file; check the name").of_kind(ErrorKind::NotFound)
         }
@@ -477,7 +477,8 @@ fn refused(path: &Path, cause: &std::io::Error) -> Error {
         }
         K::IsADirectory => Error::input(path, "is a directory, not a file"),
         _ => Error::input(path, format!("cannot be read: {cause}")),
-    }
+    };
+    error.caused(cause.kind())
 }
 
 /// A stream that must not end before its length: text does not show where a file was cut.

@@ -13,6 +13,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -315,7 +316,10 @@ fn here(directory: &Path) -> &Path {
 
 /// Lists the entries of `directory`, with paths as the pattern starts.
 fn children(directory: &Path) -> Result<Vec<PathBuf>> {
-    let cannot_list = |cause| Error::input(here(directory), format!("cannot be listed: {cause}"));
+    let cannot_list = |cause: io::Error| {
+        let error = Error::input(here(directory), format!("cannot be listed: {cause}"));
+        error.caused(cause.kind())
+    };
     let entries = fs::read_dir(here(directory)).map_err(cannot_list)?;
     entries.map(|entry| Ok(directory.join(entry.map_err(cannot_list)?.file_name()))).collect()
 }
