@@ -1,6 +1,7 @@
 //! The parsed command line. No file is opened and no option is interpreted here: see
 //! [`crate::spec`].
 
+mod apply;
 mod csv;
 mod rows;
 
@@ -15,6 +16,7 @@ use windrow_files::{
 };
 
 pub(crate) use csv::{Csv, Decimal, Quote};
+pub(crate) use apply::Apply;
 pub(crate) use rows::{Dedupe, Diff, FloatOrder, Head, Kept, Rows, Shown};
 
 use crate::texts;
@@ -39,6 +41,10 @@ pub(crate) enum Verb {
     #[command(help_template = texts::VERB)]
     #[command(before_help = texts::COMPACT, after_help = texts::COMPACT_NOTES)]
     Compact(Compact),
+    /// Apply a change log to a directory of Parquet files
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::APPLY, after_help = texts::APPLY_NOTES)]
+    Apply(Apply),
     /// Merge files that are sorted already
     #[command(help_template = texts::VERB)]
     #[command(before_help = texts::MERGE, after_help = texts::MERGE_NOTES)]
@@ -129,6 +135,7 @@ pub(crate) struct Compact {
     pub(crate) changes: Changes,
     /// Column with how often a row was added, negative if removed.
     #[arg(long, value_name = "COL", help_heading = "Logs of (row, time, diff)")]
+    #[arg(conflicts_with_all = ["op_preset", "op_column", "op_map", "table"])]
     pub(crate) diff: Option<String>,
     /// Column with the time of a change.
     #[arg(long, value_name = "COL", requires = "diff", help_heading = "Logs of (row, time, diff)")]
@@ -152,19 +159,19 @@ const CHANGE_LOGS: &str = "Change logs";
 #[derive(Debug, Args)]
 pub(crate) struct Changes {
     /// What wrote the log: how its operations read, and where the row is.
-    #[arg(long, help_heading = CHANGE_LOGS, value_name = "FORMAT", conflicts_with = "diff")]
+    #[arg(long, help_heading = CHANGE_LOGS, value_name = "FORMAT")]
     #[arg(value_parser = values::preset())]
     pub(crate) op_preset: Option<Preset>,
     /// Column that says what a change does: insert, update, delete, ...
-    #[arg(long, help_heading = CHANGE_LOGS, value_name = "COL", conflicts_with = "diff")]
+    #[arg(long, help_heading = CHANGE_LOGS, value_name = "COL")]
     pub(crate) op_column: Option<String>,
     /// What words in it mean: I=insert,REFRESH=snapshot,... (insert, update, delete, snapshot,
     /// ignore); an empty word stands for null, * for any other value.
-    #[arg(long, help_heading = CHANGE_LOGS, value_name = "WORD=MEANING,...", conflicts_with = "diff")]
+    #[arg(long, help_heading = CHANGE_LOGS, value_name = "WORD=MEANING,...")]
     pub(crate) op_map: Option<OpMap>,
     /// A table that is wanted of a log of several: NAME or SCHEMA.NAME, in which * and ? stand for what
     /// may be anything. May be given more than once; all that are wanted are taken as one table.
-    #[arg(long, help_heading = CHANGE_LOGS, value_name = "NAME", conflicts_with = "diff")]
+    #[arg(long, help_heading = CHANGE_LOGS, value_name = "NAME")]
     pub(crate) table: Vec<String>,
     /// What to do with updates that do not have all columns of their row.
     #[arg(long, help_heading = CHANGE_LOGS, value_enum, default_value_t = Unchanged::Last)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windrow_files::{
-    Cancel, Checked, CompactSpec, DedupeSpec, Error, FileFacts, Filter, FloatOrder, HeadSpec,
+    Apply, ApplySpec, Cancel, Checked, CompactSpec, DedupeSpec, Error, FileFacts, Filter, FloatOrder, HeadSpec,
     Inputs, Job, Limits, MergeSpec, PartitionSpec, Preset, ReadOptions, SortSpec, Target,
     WriteOptions, expand_with,
 };
@@ -47,6 +47,7 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
             }
             run.finish(Job::compact(inputs, &spec)?)
         }
+        Verb::Apply(args) => apply(args, cancel),
         Verb::Merge(args) => {
             let spec = MergeSpec::from(args);
             let run = run!(args.rows).carrying(spec.compared(), spec.select.as_deref());
@@ -170,6 +171,31 @@ fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOpti
         read = read.hive_types(windrow_files::parse_schema(types)?);
     }
     Ok(read)
+}
+
+fn apply(args: &args::Apply, cancel: &Cancel) -> Result<()> {
+    let (input, report) = (&args.input, &args.report);
+    if !args.output.output.as_os_str().is_empty() || args.output.output_format.is_some() {
+        let message = "apply changes its directory, and has no --output and no --output-format";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let (limits, spec, write) =
+        (Limits::from(&args.limits), ApplySpec::from(args), WriteOptions::from(&args.output));
+    let table = read_options(input, None)?.within(&limits)?.cancelled_by(cancel);
+    let read = spec.changes.reading(table.clone());
+    let inputs = Inputs::open(&expand_with(&input.files, &read)?, &read)?;
+    report::check(report, &inputs, &Target::Path(args.directory.clone()))?;
+    let table = ReadOptions::default().cancelled_by(cancel).within(&limits)?;
+    let apply =
+        Apply::to_directory(&args.directory, inputs, &spec, &table, &limits, cancel)?;
+    if report.explain {
+        return print(apply.explain(&write)?.to_string().as_bytes());
+    }
+    let bar = Arc::new(Bar::new(report));
+    let apply = apply.watched_by(Arc::clone(&bar) as _);
+    let applied = if args.dry_run { apply.dry_run(&write)? } else { apply.run(&write)? };
+    bar.clear();
+    report::applied(&applied, args.dry_run, report)
 }
 
 fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Converts parsed options to the specifications and options of the library.
 
 use windrow_files::{
-    CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, Encodings,
+    ApplySpec, CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, Encodings,
     FloatOrder, HeadSpec, Kept, Limits, MergeSpec, Mode, PartitionSpec, Partitions, Shown,
     SortColumn, SortSpec, Stores, Unchanged, WriteOptions,
 };
@@ -72,15 +72,7 @@ impl From<&args::Compact> for CompactSpec {
         let mut spec = Self::default();
         spec.key = columns(args.key.as_ref());
         spec = spec.latest_by(args.order_by.clone().unwrap_or_default());
-        spec.op_column = args.changes.op_column.clone();
-        spec.op_preset = args.changes.op_preset;
-        spec.op_map = args.changes.op_map.clone();
-        spec.tables.clone_from(&args.changes.table);
-        spec.unchanged = match args.changes.unchanged {
-            args::Unchanged::Last => Unchanged::Last,
-            args::Unchanged::Error => Unchanged::Error,
-            args::Unchanged::Keep => Unchanged::Keep,
-        };
+        args.changes.set(&mut spec);
         spec.time = args.time.clone();
         spec.diff = args.diff.clone();
         spec.as_of = args.as_of.clone();
@@ -91,6 +83,32 @@ impl From<&args::Compact> for CompactSpec {
         spec.keep_bookkeeping = args.keep_bookkeeping;
         spec.select = selected(&args.output);
         spec
+    }
+}
+
+impl args::Changes {
+    /// Sets the format of the log.
+    fn set(&self, spec: &mut CompactSpec) {
+        spec.op_column = self.op_column.clone();
+        spec.op_preset = self.op_preset;
+        spec.op_map = self.op_map.clone();
+        spec.tables.clone_from(&self.table);
+        spec.unchanged = match self.unchanged {
+            args::Unchanged::Last => Unchanged::Last,
+            args::Unchanged::Error => Unchanged::Error,
+            args::Unchanged::Keep => Unchanged::Keep,
+        };
+    }
+}
+
+impl From<&args::Apply> for ApplySpec {
+    fn from(args: &args::Apply) -> Self {
+        let mut changes = CompactSpec::by_key(args.key.clone());
+        changes = changes.latest_by(args.order_by.clone().unwrap_or_default());
+        args.changes.set(&mut changes);
+        changes.as_of = args.as_of.clone();
+        changes.select = selected(&args.output);
+        Self::of(changes).lacking_is_null(args.input.union_by_name).waits(!args.no_wait)
     }
 }
 

@@ -103,6 +103,23 @@ A delete that wins removes the key from a snapshot. Null is the greatest value; 
 makes it the least. With --diff, compact sums the diffs of equal rows, and drops rows whose sum is zero."
 );
 
+pub(crate) const APPLY: &str = examples!(
+    "windrow compact examples/data/orders_log.parquet --key o_orderkey \\
+      --order-by lsn --op-column op --as-of 30000000 --max-file-size 1MiB \\
+      --keep-bookkeeping -o table",
+    "windrow apply table examples/data/orders_log.parquet --key o_orderkey \\
+      --order-by lsn --op-column op",
+);
+
+pub(crate) const APPLY_NOTES: &str = notes!(
+    "windrow apply lake changes.ndjson --key id --op-preset debezium",
+    "windrow apply lake changes.ndjson --key id --op-preset debezium --dry-run";
+    "Row groups without a changed key are copied as they are, or stay where they are. The directory changes as a \
+whole or not at all, and jobs that change it wait for one another. A change that is equal to its row changes nothing, \
+so that a log can be applied twice. Files that are sorted by the key, as `sort --max-file-size` writes them, cost what \
+changed; others have their key columns read, and those with a change are sorted by the key."
+);
+
 pub(crate) const MERGE: &str = examples!(
     "windrow partition examples/data/orders_log.parquet --by o_custkey \\
       --into 4 --sort lsn -o parts",

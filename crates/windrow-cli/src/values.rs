@@ -16,9 +16,10 @@ pub(crate) enum Completion {
 }
 
 /// The topics of `help`: every verb, and further topics.
-pub(crate) const TOPICS: [&str; 13] = [
+pub(crate) const TOPICS: [&str; 14] = [
     "sort",
     "compact",
+    "apply",
     "merge",
     "partition",
     "dedupe",

@@ -7,7 +7,7 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 30] = [
+const ORDER: [&str; 31] = [
     "setting",
     "error",
     "size",
@@ -38,6 +38,7 @@ const ORDER: [&str; 30] = [
     "verbs",
     "job",
     "inspect",
+    "apply",
 ];
 
 /// The floors of `input`, in the order of the data.

@@ -1,0 +1,336 @@
+//! Changes applied to a table of sorted Parquet files: only row groups with a changed key are
+//! written anew.
+//!
+//! ```text
+//!  changes --compact--> last change of each key, sorted       Changes
+//!  table   --footers--> keys of files and row groups          Extents
+//!                 both --> changes of each file               FilePlan
+//!   each file, on any thread:  look for a change that changes something
+//!                              copy row groups, or merge them with their changes     Rewriting
+//!  new files, figures                                         Applied
+//! ```
+//! The core takes a table as a list of files, writes new files into a directory, and returns the
+//! files that were removed and added. A plain directory then exchanges its content as a whole
+//! ([`crate::output`]).
+//!
+//! Semantics. The last change of a key counts, as in [`CompactSpec`]. If the table has the columns of
+//! `order_by`, a change that is older than its row loses; otherwise every change wins. A row that is
+//! equal to its change is not a change. A table has one row of a key: two rows of a changed key are
+//! an error.
+//!
+//! Costs. A file or row group whose bounds have no changed key is not read. Files and row groups with
+//! overlapping bounds, or without any, have their key columns read; if files overlap, the changes
+//! take 4 bytes each in memory. A file that is not sorted by the key is sorted as a whole.
+
+mod changes;
+mod directory;
+mod extents;
+mod figures;
+mod find;
+mod homes;
+mod keys;
+mod merge;
+mod outputs;
+mod plan;
+mod rewrite;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::columns::names;
+use crate::derived::Derived;
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::input::{CsvOptions, Inputs, ReadOptions, Source};
+use crate::job::{Job, Rewrites};
+use crate::limits::Limits;
+use crate::output::{OutputOptions, WriteOptions};
+use crate::progress::{Moment, Phase, Progress};
+use crate::size::Limit;
+use crate::system;
+use crate::verbs::{CompactSpec, Onto, SortSpec};
+use crate::watch::{Cancel, Watch};
+
+use changes::{Changes, Codes};
+pub use directory::{Apply, ApplyPlan, ApplySpec};
+use extents::Extents;
+pub use figures::{AddedFile, Applied, ColumnFigures, Counts};
+use keys::{KeyCode, OrderCode};
+use plan::FilePlan;
+use rewrite::{Rewriting, Rewritten};
+
+/// A table: files of one schema, and their names below its directory.
+pub(crate) struct Table {
+    pub(crate) inputs: Arc<Inputs>,
+    pub(crate) names: Vec<PathBuf>,
+    pub(crate) read: ReadOptions,
+}
+
+impl Table {
+    /// Opens the files of a table.
+    ///
+    /// # Errors
+    /// `Usage` for files that are not Parquet.
+    pub(crate) fn open(
+        files: &[(Source, PathBuf)],
+        read: &ReadOptions,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let read = read.clone().within(limits)?;
+        let sources: Vec<Source> = files.iter().map(|(source, _)| source.clone()).collect();
+        let inputs = Inputs::open(&sources, &read)?;
+        if let Some(file) = inputs.files().iter().find(|file| file.format != Format::Parquet) {
+            return Err(Error::usage(format!(
+                "{}: changes are applied to Parquet files, and this is {}",
+                file.name, file.format
+            )));
+        }
+        let names = files.iter().map(|(_, name)| name.clone()).collect();
+        Ok(Self { inputs: Arc::new(inputs), names, read })
+    }
+}
+
+/// A change log bound to a table.
+pub(crate) struct Bound {
+    job: Job,
+    onto: Onto,
+    spec: CompactSpec,
+}
+
+impl Bound {
+    /// Binds the changes in `inputs` to the columns of `table`.
+    pub(crate) fn of(
+        table: &Table,
+        inputs: Inputs,
+        spec: &CompactSpec,
+        lacking_is_null: bool,
+    ) -> Result<Self> {
+        let spec = CompactSpec { mode: crate::verbs::Mode::Log, ..spec.clone() };
+        let schema = table.inputs.schema();
+        let ordered = spec.key.iter().chain(&spec.order_by).map(|column| &*column.name);
+        let derived = Derived::of(schema, ordered);
+        let width = schema.fields().len();
+        let whole = Arc::clone(derived.schema());
+        let mut onto = Onto { table: whole, width, lacking_is_null, order: None };
+        KeyCode::of(schema, &spec.key)?;
+        let job = Job::compact_onto(inputs, &spec, &mut onto)?;
+        Ok(Self { job, onto, spec })
+    }
+}
+
+/// Changes ready to be applied to a table.
+pub(crate) struct Prepared {
+    table: Table,
+    spec: CompactSpec,
+    codes: Codes,
+    changes: Changes,
+    extents: Extents,
+    homes: Option<homes::Homes>,
+    plans: Vec<FilePlan>,
+    options: OutputOptions,
+    rewrites: Rewrites,
+    limits: Limits,
+    watch: Watch,
+    progress: Arc<dyn Progress>,
+    start: Instant,
+    applied: Applied,
+}
+
+impl Prepared {
+    /// Reduces the changes, and finds the files and row groups that may have their keys.
+    pub(crate) fn new(
+        table: Table,
+        bound: Bound,
+        write: &WriteOptions,
+        limits: &Limits,
+        cancel: &Cancel,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Self> {
+        let start = Instant::now();
+        let Bound { job, onto, spec } = bound;
+        let schema = Arc::clone(table.inputs.schema());
+        let row_bytes = table.inputs.needs().row_bytes;
+        let mut options =
+            write.bind(Format::Parquet, Vec::new(), CsvOptions::default(), row_bytes)?;
+        let by = SortSpec::by(spec.key.clone());
+        // The floor is told before any row is read.
+        Rewrites::plan(&table.inputs, None, &by, &options, limits, 0)?;
+        let order = onto.order.map(|(order, ranks)| OrderCode::of(&onto.table, order, ranks));
+        let codes = Codes { key: KeyCode::of(&schema, &spec.key)?, order: order.transpose()? };
+        let job = job.cancelled_by(cancel).watched_by(Arc::clone(progress));
+        let (changes, stats) = Changes::of(job, &schema, limits)?;
+        windrow::give_back_free_blocks();
+        let mut applied = Applied::new(&stats, changes.len());
+        let mut watch = Watch::new(cancel, limits.memory_bytes()?, limits.alone);
+        let select: Vec<String> = names(&spec.key);
+        let read = table.read.clone().selecting(Some(select.clone()), Some(&select));
+        let sources: Vec<Source> =
+            table.inputs.files().iter().map(|file| file.source.clone()).collect();
+        let keys = Inputs::open(&sources, &read)?;
+        let extents = Extents::of(&table.inputs, &keys, &codes.key, &watch)?;
+        let homes = match extents.are_apart {
+            true => None,
+            false => {
+                let search =
+                    find::Search { keys: &keys, read: &read, codes: &codes, changes: &changes };
+                Some(search.homes(&extents, &spec.key, limits, &watch, &mut applied.counts)?)
+            }
+        };
+        let plans = plan::assign(&extents, &changes, &codes, homes.as_ref(), &watch)?;
+        let more = homes.as_ref().map_or(0, homes::Homes::bytes);
+        let rewrites =
+            Rewrites::plan(&table.inputs, Some(&changes.inputs), &by, &options, limits, more)?;
+        options.columns_in_turn = rewrites.columns_in_turn;
+        watch = Watch::new(cancel, rewrites.limit, limits.alone);
+        options.watch = watch.clone();
+        let (limits, progress) = (limits.clone(), Arc::clone(progress));
+        Ok(Self {
+            table, spec, codes, changes, extents, homes, plans, options, rewrites, limits, watch,
+            progress, start, applied,
+        })
+    }
+
+    /// Returns true if no file can have a changed key.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.plans.is_empty()
+    }
+
+    /// Applies the changes: writes new files into `folder`, or only counts if it is `None`.
+    pub(crate) fn run(mut self, folder: Option<PathBuf>) -> Result<Applied> {
+        let done = self.rewrite(folder)?;
+        self.watch.kept()?;
+        let inputs = &self.table.inputs;
+        let applied = &mut self.applied;
+        let mut of_file: Vec<Option<Rewritten>> = inputs.files().iter().map(|_| None).collect();
+        for (plan, done) in self.plans.iter().zip(done) {
+            of_file[self.extents.files[plan.place].ordinal] = Some(done);
+        }
+        for file in &self.extents.files {
+            let name = self.table.names[file.ordinal].clone();
+            let done = of_file[file.ordinal].take().unwrap_or_default();
+            applied.counts.add(&done.counts);
+            match done.outputs {
+                None => {
+                    applied.files_left.push(name);
+                    applied.row_groups_left += file.groups.len() as u64;
+                }
+                Some(added) => {
+                    applied.files_removed.push(name);
+                    applied.row_groups_copied += done.groups_copied;
+                    applied.row_groups_rewritten += done.groups_rewritten;
+                    applied.bytes_out += added.iter().map(|file| file.bytes).sum::<u64>();
+                    applied.files_added.extend(added);
+                }
+            }
+        }
+        let Counts { inserted, deleted, .. } = applied.counts;
+        applied.rows_out = (inputs.rows().unwrap_or(0) + inserted).saturating_sub(deleted);
+        applied.peak_rss_bytes = system::peak_resident();
+        applied.seconds = self.start.elapsed().as_secs_f64();
+        Ok(self.applied)
+    }
+
+    /// Rewrites all files with changes, on all threads.
+    fn rewrite(&self, folder: Option<PathBuf>) -> Result<Vec<Rewritten>> {
+        let Self { rewrites, watch, .. } = self;
+        let beside = rewrites.thread_bytes.saturating_mul(rewrites.threads) as u64;
+        let mut sort_limits = self.limits.clone().threads(1);
+        if let Some(limit) = rewrites.limit {
+            sort_limits = sort_limits.memory(Limit::Bytes(limit.saturating_sub(beside / 2)));
+        }
+        let rewriting = Rewriting {
+            table: Arc::clone(&self.table.inputs),
+            schema: Arc::clone(self.table.inputs.schema()),
+            codes: &self.codes,
+            changes: &self.changes,
+            files: &self.extents.files,
+            homes: self.homes.as_ref(),
+            key: &self.spec.key,
+            options: self.options.clone(),
+            part_rows: rewrites.part_rows as u64,
+            folder,
+            names: &self.table.names,
+            read: &self.table.read,
+            sort_limits,
+            watch: watch.clone(),
+        };
+        let total: u64 = self.plans.iter().map(|plan| plan.count).sum();
+        let (next, passed) = (AtomicUsize::new(0), Mutex::new(0));
+        let moment = |rows| Moment {
+            phase: Phase::Write,
+            rows,
+            total: Some(total),
+            pool: None,
+            network_bytes: 0,
+        };
+        self.progress.begins(&moment(0));
+        let done: Mutex<Vec<Option<Rewritten>>> =
+            Mutex::new(self.plans.iter().map(|_| None).collect());
+        let work = || -> Result<()> {
+            while let Some(plan) = self.plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let place = self.plans.iter().position(|other| other.place == plan.place);
+                let rewritten = rewriting.file(plan).inspect_err(|_| {
+                    next.store(self.plans.len(), Ordering::Relaxed);
+                })?;
+                let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
+                *passed += plan.count;
+                self.progress.advances(&moment(*passed));
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                done[place.unwrap_or(0)] = Some(rewritten);
+            }
+            Ok(())
+        };
+        let threads = rewrites.threads.min(self.plans.len()).max(1);
+        crate::job::side_by_side(std::iter::repeat_n(work, threads))?;
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut done: Vec<_> = done.into_iter().map(Option::unwrap_or_default).collect();
+        let is_empty = |done: &Rewritten| done.outputs.as_ref().is_some_and(Vec::is_empty);
+        // A table keeps its columns in one file at least.
+        if rewriting.folder.is_some()
+            && done.len() == self.extents.files.len()
+            && done.iter().all(is_empty)
+        {
+            done[0].outputs = Some(rewriting.empty(&self.plans[0])?);
+        }
+        Ok(done)
+    }
+
+    /// Returns the plan as lines.
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
+        let groups = |file: &extents::TableFile| file.groups.len();
+        let all: usize = self.extents.files.iter().map(groups).sum();
+        let touched = |plan: &FilePlan| match self.extents.files[plan.place].ascends {
+            true => plan.groups.iter().filter(|changes| !changes.is_empty()).count(),
+            false => groups(&self.extents.files[plan.place]),
+        };
+        let touched_groups: usize = self.plans.iter().map(touched).sum();
+        let of_files: usize =
+            self.plans.iter().map(|plan| groups(&self.extents.files[plan.place])).sum();
+        let (files, some) = (self.extents.files.len(), self.plans.len());
+        let rewrites = &self.rewrites;
+        let limit = rewrites.limit.map_or("none".to_owned(), |limit| crate::size::Size(limit).to_string());
+        vec![
+            ("changes", format!("{} rows, {} keys", self.applied.rows_in, self.applied.keys)),
+            ("files", format!("{files}, of which {some} have changes and {} are left", files - some)),
+            (
+                "row groups",
+                format!(
+                    "{all}, of which {touched_groups} have changes, {} are copied and {} left",
+                    of_files - touched_groups,
+                    all - of_files
+                ),
+            ),
+            ("memory limit", format!("{limit} (floor {})", rewrites.floor)),
+            (
+                "rewriting",
+                format!(
+                    "{} threads, {} each",
+                    rewrites.threads,
+                    crate::size::Size(rewrites.thread_bytes as u64)
+                ),
+            ),
+        ]
+    }
+}
