@@ -16,7 +16,7 @@ use windrow_files::{
 };
 
 pub(crate) use csv::{Csv, Decimal, Quote};
-pub(crate) use apply::Apply;
+pub(crate) use apply::{Apply, NO_OUTPUT};
 pub(crate) use rows::{Dedupe, Diff, FloatOrder, Head, Kept, Rows, Shown};
 
 use crate::texts;

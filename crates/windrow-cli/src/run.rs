@@ -175,7 +175,7 @@ fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOpti
 
 fn apply(args: &args::Apply, cancel: &Cancel) -> Result<()> {
     let (input, report) = (&args.input, &args.report);
-    if !args.output.output.as_os_str().is_empty() || args.output.output_format.is_some() {
+    if args.output.output != Path::new(args::NO_OUTPUT) || args.output.output_format.is_some() {
         let message = "apply changes its directory, and has no --output and no --output-format";
         return Err(Failure::Usage(message.to_owned()));
     }

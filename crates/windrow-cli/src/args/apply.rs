@@ -7,8 +7,11 @@ use windrow_files::{Columns, OrderBy};
 
 use super::{Changes, Input, Limits, Output, Report};
 
+/// The value of `--output` if it is not given.
+pub(crate) const NO_OUTPUT: &str = "-";
+
 #[derive(Debug, Args)]
-#[command(mut_arg("output", |arg| arg.hide(true).required(false).default_value("")))]
+#[command(mut_arg("output", |arg| arg.hide(true).required(false).default_value(NO_OUTPUT)))]
 #[command(mut_arg("output_format", |arg| arg.hide(true)))]
 #[command(mut_arg("select", |arg| arg.help("Columns to take from the changes")))]
 #[command(mut_arg("compression", |arg| arg.help("Codec of new files; that of the old file unless given")))]

@@ -18,7 +18,7 @@ const ROWS: i64 = 60_000;
 const APPLY: &str = "apply out/lake in/changes.parquet --key id --temp-dir temp -q";
 
 fn rows(ids: impl Iterator<Item = i64> + Clone, round: i64) -> RecordBatch {
-    let text = ids.clone().map(|id| format!("text of {} in {round}", id * 7919 % 10_007));
+    let text = ids.clone().map(|id| format!("{:x} in {round}", (id + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64)));
     let rounds = ids.clone().map(|_| round);
     let columns: [(&str, ArrayRef); 3] = [
         ("id", Arc::new(Int64Array::from_iter_values(ids))),

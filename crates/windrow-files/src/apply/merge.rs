@@ -221,7 +221,7 @@ impl<'a> Merger<'a> {
         let table = self.current.as_ref().map(|rows| &rows.batch);
         let changes = self.changes.batch().map(|changes| &changes.rows);
         if let (Some(table), Some(&(TABLE, first))) = (table, picks.first())
-            && picks.last() == Some(&(TABLE, first + picks.len() - 1))
+            && picks.iter().zip(first..).all(|(pick, row)| *pick == (TABLE, row))
         {
             return Ok(table.slice(first, picks.len()));
         }
