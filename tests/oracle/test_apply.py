@@ -159,7 +159,7 @@ def test_bloom_filters_and_annotations_stay(w, rng, tmp_path):
         w_changes = tmp_path / "changes.ndjson"
         w_changes.write_text('{"id": 12345, "t": "new", "d": 1.25}\n')
         done = w("apply lake changes.ndjson --key id").ok().stats
-        assert (done["updated"], done["row_groups_copied"]) == (1, 4)
+        assert (done["updated"], done["row_groups_copied"]) == (1, 4), done
         name = done["files_added"][0]["path"]
         bloom = db.execute(f"SELECT bloom_filter_offset, row_group_id FROM parquet_metadata('{lake}/{name}') WHERE path_in_schema = 't'").fetchall()
         assert all(offset for offset, _ in bloom), bloom

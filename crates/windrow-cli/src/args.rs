@@ -15,8 +15,8 @@ use windrow_files::{
     Charset, Columns, Compression, Format, Limit, Names, OpMap, OrderBy, Preset, Size,
 };
 
-pub(crate) use csv::{Csv, Decimal, Quote};
 pub(crate) use apply::{Apply, NO_OUTPUT};
+pub(crate) use csv::{Csv, Decimal, Quote};
 pub(crate) use rows::{Dedupe, Diff, FloatOrder, Head, Kept, Rows, Shown};
 
 use crate::texts;

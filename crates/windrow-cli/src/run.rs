@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windrow_files::{
-    Apply, ApplySpec, Cancel, Checked, CompactSpec, DedupeSpec, Error, FileFacts, Filter, FloatOrder, HeadSpec,
-    Inputs, Job, Limits, MergeSpec, PartitionSpec, Preset, ReadOptions, SortSpec, Target,
-    WriteOptions, expand_with,
+    Apply, ApplySpec, Cancel, Checked, CompactSpec, DedupeSpec, Error, FileFacts, Filter,
+    FloatOrder, HeadSpec, Inputs, Job, Limits, MergeSpec, PartitionSpec, Preset, ReadOptions,
+    SortSpec, Target, WriteOptions, expand_with,
 };
 
 use crate::advice::{Failure, Result};
@@ -186,8 +186,7 @@ fn apply(args: &args::Apply, cancel: &Cancel) -> Result<()> {
     let inputs = Inputs::open(&expand_with(&input.files, &read)?, &read)?;
     report::check(report, &inputs, &Target::Path(args.directory.clone()))?;
     let table = ReadOptions::default().cancelled_by(cancel).within(&limits)?;
-    let apply =
-        Apply::to_directory(&args.directory, inputs, &spec, &table, &limits, cancel)?;
+    let apply = Apply::to_directory(&args.directory, inputs, &spec, &table, &limits, cancel)?;
     if report.explain {
         return print(apply.explain(&write)?.to_string().as_bytes());
     }

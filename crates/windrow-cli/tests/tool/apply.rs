@@ -18,7 +18,9 @@ const ROWS: i64 = 60_000;
 const APPLY: &str = "apply out/lake in/changes.parquet --key id --temp-dir temp -q";
 
 fn rows(ids: impl Iterator<Item = i64> + Clone, round: i64) -> RecordBatch {
-    let text = ids.clone().map(|id| format!("{:x} in {round}", (id + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64)));
+    let text = ids.clone().map(|id| {
+        format!("{:x} in {round}", (id + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64))
+    });
     let rounds = ids.clone().map(|_| round);
     let columns: [(&str, ArrayRef); 3] = [
         ("id", Arc::new(Int64Array::from_iter_values(ids))),
@@ -162,7 +164,8 @@ fn a_full_disk_changes_nothing() {
     put_changes(&work, 1);
     let before = work.names("out/lake");
     for blocks in [1, 20, 100] {
-        let ran = work.run_limited(&format!("-f {blocks}"), &format!("{APPLY} --memory-limit unlimited"));
+        let ran =
+            work.run_limited(&format!("-f {blocks}"), &format!("{APPLY} --memory-limit unlimited"));
         ran.says(5, &["too large"]);
         assert_eq!(work.names("out/lake"), before);
         work.holds_only(&["lake"]);

@@ -76,9 +76,10 @@ impl Changes {
         let stats = job.write(&Target::Path(path.clone()), &write, limits)?;
         let read = ReadOptions::default().format(Format::ArrowFile);
         let inputs = Inputs::open(&[Source::File(path)], &read)?;
-        let fields = table.fields().iter().map(|field| {
-            Field::new(field.name(), field.data_type().clone(), true)
-        });
+        let fields = table
+            .fields()
+            .iter()
+            .map(|field| Field::new(field.name(), field.data_type().clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let mut starts = vec![0];
         for unit in inputs.units() {
@@ -113,7 +114,18 @@ impl Changes {
         let unit = self.starts.partition_point(|start| *start <= range.start).saturating_sub(1);
         let next = self.starts[unit];
         let watch = watch.clone();
-        Cursor { changes: self, codes, range, home, unit, next, batches: None, current: None, at: 0, watch }
+        Cursor {
+            changes: self,
+            codes,
+            range,
+            home,
+            unit,
+            next,
+            batches: None,
+            current: None,
+            at: 0,
+            watch,
+        }
     }
 
     /// Returns a stored record batch in the columns of the table.
@@ -129,7 +141,8 @@ impl Changes {
         let rows = RecordBatch::try_new_with_options(schema, columns, &count).map_err(failed)?;
         let deleted = stored.column_by_name(DELETED).map(|deleted| deleted.as_boolean().clone());
         let deleted = deleted.filter(|deleted| deleted.has_true());
-        let order = codes.order.as_ref().map(|order| order.of_changes(&rows, stored)).transpose()?;
+        let order =
+            codes.order.as_ref().map(|order| order.of_changes(&rows, stored)).transpose()?;
         Ok(ChangeBatch { first, keys: codes.key.codes(&rows)?, rows, deleted, order })
     }
 }

@@ -76,7 +76,8 @@ impl Apply {
         let directory = LockedDirectory::lock(directory, spec.waits, cancel)?;
         let files = files(directory.path(), read)?;
         let table = Table::open(&files, read, limits)?;
-        if let Some(input) = inputs.files().iter().find(|input| is_below(input.path(), &directory)) {
+        if let Some(input) = inputs.files().iter().find(|input| is_below(input.path(), &directory))
+        {
             return Err(Error::usage(format!(
                 "{}: is a file of the table; keep the changes elsewhere",
                 input.name

@@ -95,9 +95,7 @@ impl Extents {
 
 /// Sorts files by their least key; files without rows come first.
 fn sort(files: &mut [TableFile]) {
-    files.sort_by(|a, b| {
-        a.bounds().map(|bounds| bounds.0).cmp(&b.bounds().map(|bounds| bounds.0))
-    });
+    files.sort_by(|a, b| a.bounds().map(|bounds| bounds.0).cmp(&b.bounds().map(|bounds| bounds.0)));
 }
 
 /// Returns the places of the files that overlap with another one; `files` are sorted.
@@ -136,7 +134,8 @@ fn by_statistics(footer: &Footer, code: &KeyCode) -> Result<Vec<Group>> {
         let mut bounds = (Vec::new(), END.to_vec());
         if let Some((mins, maxes, nulls)) = &known {
             let (ends, by) = ([mins, maxes].map(|ends| ends.slice(index, 1)), &code.leading);
-            let [least, most] = if by.descending { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
+            let [least, most] =
+                if by.descending { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
             let has_nulls = nulls[index] != Some(0);
             // The greatest float is unknown: it may be NaN.
             let (no_least, no_most) = match code.leading_type.is_floating() {

@@ -187,8 +187,20 @@ impl Prepared {
         options.watch = watch.clone();
         let (limits, progress) = (limits.clone(), Arc::clone(progress));
         Ok(Self {
-            table, spec, codes, changes, extents, homes, plans, options, rewrites, limits, watch,
-            progress, start, applied,
+            table,
+            spec,
+            codes,
+            changes,
+            extents,
+            homes,
+            plans,
+            options,
+            rewrites,
+            limits,
+            watch,
+            progress,
+            start,
+            applied,
         })
     }
 
@@ -310,10 +322,14 @@ impl Prepared {
             self.plans.iter().map(|plan| groups(&self.extents.files[plan.place])).sum();
         let (files, some) = (self.extents.files.len(), self.plans.len());
         let rewrites = &self.rewrites;
-        let limit = rewrites.limit.map_or("none".to_owned(), |limit| crate::size::Size(limit).to_string());
+        let limit =
+            rewrites.limit.map_or("none".to_owned(), |limit| crate::size::Size(limit).to_string());
         vec![
             ("changes", format!("{} rows, {} keys", self.applied.rows_in, self.applied.keys)),
-            ("files", format!("{files}, of which {some} have changes and {} are left", files - some)),
+            (
+                "files",
+                format!("{files}, of which {some} have changes and {} are left", files - some),
+            ),
             (
                 "row groups",
                 format!(

@@ -62,6 +62,12 @@ impl Outputs {
             }
         }
         let like = like.filter(|groups| takes_row_groups(groups.footer(), &schema));
+        // All row groups of a file have an index of pages, or none has.
+        let has_index = |groups: &Arc<RowGroups>| {
+            let metadata = groups.footer().metadata();
+            metadata.num_row_groups() == 0 || metadata.offset_index().is_some()
+        };
+        options.page_index = like.as_ref().is_none_or(has_index);
         let name = Versioned::of(name);
         make_within(&folder, &name.file(None))?;
         let (open, bytes, finished) = (None, 0, Vec::new());
@@ -90,7 +96,13 @@ impl Outputs {
             None => {
                 let path = self.folder.join(self.name.file(Some((self.finished.len(), WIDTH))));
                 let like = self.like.as_ref().map(|groups| groups.footer());
-                open_like(&Destination::Within(path), &self.schema, &self.sample, &self.options, like)?
+                open_like(
+                    &Destination::Within(path),
+                    &self.schema,
+                    &self.sample,
+                    &self.options,
+                    like,
+                )?
             }
         };
         Ok(self.open.insert(open))
@@ -152,9 +164,9 @@ impl Versioned {
             part.unwrap_or_default().to_string_lossy().into_owned()
         };
         let (name, extension) = (text(path.file_stem()), text(path.extension()));
-        let found = name.rsplit_once(".v").and_then(|(stem, version)| {
-            Some((stem.to_owned(), version.parse::<u64>().ok()?))
-        });
+        let found = name
+            .rsplit_once(".v")
+            .and_then(|(stem, version)| Some((stem.to_owned(), version.parse::<u64>().ok()?)));
         let (stem, version) = found.unwrap_or((name, 0));
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         Self { directory, stem, version: version + 1, extension }
@@ -212,6 +224,9 @@ mod tests {
         let names = ["a-00.v3.parquet", "a-01.v2.parquet", "a-01-00.v3.parquet", "b.v1.parquet"];
         let mut sorted = names;
         sorted.sort_unstable();
-        assert_eq!(sorted, ["a-00.v3.parquet", "a-01-00.v3.parquet", "a-01.v2.parquet", "b.v1.parquet"]);
+        assert_eq!(
+            sorted,
+            ["a-00.v3.parquet", "a-01-00.v3.parquet", "a-01.v2.parquet", "b.v1.parquet"]
+        );
     }
 }

@@ -130,7 +130,8 @@ impl<'a> Rewriting<'a> {
                     done.groups_rewritten += places.len() as u64;
                     let changes = plan.groups[places.clone()].iter().filter(|all| !all.is_empty());
                     let changes = changes.cloned().reduce(|a, b| a.start..b.end).unwrap_or(0..0);
-                    let rows: u64 = file.groups[places.clone()].iter().map(|group| group.rows).sum();
+                    let rows: u64 =
+                        file.groups[places.clone()].iter().map(|group| group.rows).sum();
                     let most = rows + (changes.end - changes.start);
                     let merger = self.merger(plan, file, self.rows(file, places), changes);
                     done.counts.add(&self.encode(merger, most, &mut outputs)?);
@@ -175,7 +176,8 @@ impl<'a> Rewriting<'a> {
         let spec = SortSpec::by(self.key.to_vec()).float_order(FloatOrder::Sql);
         let job = Job::sort(inputs, &spec)?.cancelled_by(&self.watch.cancel);
         let rows = job.batches(&self.sort_limits)?;
-        let rows = rows.map(|batch| batch.map_err(|error| Error::from(windrow::Error::from(error))));
+        let rows =
+            rows.map(|batch| batch.map_err(|error| Error::from(windrow::Error::from(error))));
         let merger = self.merger(plan, file, Box::new(rows), plan.changes.clone());
         let groups = file.groups.len() as u64;
         if self.folder.is_none() {
@@ -272,11 +274,13 @@ fn is_by_key(declared: &[DeclaredColumn], key: &[SortColumn]) -> bool {
     declared.starts_with(&key) || key.starts_with(declared)
 }
 
-/// Divides the row groups of a file. `clean` has an entry for row groups without a change. Small
-/// row groups beside one with a change are encoded with it, so that they do not pile up.
+/// Divides the row groups of a file. `clean` has an entry for row groups without a change. Row groups
+/// beside one with a change that are small among those of the file are encoded with it, so that they
+/// do not pile up.
 fn segments(file: &TableFile, clean: &[Option<Counts>], part_rows: u64) -> Vec<Segment> {
     let mut encoded: Vec<bool> = clean.iter().map(Option::is_none).collect();
-    let is_small = |place: usize| file.groups[place].rows < part_rows / 4;
+    let most = file.groups.iter().map(|group| group.rows).max().unwrap_or(0);
+    let is_small = |place: usize| file.groups[place].rows < most.min(part_rows) / 4;
     for place in 1..encoded.len() {
         encoded[place] |= encoded[place - 1] && is_small(place);
     }

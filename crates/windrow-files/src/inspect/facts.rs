@@ -195,7 +195,10 @@ impl LeafFacts {
     }
 }
 
-pub(crate) fn chunks(metadata: &ParquetMetaData, leaf: usize) -> impl Iterator<Item = &ColumnChunkMetaData> {
+pub(crate) fn chunks(
+    metadata: &ParquetMetaData,
+    leaf: usize,
+) -> impl Iterator<Item = &ColumnChunkMetaData> {
     let groups = metadata.row_groups().iter();
     groups.filter_map(move |group| group.columns().get(leaf))
 }
@@ -256,20 +259,17 @@ pub(crate) fn range(
                 || nulls.is_some_and(|nulls| nulls as i64 == group.num_rows())
         })
     };
-    let min = known(&mins)
-        .then(|| extreme(&mins, false, chars, exact(|s| s.min_is_exact() || s.min_bytes_opt().is_none())));
-    let max = known(&maxes)
-        .then(|| extreme(&maxes, true, chars, exact(|s| s.max_is_exact() || s.max_bytes_opt().is_none())));
+    let min = known(&mins).then(|| {
+        extreme(&mins, false, chars, exact(|s| s.min_is_exact() || s.min_bytes_opt().is_none()))
+    });
+    let max = known(&maxes).then(|| {
+        extreme(&maxes, true, chars, exact(|s| s.max_is_exact() || s.max_bytes_opt().is_none()))
+    });
     Some((min.flatten(), max.flatten()))
 }
 
 /// Returns the first of `values` in order, with a mark if it is truncated.
-fn extreme(
-    values: &dyn Array,
-    descending: bool,
-    chars: usize,
-    exact: bool,
-) -> Option<String> {
+fn extreme(values: &dyn Array, descending: bool, chars: usize, exact: bool) -> Option<String> {
     let options = SortOptions { descending, nulls_first: false };
     let first = sort_to_indices(values, Some(options), Some(1)).ok()?;
     let first = *first.values().first()? as usize;

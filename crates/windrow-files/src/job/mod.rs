@@ -43,8 +43,8 @@ use arrow_schema::SchemaRef;
 
 pub use batches::Batches;
 pub use explain::Explain;
-use plan::Plan;
 pub(crate) use ingest::side_by_side;
+use plan::Plan;
 pub(crate) use rewrites::Rewrites;
 pub use running::Job;
 

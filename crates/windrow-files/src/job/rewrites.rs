@@ -45,7 +45,8 @@ impl Rewrites {
         let arrangement = MergeSpec::by(by.by.clone()).bind(table)?;
         let schema = arrangement.schema()?;
         let output = Output::Written { schema: &schema, options };
-        let costs = Costs::of(table, &arrangement, &output, limits.spill_codec, threads).by_file(table);
+        let costs =
+            Costs::of(table, &arrangement, &output, limits.spill_codec, threads).by_file(table);
         // A record batch of changes and of merged rows, their keys, and the reader of the changes.
         let merging = 4 * BATCH_BYTES + changes.map_or(0, |all| all.needs().reader_bytes);
         let floor = Floor::of_rewrites(&costs, merging, more);

@@ -77,9 +77,9 @@ pub(super) fn open_like(
     let schema = &storable(schema);
     let descriptor = match like {
         // Names of list items, field ids and annotations stay those of the file.
-        Some(footer) => {
-            SchemaDescriptor::new(footer.metadata().file_metadata().schema_descr().root_schema_ptr())
-        }
+        Some(footer) => SchemaDescriptor::new(
+            footer.metadata().file_metadata().schema_descr().root_schema_ptr(),
+        ),
         None => descriptor(schema).map_err(unsupported)?,
     };
     let properties = Arc::new(properties(schema, &descriptor, sample, options)?);

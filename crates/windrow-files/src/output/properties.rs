@@ -107,10 +107,11 @@ pub(super) fn properties(
         .set_write_batch_size(ROWS_A_CALL)
         .set_dictionary_enabled(false)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_statistics_enabled(if options.statistics {
-            EnabledStatistics::Page
-        } else {
-            EnabledStatistics::None
+        .set_offset_index_disabled(!options.page_index)
+        .set_statistics_enabled(match (options.statistics, options.page_index) {
+            (true, true) => EnabledStatistics::Page,
+            (true, false) => EnabledStatistics::Chunk,
+            (false, _) => EnabledStatistics::None,
         });
     let sorting = sorting_columns(descriptor, &options.sorting);
     if !sorting.is_empty() {

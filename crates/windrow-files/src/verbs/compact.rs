@@ -173,11 +173,7 @@ impl CompactSpec {
 }
 
 /// Arranges a log of operations: the latest row of each key.
-fn op_log(
-    spec: &CompactSpec,
-    inputs: &Inputs,
-    mut onto: Option<&mut Onto>,
-) -> Result<Arrangement> {
+fn op_log(spec: &CompactSpec, inputs: &Inputs, mut onto: Option<&mut Onto>) -> Result<Arrangement> {
     if let Some(time) = &spec.time {
         return Err(Error::usage(format!(
             "`time` {time} needs `diff`; without one `as_of` looks at the first `order_by` column"
