@@ -108,6 +108,8 @@ pub(crate) const APPLY: &str = examples!(
       --order-by lsn --op-column op --as-of 30000000 --max-file-size 1MiB \\
       --keep-bookkeeping -o table",
     "windrow apply table examples/data/orders_log.parquet --key o_orderkey \\
+      --order-by lsn --op-column op --dry-run",
+    "windrow apply table examples/data/orders_log.parquet --key o_orderkey \\
       --order-by lsn --op-column op",
 );
 

@@ -48,7 +48,7 @@ pub(super) struct TableFile {
 }
 
 impl TableFile {
-    fn new(ordinal: usize, groups: Vec<Group>, is_exact: bool) -> Self {
+    pub(super) fn new(ordinal: usize, groups: Vec<Group>, is_exact: bool) -> Self {
         let ascends = groups.windows(2).all(|pair| pair[0].bounds.1 < pair[1].bounds.0);
         Self { ordinal, groups, ascends, is_exact }
     }

@@ -265,7 +265,7 @@ impl Prepared {
             folder,
             names: &self.table.names,
             read: &self.table.read,
-            sort_limits,
+            sort_limits: Mutex::new(sort_limits),
             watch: watch.clone(),
         };
         let total: u64 = self.plans.iter().map(|plan| plan.count).sum();
@@ -294,7 +294,9 @@ impl Prepared {
             }
             Ok(())
         };
-        let threads = rewrites.threads.min(self.plans.len()).max(1);
+        let ascend = self.plans.iter().all(|plan| self.extents.files[plan.place].ascends);
+        // A sort takes the memory of all threads.
+        let threads = if ascend { rewrites.threads.min(self.plans.len()).max(1) } else { 1 };
         crate::job::side_by_side(std::iter::repeat_n(work, threads))?;
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut done: Vec<_> = done.into_iter().map(Option::unwrap_or_default).collect();

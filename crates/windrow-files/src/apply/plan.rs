@@ -89,3 +89,38 @@ pub(super) fn assign(
     plans.retain(|plan| !plan.changes.is_empty());
     Ok(plans)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::extents::Group;
+    use super::*;
+
+    fn file(ordinal: usize, groups: &[(u8, u8)]) -> TableFile {
+        let group = |(index, &(least, most)): (usize, &(u8, u8))| Group {
+            index,
+            rows: 1,
+            bounds: (vec![least], vec![most]),
+        };
+        TableFile::new(ordinal, groups.iter().enumerate().map(group).collect(), true)
+    }
+
+    #[test]
+    fn keys_go_to_the_range_that_takes_them() {
+        let files = [file(0, &[]), file(1, &[(10, 20), (30, 40)]), file(2, &[(50, 60)])];
+        let places = [0, 10, 25, 45, 50, 99].map(|key| place_of(&files, &[key]));
+        assert_eq!(places, [1, 1, 1, 1, 2, 2]);
+        assert_eq!(place_of(&files[..1], &[7]), 0, "a table without rows");
+        let mut plan = FilePlan::new(1, &files[1]);
+        for (change, key) in [5, 15, 25, 35, 45].into_iter().enumerate() {
+            plan.add(&files[1], change as u64, &[key]);
+        }
+        assert_eq!((plan.changes, plan.count, plan.groups), (0..5, 5, vec![0..3, 3..5]));
+    }
+
+    #[test]
+    fn bounds_tell_whether_row_groups_and_files_are_apart() {
+        assert!(file(0, &[(1, 2), (3, 4)]).ascends);
+        assert!(!file(0, &[(1, 3), (3, 4)]).ascends, "a key in two row groups");
+        assert!(!file(0, &[(3, 4), (1, 2)]).ascends);
+    }
+}

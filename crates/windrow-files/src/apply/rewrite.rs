@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -52,8 +52,8 @@ pub(super) struct Rewriting<'a> {
     /// Paths of the files of the table below its directory.
     pub(super) names: &'a [PathBuf],
     pub(super) read: &'a ReadOptions,
-    /// The limits of a sort beside the rewriting of one file.
-    pub(super) sort_limits: Limits,
+    /// The limits of a sort beside the rewriting of one file; one file at a time is sorted.
+    pub(super) sort_limits: Mutex<Limits>,
     pub(super) watch: Watch,
 }
 
@@ -175,7 +175,8 @@ impl<'a> Rewriting<'a> {
         let inputs = Inputs::open(&[source], self.read)?;
         let spec = SortSpec::by(self.key.to_vec()).float_order(FloatOrder::Sql);
         let job = Job::sort(inputs, &spec)?.cancelled_by(&self.watch.cancel);
-        let rows = job.batches(&self.sort_limits)?;
+        let limits = self.sort_limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = job.batches(&limits)?;
         let rows =
             rows.map(|batch| batch.map_err(|error| Error::from(windrow::Error::from(error))));
         let merger = self.merger(plan, file, Box::new(rows), plan.changes.clone());
