@@ -184,6 +184,19 @@ def test_an_older_change_loses(w, tmp_path):
     assert read(lake)["v"].to_pylist() == ["a", "same", "new"]
 
 
+def test_nulls_and_nans_are_in_no_bounds(w, tmp_path):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    nan = float("nan")
+    for i, keys in enumerate([[1.0, 2.0], [3.0, 4.0, nan], [None]]):
+        pq.write_table(pa.table({"k": pa.array(keys, pa.float64()), "v": ["a"] * len(keys)}), lake / f"{i}.parquet")
+    change = pa.table({"k": pa.array([nan, None, 3.0], pa.float64()), "v": ["nan", "null", "three"]})
+    pq.write_table(change, tmp_path / "c.parquet")
+    done = w("apply lake c.parquet --key k").ok().stats
+    assert (done["updated"], done["inserted"], len(done["files_left"])) == (3, 0, 1)
+    assert read(lake)["v"].to_pylist() == ["a", "a", "three", "a", "nan", "null"]
+
+
 def test_a_table_keeps_its_columns(w, tmp_path):
     lake = tmp_path / "lake"
     lake.mkdir()

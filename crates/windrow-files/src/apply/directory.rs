@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::figures::Applied;
-use super::{Bound, Prepared, Table};
+use super::prepared::Prepared;
+use super::table::{Bound, Table};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, ReadOptions, Source, expand_with};
 use crate::limits::Limits;

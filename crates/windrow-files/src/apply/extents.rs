@@ -11,12 +11,15 @@
 //!
 //! Statistics do not tell of NaN, the greatest float, nor where nulls stand.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
+use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::Type;
 
-use super::keys::KeyCode;
+use super::keys::{KeyCode, KeyColumns};
 use crate::error::{Error, Result};
 use crate::input::{Footer, Inputs, Unit, is_of_the_first_form};
 use crate::watch::Watch;
@@ -70,7 +73,12 @@ pub(super) struct Extents {
 
 impl Extents {
     /// Finds the bounds of all files of `table`.
-    pub(super) fn of(table: &Inputs, keys: &Inputs, code: &KeyCode, watch: &Watch) -> Result<Self> {
+    pub(super) fn of(
+        table: &Inputs,
+        keys: &KeyColumns,
+        code: &KeyCode,
+        watch: &Watch,
+    ) -> Result<Self> {
         let mut files = Vec::new();
         for ordinal in 0..table.files().len() {
             watch.pause()?;
@@ -136,16 +144,14 @@ fn by_statistics(footer: &Footer, code: &KeyCode) -> Result<Vec<Group>> {
             let (ends, by) = ([mins, maxes].map(|ends| ends.slice(index, 1)), &code.leading);
             let [least, most] =
                 if by.descending { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
-            let has_nulls = nulls[index] != Some(0);
-            // The greatest float is unknown: it may be NaN.
-            let (no_least, no_most) = match code.leading_type.is_floating() {
-                true => (by.descending, !by.descending),
-                false => (false, false),
-            };
-            if least.is_valid(0) && !no_least && !(has_nulls && by.nulls_first) {
+            let (has_nulls, floats) = (nulls[index] != Some(0), code.leading_type.is_floating());
+            // The greatest float is unknown: it may be NaN. Nulls stand at an end.
+            let no_least = floats && by.descending || has_nulls && by.nulls_first;
+            let no_most = floats && !by.descending || has_nulls && !by.nulls_first;
+            if !no_least && is_bound(least) {
                 bounds.0 = code.first_codes(least)?.row(0).as_ref().to_vec();
             }
-            if most.is_valid(0) && !no_most && !(has_nulls && !by.nulls_first) {
+            if !no_most && is_bound(most) {
                 bounds.1 = code.first_codes(most)?.row(0).as_ref().to_vec();
                 bounds.1.extend(END);
             }
@@ -161,6 +167,15 @@ pub(super) fn unit(inputs: &Inputs, file: usize, group: usize) -> Result<&Unit> 
     let first = units.partition_point(|unit| unit.file < file);
     let found = units.get(first + group).filter(|unit| unit.file == file);
     found.ok_or_else(|| Error::data("the file was replaced while it was read"))
+}
+
+/// Returns true if the value of a statistic is a bound. Some writers state NaN.
+fn is_bound(value: &ArrayRef) -> bool {
+    let is_nan = || {
+        let number = cast(value, &DataType::Float64);
+        number.map_or(true, |number| number.as_primitive::<Float64Type>().value(0).is_nan())
+    };
+    value.is_valid(0) && !(value.data_type().is_floating() && is_nan())
 }
 
 /// Minima, maxima and numbers of nulls of the first key column.
@@ -188,11 +203,11 @@ fn statistics(footer: &Footer, code: &KeyCode) -> Option<Statistics> {
 }
 
 /// Returns `file` with bounds found by reading the key columns.
-fn exact(file: &TableFile, keys: &Inputs, code: &KeyCode, watch: &Watch) -> Result<TableFile> {
+fn exact(file: &TableFile, keys: &KeyColumns, code: &KeyCode, watch: &Watch) -> Result<TableFile> {
     let mut groups = file.groups.clone();
     for group in &mut groups {
         let mut bounds: Option<(Vec<u8>, Vec<u8>)> = None;
-        for batch in unit(keys, file.ordinal, group.index)?.read(watch)? {
+        for batch in unit(keys.inputs()?, file.ordinal, group.index)?.read(watch)? {
             watch.pause()?;
             let codes = code.codes(&batch?)?;
             let (least, most) = (codes.iter().min(), codes.iter().max());

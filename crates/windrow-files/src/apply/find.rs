@@ -12,10 +12,11 @@ use super::changes::{Changes, Codes};
 use super::extents::{Extents, TableFile, unit};
 use super::figures::Counts;
 use super::homes::Homes;
+use super::keys::KeyColumns;
 use super::plan::place_of;
 use crate::equality::FloatOrder;
 use crate::error::{Error, ErrorKind, Result};
-use crate::input::{Inputs, ReadOptions};
+use crate::input::Inputs;
 use crate::job::Job;
 use crate::limits::Limits;
 use crate::verbs::SortSpec;
@@ -23,8 +24,7 @@ use crate::watch::Watch;
 
 /// The key columns of a table, and the changes.
 pub(super) struct Search<'a> {
-    pub(super) keys: &'a Inputs,
-    pub(super) read: &'a ReadOptions,
+    pub(super) keys: &'a KeyColumns,
     pub(super) codes: &'a Codes,
     pub(super) changes: &'a Changes,
 }
@@ -39,19 +39,19 @@ impl Search<'_> {
         watch: &Watch,
         counts: &mut Counts,
     ) -> Result<Homes> {
-        let homes = Homes::none(self.changes.len());
+        let (homes, inputs) = (Homes::none(self.changes.len()), self.keys.inputs()?);
         for (place, file) in extents.files.iter().enumerate() {
             if file.groups.is_empty() {
                 continue;
             }
             let found = match file.ascends {
-                true => self.mark(&homes, place, extents, self.by_groups(file, watch), watch),
+                true => self.mark(&homes, place, extents, by_groups(inputs, file, watch), watch),
                 false => Err(Error::new(ErrorKind::Unsorted, "")),
             };
             match found {
                 Err(error) if error.kind() == ErrorKind::Unsorted => {
-                    let source = self.keys.files()[file.ordinal].source.clone();
-                    let inputs = Inputs::open(&[source], self.read)?;
+                    let source = inputs.files()[file.ordinal].source.clone();
+                    let inputs = Inputs::open(&[source], &self.keys.read)?;
                     let spec = SortSpec::by(key.to_vec()).float_order(FloatOrder::Sql);
                     let job = Job::sort(inputs, &spec)?.cancelled_by(&watch.cancel);
                     let rows = job.batches(limits)?;
@@ -81,21 +81,6 @@ impl Search<'_> {
         Ok(homes)
     }
 
-    /// Reads the keys of a file, in its order.
-    fn by_groups<'b>(
-        &'b self,
-        file: &'b TableFile,
-        watch: &'b Watch,
-    ) -> impl Iterator<Item = Result<RecordBatch>> + 'b {
-        file.groups.iter().flat_map(move |group| {
-            let read = unit(self.keys, file.ordinal, group.index).and_then(|unit| unit.read(watch));
-            match read {
-                Ok(batches) => batches,
-                Err(error) => Box::new(std::iter::once(Err(error))),
-            }
-        })
-    }
-
     /// Sets the file of the changes whose keys are in `rows`.
     fn mark(
         &self,
@@ -105,7 +90,8 @@ impl Search<'_> {
         rows: impl Iterator<Item = Result<RecordBatch>>,
         watch: &Watch,
     ) -> Result<()> {
-        let names = |place: usize| &*self.keys.files()[extents.files[place].ordinal].name;
+        let files = self.keys.inputs()?.files();
+        let names = |place: usize| &*files[extents.files[place].ordinal].name;
         let mut cursor = self.changes.cursor(0..self.changes.len(), None, self.codes, watch);
         let mut last: Option<Vec<u8>> = None;
         for batch in rows {
@@ -137,6 +123,21 @@ impl Search<'_> {
         }
         Ok(())
     }
+}
+
+/// Reads the keys of a file, in its order.
+fn by_groups<'a>(
+    inputs: &'a Inputs,
+    file: &'a TableFile,
+    watch: &'a Watch,
+) -> impl Iterator<Item = Result<RecordBatch>> + 'a {
+    file.groups.iter().flat_map(move |group| {
+        let read = unit(inputs, file.ordinal, group.index).and_then(|unit| unit.read(watch));
+        match read {
+            Ok(batches) => batches,
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    })
 }
 
 fn repeated(one: &str, other: &str) -> Error {

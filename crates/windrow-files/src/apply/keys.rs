@@ -4,6 +4,8 @@
 //! The bytes of a key begin with the bytes of its first column, so that bounds of the first column
 //! are bounds of keys (see [`super::extents`]).
 
+use std::cell::OnceCell;
+
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::cast;
 use arrow_row::{RowConverter, Rows, SortField};
@@ -11,10 +13,37 @@ use arrow_schema::{DataType, SchemaRef, SortOptions};
 use windrow::SortColumn;
 
 use crate::changelog::{Ranks, is_own};
+use crate::columns::names;
 use crate::derived::Derived;
 use crate::equality::{one_form, plain_type};
 use crate::error::{Error, Result, failed};
+use crate::input::{Inputs, ReadOptions, Source};
 use crate::names::Places;
+
+/// The key columns of a table, opened when they are first read.
+pub(super) struct KeyColumns {
+    sources: Vec<Source>,
+    /// Options that read the key alone.
+    pub(super) read: ReadOptions,
+    opened: OnceCell<Inputs>,
+}
+
+impl KeyColumns {
+    pub(super) fn of(table: &Inputs, key: &[SortColumn], read: &ReadOptions) -> Self {
+        let names = names(key);
+        let read = read.clone().selecting(Some(names.clone()), Some(&names));
+        let sources = table.files().iter().map(|file| file.source.clone()).collect();
+        Self { sources, read, opened: OnceCell::new() }
+    }
+
+    pub(super) fn inputs(&self) -> Result<&Inputs> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let opened = Inputs::open(&self.sources, &self.read)?;
+        Ok(self.opened.get_or_init(|| opened))
+    }
+}
 
 /// The encoder of a table's keys. Keys are equal as in SQL.
 pub(super) struct KeyCode {

@@ -26,6 +26,9 @@ use crate::output::{
     takes_row_groups,
 };
 
+/// A file being written.
+type Open = (Arc<dyn Encoder>, Box<dyn Appender>);
+
 /// A sequence of new files, of which the last one is open.
 pub(super) struct Outputs {
     folder: PathBuf,
@@ -34,7 +37,7 @@ pub(super) struct Outputs {
     sample: RecordBatch,
     options: OutputOptions,
     like: Option<Arc<RowGroups>>,
-    open: Option<(Arc<dyn Encoder>, Box<dyn Appender>)>,
+    open: Option<Open>,
     /// Bytes of the open file.
     bytes: u64,
     /// Rows and bytes of the finished files.
@@ -42,10 +45,11 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Prepares files below `folder` that replace the file `name`, which has the row groups `like`.
+    /// Prepares files below `folder` that replace the file `names[ordinal]`, which has the row groups
+    /// `like`.
     pub(super) fn open(
         folder: PathBuf,
-        name: &Path,
+        (names, ordinal): (&[PathBuf], usize),
         schema: &SchemaRef,
         sample: RecordBatch,
         mut options: OutputOptions,
@@ -57,7 +61,7 @@ impl Outputs {
             options.bloom_filters = filtered(footer);
             options.compression = options.compression.or_else(|| Compression::of_footer(footer));
             if takes_row_groups(footer, &schema) {
-                let pairs = facts::kept(footer.schema(), &schema);
+                let pairs = facts::of_changed_rows(facts::kept(footer.schema(), &schema));
                 schema = Arc::new(Schema::new_with_metadata(schema.fields().clone(), pairs));
             }
         }
@@ -68,7 +72,7 @@ impl Outputs {
             metadata.num_row_groups() == 0 || metadata.offset_index().is_some()
         };
         options.page_index = like.as_ref().is_none_or(has_index);
-        let name = Versioned::of(name);
+        let name = Versioned::next(names, ordinal);
         make_within(&folder, &name.file(None))?;
         let (open, bytes, finished) = (None, 0, Vec::new());
         Ok(Self { folder, name, schema, sample, options, like, open, bytes, finished })
@@ -90,7 +94,7 @@ impl Outputs {
         self.file()?.1.append(part)
     }
 
-    fn file(&mut self) -> Result<&mut (Arc<dyn Encoder>, Box<dyn Appender>)> {
+    fn file(&mut self) -> Result<&mut Open> {
         let open = match self.open.take() {
             Some(open) => open,
             None => {
@@ -158,7 +162,23 @@ struct Versioned {
 }
 
 impl Versioned {
-    /// Returns the name of the next version of a file.
+    /// Returns the name of the next version of the file `names[ordinal]`. Files of one name and of
+    /// different versions get different new versions.
+    fn next(names: &[PathBuf], ordinal: usize) -> Self {
+        let mut next = Self::of(&names[ordinal]);
+        let all = names.iter().map(|name| Self::of(name));
+        let is_alike = |(_, other): &(usize, Self)| {
+            (&other.directory, &other.stem) == (&next.directory, &next.stem)
+        };
+        let alike: Vec<(usize, u64)> =
+            all.enumerate().filter(is_alike).map(|(place, other)| (place, other.version)).collect();
+        let latest = alike.iter().map(|(_, version)| *version).max().unwrap_or(0);
+        next.version = latest + 1;
+        next.version += alike.iter().filter(|(place, _)| *place < ordinal).count() as u64;
+        next
+    }
+
+    /// Parses a name.
     fn of(path: &Path) -> Self {
         let text = |part: Option<&std::ffi::OsStr>| {
             part.unwrap_or_default().to_string_lossy().into_owned()
@@ -169,7 +189,7 @@ impl Versioned {
             .and_then(|(stem, version)| Some((stem.to_owned(), version.parse::<u64>().ok()?)));
         let (stem, version) = found.unwrap_or((name, 0));
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
-        Self { directory, stem, version: version + 1, extension }
+        Self { directory, stem, version, extension }
     }
 
     fn file(&self, number: Option<(usize, usize)>) -> PathBuf {
@@ -214,13 +234,17 @@ mod tests {
     #[test]
     fn names_keep_their_order_and_are_new() {
         let next = |name: &str, number: Option<usize>| {
-            let file = Versioned::of(Path::new(name)).file(number.map(|number| (number, 2)));
+            let name = Versioned::next(&[PathBuf::from(name)], 0);
+            let file = name.file(number.map(|number| (number, 2)));
             file.to_str().expect("UTF-8").to_owned()
         };
         assert_eq!(next("x/part-00000.parquet", None), "x/part-00000.v1.parquet");
         assert_eq!(next("part-00000.v1.parquet", None), "part-00000.v2.parquet");
         assert_eq!(next("part-00000.v2.parquet", Some(1)), "part-00000-01.v3.parquet");
         assert_eq!(next("a.very.parquet", None), "a.very.v1.parquet");
+        let again = ["a.parquet", "a.v1.parquet", "b.parquet"].map(PathBuf::from);
+        let versions = [0, 1, 2].map(|file| Versioned::next(&again, file).version);
+        assert_eq!(versions, [2, 3, 1], "the first file was written again by its first writer");
         let names = ["a-00.v3.parquet", "a-01.v2.parquet", "a-01-00.v3.parquet", "b.v1.parquet"];
         let mut sorted = names;
         sorted.sort_unstable();

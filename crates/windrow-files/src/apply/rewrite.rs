@@ -238,7 +238,7 @@ impl<'a> Rewriting<'a> {
         sorting: Vec<DeclaredColumn>,
     ) -> Result<Outputs> {
         let folder = self.folder.clone().unwrap_or_default();
-        let name = &self.names[file.ordinal];
+        let name = (self.names, file.ordinal);
         let first = self.rows(file, 0..1.min(file.groups.len())).next().transpose()?;
         let sample =
             first.unwrap_or_else(|| RecordBatch::new_empty(SchemaRef::clone(&self.schema)));

@@ -142,13 +142,21 @@ impl AtomicDirectory {
     #[cfg(target_os = "linux")]
     pub(super) fn exchange(self, is_unchanged: impl Fn(&Path) -> Result<()>) -> Result<()> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
         let Self { temporary, open, live, place: Place { target, parent, .. } } = self;
         let failed = |error: io::Error| Error::output(&target, &error);
         sync(&open).map_err(failed)?;
         is_unchanged(&target)?;
         let exchange = || {
-            renameat_with(CWD, temporary.path(), CWD, &target, RenameFlags::EXCHANGE)
-                .map_err(|error| failed(error.into()))
+            renameat_with(CWD, temporary.path(), CWD, &target, RenameFlags::EXCHANGE).map_err(
+                |error| match error {
+                    Errno::INVAL | Errno::NOSYS => Error::space(format!(
+                        "{}: its file system cannot exchange two directories; keep the table on another one",
+                        target.display()
+                    )),
+                    error => failed(error.into()),
+                },
+            )
         };
         exchange()?;
         if let Err(error) = is_unchanged(temporary.path()) {

@@ -246,14 +246,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs, mut onto: Option<&mut Onto>) -> R
     // Keys are equal as in SQL.
     let floats = floats(schema, layout.key());
     let ranks = Arc::new(ranks);
-    let told = inputs.log().filter(|told| told.is_unsure()).cloned();
-    let verify = (ranks.are_unsure() || told.is_some()).then(|| {
-        let ranks = Arc::clone(&ranks);
-        Box::new(move || {
-            told.as_ref().map_or(Ok(()), Log::check)?;
-            ranks.check()
-        }) as Verify
-    });
+    let verify = verify(inputs, &ranks);
     let mut arrangement = Arrangement { verify, projection, ..Arrangement::of(layout) };
     match log.as_ref().and_then(|log| Some((log, log.unknown()?))) {
         Some((log, unknown)) => fill(&mut arrangement, log, unknown, spec.mode)?,
@@ -262,6 +255,18 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs, mut onto: Option<&mut Onto>) -> R
     let log = log.map(|log| (operation, log));
     arrangement.transform = transform(log, derived, ranks, conform, as_of, floats);
     Ok(arrangement)
+}
+
+/// Returns the check of what samples of the inputs told, and of text in the order.
+fn verify(inputs: &Inputs, ranks: &Arc<Ranks>) -> Option<Verify> {
+    let told = inputs.log().filter(|told| told.is_unsure()).cloned();
+    (ranks.are_unsure() || told.is_some()).then(|| {
+        let ranks = Arc::clone(ranks);
+        Box::new(move || {
+            told.as_ref().map_or(Ok(()), Log::check)?;
+            ranks.check()
+        }) as Verify
+    })
 }
 
 /// Adds a sift that fills the last row of each key with earlier values, by the marks in the column

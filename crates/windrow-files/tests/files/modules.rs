@@ -58,10 +58,28 @@ const INPUT: [&str; 13] = [
     "told",
 ];
 
+/// The floors of `apply`, in the order of the data.
+const APPLY: [&str; 13] = [
+    "figures",
+    "homes",
+    "keys",
+    "changes",
+    "extents",
+    "plan",
+    "find",
+    "merge",
+    "outputs",
+    "rewrite",
+    "table",
+    "prepared",
+    "directory",
+];
+
 #[test]
 fn a_module_uses_only_those_before_it() {
     sources::check_order(ROOT, &ORDER);
     sources::check_floors(ROOT, "input", &INPUT);
+    sources::check_floors(ROOT, "apply", &APPLY);
 }
 
 #[test]
