@@ -57,7 +57,7 @@ use told::{advised, agreed};
 use units::unit::File;
 
 pub use charset::Charset;
-pub(crate) use filter::chosen;
+pub(crate) use filter::{chosen, is_of_the_first_form};
 pub(crate) use formats::parquet::annotations::annotated;
 pub(crate) use formats::parquet::dictionaries::readable;
 pub(crate) use formats::parquet::{common_order, declared_order};
@@ -411,6 +411,12 @@ impl Inputs {
     ) -> Result<Option<RowGroups>> {
         let File { content, appendix, .. } = &self.contents[file];
         if appendix.is_some() { Ok(None) } else { content.row_groups(wanted) }
+    }
+
+    /// Returns all row groups of a Parquet input, with page index and Bloom filters, from a new read
+    /// of the footer; `None` for other formats and for objects.
+    pub(crate) fn whole_row_groups(&self, file: usize) -> Result<Option<RowGroups>> {
+        self.contents[file].content.whole_row_groups()
     }
 
     /// Reads the footer of a Parquet input, with statistics; `None` for other formats.

@@ -168,7 +168,7 @@ impl LeafFacts {
     fn of(footer: &Footer, leaf: usize) -> Self {
         let metadata = footer.metadata();
         let column = metadata.file_metadata().schema_descr().column(leaf);
-        let (min, max) = range(footer, leaf).unwrap_or_default();
+        let (min, max) = range(footer, leaf, VALUE_CHARS).unwrap_or_default();
         let mut codecs: Vec<String> = Vec::new();
         let mut encodings: Vec<String> = Vec::new();
         for chunk in chunks(metadata, leaf) {
@@ -195,7 +195,10 @@ impl LeafFacts {
     }
 }
 
-fn chunks(metadata: &ParquetMetaData, leaf: usize) -> impl Iterator<Item = &ColumnChunkMetaData> {
+pub(crate) fn chunks(
+    metadata: &ParquetMetaData,
+    leaf: usize,
+) -> impl Iterator<Item = &ColumnChunkMetaData> {
     let groups = metadata.row_groups().iter();
     groups.filter_map(move |group| group.columns().get(leaf))
 }
@@ -226,7 +229,11 @@ fn leaf_field<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
 }
 
 /// Returns the minimum and maximum of a column over the file, unless it is in a list.
-fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>)> {
+pub(crate) fn range(
+    footer: &Footer,
+    leaf: usize,
+    chars: usize,
+) -> Option<(Option<String>, Option<String>)> {
     let metadata = footer.metadata();
     let descriptor = metadata.file_metadata().schema_descr();
     let column = descriptor.column(leaf);
@@ -252,15 +259,17 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
                 || nulls.is_some_and(|nulls| nulls as i64 == group.num_rows())
         })
     };
-    let min = known(&mins)
-        .then(|| extreme(&mins, false, exact(|s| s.min_is_exact() || s.min_bytes_opt().is_none())));
-    let max = known(&maxes)
-        .then(|| extreme(&maxes, true, exact(|s| s.max_is_exact() || s.max_bytes_opt().is_none())));
+    let min = known(&mins).then(|| {
+        extreme(&mins, false, chars, exact(|s| s.min_is_exact() || s.min_bytes_opt().is_none()))
+    });
+    let max = known(&maxes).then(|| {
+        extreme(&maxes, true, chars, exact(|s| s.max_is_exact() || s.max_bytes_opt().is_none()))
+    });
     Some((min.flatten(), max.flatten()))
 }
 
 /// Returns the first of `values` in order, with a mark if it is truncated.
-fn extreme(values: &dyn Array, descending: bool, exact: bool) -> Option<String> {
+fn extreme(values: &dyn Array, descending: bool, chars: usize, exact: bool) -> Option<String> {
     let options = SortOptions { descending, nulls_first: false };
     let first = sort_to_indices(values, Some(options), Some(1)).ok()?;
     let first = *first.values().first()? as usize;
@@ -270,7 +279,7 @@ fn extreme(values: &dyn Array, descending: bool, exact: bool) -> Option<String> 
     let format = FormatOptions::default();
     let text = ArrayFormatter::try_new(values, &format).ok()?;
     let text = text.value(first).try_to_string().ok()?;
-    let mut kept: String = text.chars().take(VALUE_CHARS).collect();
+    let mut kept: String = text.chars().take(chars).collect();
     if !exact || kept.len() < text.len() {
         kept.push('~');
     }

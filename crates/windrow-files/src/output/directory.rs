@@ -91,7 +91,27 @@ impl AtomicDirectory {
 
     /// Creates a temporary directory for `target`.
     pub(crate) fn create(target: &Path, cancel: &Cancel) -> Result<Self> {
-        let place = Place::of(target)?;
+        Self::create_at(Place::of(target)?, cancel)
+    }
+
+    /// Creates a temporary directory to [take the place](Self::exchange) of `target`, which exists.
+    ///
+    /// # Errors
+    /// `Usage` for a mount point and for the working directory, which keep their place.
+    pub(super) fn beside(target: &Path, cancel: &Cancel) -> Result<Self> {
+        let target = atomic::linked(target)?;
+        let (parent, prefix) = atomic::parent(&target, "directory")?;
+        if keeps_its_place(&target, &parent) {
+            return Err(Error::usage(format!(
+                "{}: is a mount point or the working directory, and cannot be replaced as a whole; run the \
+                 job elsewhere, or put the files into a directory below it",
+                target.display()
+            )));
+        }
+        Self::create_at(Place { target, parent, prefix, kept: false }, cancel)
+    }
+
+    fn create_at(place: Place, cancel: &Cancel) -> Result<Self> {
         atomic::remove_orphans(&place.parent, &place.prefix);
 
         let failed = |error: io::Error| Error::output(&place.target, &error);
@@ -114,6 +134,41 @@ impl AtomicDirectory {
             return Ok(Self { open, temporary: Temporary(Some(temporary)), live, place });
         }
         Err(failed(io::Error::other("other processes keep locking its temporary directories")))
+    }
+
+    /// Makes all files durable and exchanges the directory for its target; then removes the target's
+    /// old content. `is_unchanged` tells whether the old content, now at the given path, is the one
+    /// that the new content was made from; if not, the directories are exchanged back.
+    #[cfg(target_os = "linux")]
+    pub(super) fn exchange(self, is_unchanged: impl Fn(&Path) -> Result<()>) -> Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        let Self { temporary, open, live, place: Place { target, parent, .. } } = self;
+        let failed = |error: io::Error| Error::output(&target, &error);
+        sync(&open).map_err(failed)?;
+        is_unchanged(&target)?;
+        let exchange = || {
+            renameat_with(CWD, temporary.path(), CWD, &target, RenameFlags::EXCHANGE).map_err(
+                |error| match error {
+                    Errno::INVAL | Errno::NOSYS => Error::space(format!(
+                        "{}: its file system cannot exchange two directories; keep the table on another one",
+                        target.display()
+                    )),
+                    error => failed(error.into()),
+                },
+            )
+        };
+        exchange()?;
+        if let Err(error) = is_unchanged(temporary.path()) {
+            exchange()?;
+            return Err(error);
+        }
+        // The exchange becomes durable later if the parent cannot be synced.
+        if let Ok(parent) = File::open(parent) {
+            let _ = parent.sync_all();
+        }
+        drop((temporary, live));
+        Ok(())
     }
 
     /// Returns the directory for the files.
@@ -280,7 +335,7 @@ fn move_up(temporary: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// Returns true if `path` still names the file in `open`.
-fn same(path: &Path, open: &File) -> bool {
+pub(super) fn same(path: &Path, open: &File) -> bool {
     let identity = |about: fs::Metadata| (about.dev(), about.ino());
     let found = fs::metadata(path).map(identity).ok();
     found.is_some() && found == open.metadata().map(identity).ok()

@@ -7,7 +7,7 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 31] = [
+const ORDER: [&str; 32] = [
     "settings",
     "error",
     "size",
@@ -37,8 +37,9 @@ const ORDER: [&str; 31] = [
     "partition",
     "verbs",
     "job",
-    "request",
     "inspect",
+    "apply",
+    "request",
 ];
 
 /// The floors of `input`, in the order of the data.
@@ -58,10 +59,28 @@ const INPUT: [&str; 13] = [
     "told",
 ];
 
+/// The floors of `apply`, in the order of the data.
+const APPLY: [&str; 13] = [
+    "figures",
+    "homes",
+    "keys",
+    "changes",
+    "extents",
+    "plan",
+    "find",
+    "merge",
+    "outputs",
+    "rewrite",
+    "table",
+    "prepared",
+    "directory",
+];
+
 #[test]
 fn a_module_uses_only_those_before_it() {
     sources::check_order(ROOT, &ORDER);
     sources::check_floors(ROOT, "input", &INPUT);
+    sources::check_floors(ROOT, "apply", &APPLY);
 }
 
 #[test]
