@@ -14,11 +14,11 @@ use super::figures::Counts;
 use super::homes::Homes;
 use super::keys::KeyColumns;
 use super::plan::place_of;
-use crate::equality::FloatOrder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::Inputs;
 use crate::job::Job;
 use crate::limits::Limits;
+use crate::settings::FloatOrder;
 use crate::verbs::SortSpec;
 use crate::watch::Watch;
 

@@ -26,12 +26,12 @@ use super::homes::Homes;
 use super::merge::{Merger, TableRows};
 use super::outputs::Outputs;
 use super::plan::FilePlan;
-use crate::equality::FloatOrder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{DeclaredColumn, Inputs, ReadOptions, RowGroups, common_order};
 use crate::job::Job;
 use crate::limits::Limits;
 use crate::output::{Encoder, Incoming, OutputOptions, Part, takes_row_groups};
+use crate::settings::FloatOrder;
 use crate::verbs::{SortSpec, sort_columns};
 use crate::watch::Watch;
 

@@ -10,7 +10,8 @@ use crate::input::{Inputs, ReadOptions, Source};
 use crate::job::Job;
 use crate::limits::Limits;
 use crate::settings::Format;
-use crate::verbs::{CompactSpec, Mode, Onto};
+use crate::settings::Mode;
+use crate::verbs::{CompactSpec, Onto};
 
 /// A table: files of one schema, and their names below its directory.
 pub(super) struct Table {

@@ -21,7 +21,7 @@ macro_rules! settings {
     ($(
         $(#[doc = $sentence:literal])+
         $variant:ident $name:literal, $kind:expr, $group:ident, $verbs:expr $(=> $default:literal)?
-        $(, $(#[doc = $other:literal])+ $others:expr $(=> $others_default:literal)?)*;
+        $(, $(#[doc = $other:literal])+ [$($others:ident),+] $(=> $others_default:literal)?)*;
     )+) => {
         /// A setting of a job, of its inputs or of its output.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ macro_rules! settings {
                         default: &[$($default)?],
                     },
                     $(Use {
-                        verbs: &$others,
+                        verbs: &[$($others),+],
                         sentence: concat!($($other),+).trim_ascii_start(),
                         default: &[$($others_default)?],
                     },)*
@@ -109,7 +109,7 @@ impl Verb {
 }
 
 use Kind::*;
-use Verb::{Apply, Check, Compact, Dedupe, Diff, Head, Merge, Partition, Sort};
+use Verb::{Apply, Check, Compact, Dedupe, Diff, Head, Inspect, Merge, Partition, Sort};
 
 const READING: [Verb; 10] = Verb::ALL;
 const ROWS: [Verb; 8] = [Sort, Compact, Merge, Partition, Dedupe, Diff, Head, Check];
