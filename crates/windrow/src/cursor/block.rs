@@ -9,7 +9,7 @@
 use smallvec::SmallVec;
 
 use super::Cursor;
-use super::probe::{BLOCK, ascends};
+use super::hints::{BLOCK, ascends};
 use windrow_rows::{Diff, Result, Time};
 
 /// Up to 64 keys, looked up together; see [`Cursor::locate`].
