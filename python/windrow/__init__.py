@@ -30,12 +30,13 @@ from windrow._errors import (
 from windrow._groups import ChangeLog, Csv, Parquet, Read, Spill, Write
 from windrow._progress import Progress
 from windrow._reader import Reader
-from windrow._results import Check, Explain, Inspect, Stats
+from windrow._results import Applied, Check, Explain, Inspect, Stats
 from windrow._table import Table
-from windrow._verbs import check, compact, dedupe, diff, head, inspect, merge, partition, sort
+from windrow._verbs import apply, check, compact, dedupe, diff, head, inspect, merge, partition, sort
 from windrow._windrow import Column, RecordBatch, Schema, __version__, col
 
 __all__ = [
+    "Applied",
     "ChangeLog",
     "Check",
     "Column",
@@ -61,6 +62,7 @@ __all__ = [
     "WindrowError",
     "Write",
     "__version__",
+    "apply",
     "check",
     "col",
     "compact",

@@ -12,6 +12,7 @@ from windrow import explain as explain
 from windrow._windrow import Column, RecordBatch, Schema, __version__, col
 
 __all__ = [
+    "Applied",
     "ChangeLog",
     "Check",
     "Column",
@@ -37,6 +38,7 @@ __all__ = [
     "WindrowError",
     "Write",
     "__version__",
+    "apply",
     "check",
     "col",
     "compact",
@@ -496,6 +498,31 @@ class Stats(_Result):
     serial_seconds: dict[str, float]
     phase_spilled_bytes: dict[str, int]
     phase_loaded_bytes: dict[str, int]
+
+class Applied(_Result):
+    dry_run: bool
+    rows_in: int
+    keys: int
+    inserted: int
+    updated: int
+    deleted: int
+    unchanged: int
+    stale: int
+    absent: int
+    rows_out: int
+    files_removed: list[str]
+    files_added: list[dict[str, Any]]
+    files_left: list[str]
+    row_groups_rewritten: int
+    row_groups_copied: int
+    row_groups_left: int
+    bytes_out: int
+    bytes_of_changes: int
+    spilled_bytes: int
+    peak_rss_bytes: int
+    memory_limit_bytes: int | None
+    seconds: float
+    def _repr_html_(self) -> str: ...
 
 class Check(_Result):
     ok: bool

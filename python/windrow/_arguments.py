@@ -10,6 +10,7 @@ from windrow import _windrow
 # Sentences of this package in place of the library's.
 _ABOUT = {
     "inputs": "Paths, directories, glob patterns, addresses of objects, Arrow objects, or a list of these.",
+    "target": "The directory of Parquet files to change.",
     "old": "The old side, as the inputs of `sort`.",
     "new": "The new side, as the inputs of `sort`.",
     "descending": "Whether the greatest comes first: one for all columns, or a list.",

@@ -5,11 +5,12 @@ Which arguments there are, what they mean and what they are unless given is the 
 """
 
 import json
+import os
 
 from windrow import _arguments, _windrow
 from windrow._progress import watching
 from windrow._reader import Reader
-from windrow._results import Check, Explain, Inspect
+from windrow._results import Applied, Check, Explain, Inspect
 
 
 class Call:
@@ -59,6 +60,13 @@ def _run(verb, inputs, options):
     with watching(options.get("progress")) as progress:
         result = _windrow.run(verb, inputs, progress, options)
     return result if options.get("output") is not None else Reader(result)
+
+
+def _apply(_, inputs, options):
+    target, changes = inputs
+    target = os.path.expanduser(os.fspath(target))
+    with watching(options.get("progress")) as progress:
+        return Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
 
 
 def _check(_, inputs, options):
@@ -118,6 +126,31 @@ Examples
 [{'id': 1, 'lsn': 3, 'name': 'c'}]
 """,
     key="key",
+)
+
+apply = Call(
+    "apply",
+    _apply,
+    r"""Applies a change log to a directory of Parquet files: ``target`` is the directory.
+
+Only row groups with a changed key are encoded, and the directory changes as a whole or not at all. The last change of a
+key counts. If the files have the columns of ``order_by``, a change that is older than its row loses.
+
+Examples
+--------
+>>> import pyarrow as pa
+>>> import windrow as wr
+>>> users = pa.table({"id": [1, 2, 3], "name": ["ann", "bob", "cid"]})
+>>> written = wr.sort(users, "id", output="users", write={"max_file_size": "1MiB", "format": "parquet"})
+>>> log = pa.table({"op": ["U", "D", "I"], "id": [2, 3, 4], "name": ["rob", None, "dan"]})
+>>> applied = wr.apply("users", log, "id", changes={"op": "op"})
+>>> applied.inserted, applied.updated, applied.deleted
+(1, 1, 1)
+>>> pa.table(wr.sort("users", "id"))["name"].to_pylist()
+['ann', 'rob', 'dan']
+""",
+    key="key",
+    inputs=("target", "inputs"),
 )
 
 merge = Call(

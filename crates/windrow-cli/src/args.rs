@@ -196,8 +196,6 @@ pub(crate) struct Report {
     pub(crate) json: bool,
     /// The table of `apply`.
     pub(crate) directory: Option<PathBuf>,
-    /// The changes of `apply` are only counted.
-    pub(crate) dry_run: bool,
 }
 
 impl Report {
@@ -210,7 +208,6 @@ impl Report {
             explain: is_set("explain"),
             json: is_set("json"),
             directory: matches.try_get_one(DIRECTORY).ok().flatten().cloned(),
-            dry_run: is_set(Setting::DryRun.name()),
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn applied(applied: &Applied, report: &Report) -> Result<()> {
             counts.updated,
             counts.deleted,
             applied.files_removed.len(),
-            if report.dry_run { "would be replaced" } else { "replaced" },
+            if applied.dry_run { "would be replaced" } else { "replaced" },
             applied.files_left.len(),
             applied.row_groups_rewritten,
             applied.row_groups_copied,

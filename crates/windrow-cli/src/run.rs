@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
         }
         let bar = Arc::new(Bar::new(&self.report));
         let apply = apply.watched_by(Arc::clone(&bar) as _);
-        let applied = if self.report.dry_run { apply.dry_run(write) } else { apply.run(write) }?;
+        let applied = apply.run(write)?;
         bar.clear();
         report::applied(&applied, &self.report)
     }

@@ -2,6 +2,7 @@
 //! [`Task`].
 
 use std::ffi::{CString, OsString};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatchReader;
@@ -9,8 +10,8 @@ use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
-    Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits, ReadOptions,
-    Request, Result, Setting, Source, Spec, Target, Verb, WriteOptions,
+    Apply, Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits,
+    ReadOptions, Request, Result, Setting, Source, Spec, Target, Verb, WriteOptions,
 };
 
 use crate::errors::{name, place, usage};
@@ -45,6 +46,10 @@ impl Call {
                 let (old, new): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
                 let new = inputs::sources(&new, &read)?.sources;
                 (inputs::sources(&old, &read)?.sources, Some(new))
+            }
+            Verb::Apply => {
+                let (_, changes): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
+                (inputs::sources(&changes, &read)?.sources, None)
             }
             _ => (inputs::sources(inputs, &read)?.sources, None),
         };
@@ -122,6 +127,35 @@ pub(crate) fn run(
             Ok(Py::new(py, Reader::new(rows, schema, memory))?.into_any())
         }
     }
+}
+
+/// Applies changes to the directory that is the first of `inputs`, and returns the figures as JSON.
+#[pyfunction]
+pub(crate) fn apply(
+    py: Python<'_>,
+    inputs: &Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<String> {
+    let (directory, _): (PathBuf, Bound<'_, PyAny>) = inputs.extract()?;
+    let call = Call::new("apply", inputs, options)?;
+    let Spec::Apply(spec) = call.request.spec.clone() else {
+        return Err(PyRuntimeError::new_err("internal error: no apply"));
+    };
+    let task = Task::new(progress, Some(call.memory.clone()));
+    let watch = Arc::clone(&task.watch);
+    let (applied, notes) = task.run(py, move || {
+        let changes = Inputs::open(&call.sources, &call.read.clone().cancelled_by(&watch.cancel))?;
+        let notes: Vec<String> = changes.notes().map(str::to_owned).collect();
+        let limits = call.limits();
+        let table = ReadOptions::default().cancelled_by(&watch.cancel).within(&limits)?;
+        let apply =
+            Apply::to_directory(&directory, changes, &spec, &table, &limits, &watch.cancel)?;
+        let applied = apply.watched_by(Arc::clone(&watch) as _).run(&call.request.write)?;
+        Ok((applied, notes))
+    })?;
+    warn(py, &notes)?;
+    json(&applied)
 }
 
 /// What a job would do, as JSON.

@@ -27,12 +27,14 @@ pub struct ApplySpec {
     pub lacking_is_null: bool,
     /// Whether to wait for another job that writes to the table. If not, the job fails.
     pub waits: bool,
+    /// Whether the changes are only counted, and nothing is changed.
+    pub dry_run: bool,
 }
 
 impl ApplySpec {
     /// Applies the changes of a log.
     pub fn of(changes: CompactSpec) -> Self {
-        Self { changes, lacking_is_null: false, waits: true }
+        Self { changes, lacking_is_null: false, waits: true, dry_run: false }
     }
 
     setters! {
@@ -40,6 +42,8 @@ impl ApplySpec {
         lacking_is_null: bool;
         /// Sets whether to wait for another job that writes to the table.
         waits: bool;
+        /// Sets whether the changes are only counted.
+        dry_run: bool;
     }
 }
 
@@ -49,6 +53,7 @@ pub struct Apply {
     table: Table,
     bound: Bound,
     limits: Limits,
+    dry_run: bool,
     cancel: Cancel,
     progress: Arc<dyn Progress>,
 }
@@ -86,7 +91,8 @@ impl Apply {
         }
         let bound = Bound::of(&table, inputs, &spec.changes, spec.lacking_is_null)?;
         let (limits, cancel) = (limits.clone(), cancel.clone());
-        Ok(Self { directory, table, bound, limits, cancel, progress: Arc::new(()) })
+        let (dry_run, progress) = (spec.dry_run, Arc::new(()));
+        Ok(Self { directory, table, bound, limits, dry_run, cancel, progress })
     }
 
     /// Makes the job report its progress to `progress`.
@@ -104,24 +110,16 @@ impl Apply {
         Ok(ApplyPlan(prepared.lines()))
     }
 
-    /// Reads everything and counts, but changes nothing.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub fn dry_run(self, write: &WriteOptions) -> Result<Applied> {
-        let (_directory, prepared) = self.prepared(write)?;
-        prepared.run(None)
-    }
-
-    /// Applies the changes. The directory changes as a whole or not at all.
+    /// Applies the changes. The directory changes as a whole or not at all; a dry run reads everything
+    /// and counts, but changes nothing.
     ///
     /// # Errors
     /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves the directory as it was.
     pub fn run(self, write: &WriteOptions) -> Result<Applied> {
-        let cancel = self.cancel.clone();
+        let (cancel, dry_run) = (self.cancel.clone(), self.dry_run);
         let (directory, prepared) = self.prepared(write)?;
-        if prepared.is_idle() {
-            return prepared.run(None);
+        if dry_run || prepared.is_idle() {
+            return Ok(Applied { dry_run, ..prepared.run(None)? });
         }
         let replacement = directory.begin(&cancel)?;
         let applied = prepared.run(Some(replacement.path().to_owned()))?;
@@ -134,7 +132,7 @@ impl Apply {
     }
 
     fn prepared(self, write: &WriteOptions) -> Result<(LockedDirectory, Prepared)> {
-        let Self { directory, table, bound, limits, cancel, progress } = self;
+        let Self { directory, table, bound, limits, cancel, progress, .. } = self;
         let prepared = Prepared::new(table, bound, write, &limits, &cancel, &progress)?;
         Ok((directory, prepared))
     }

@@ -44,6 +44,8 @@ impl Counts {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Applied {
+    /// Whether the changes were only counted, and nothing was changed.
+    pub dry_run: bool,
     /// Rows of the change log.
     pub rows_in: u64,
     /// Keys with a change.
@@ -82,6 +84,7 @@ pub struct Applied {
 impl Applied {
     pub(super) fn new(changes: &Stats, keys: u64) -> Self {
         Self {
+            dry_run: false,
             rows_in: changes.rows_in,
             keys,
             counts: Counts::default(),

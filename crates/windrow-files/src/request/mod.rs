@@ -187,6 +187,7 @@ impl Settings {
                 changes: self.compact(select),
                 lacking_is_null: self.flag(Setting::UnionByName, false),
                 waits: self.flag(Setting::Wait, true),
+                dry_run: self.flag(Setting::DryRun, false),
             }),
             Verb::Merge => Spec::Merge(MergeSpec {
                 by: self.columns(Setting::By),
