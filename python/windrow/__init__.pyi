@@ -238,6 +238,28 @@ def compact(
     threads: int | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
 ) -> Reader: ...
+def apply(
+    target: _Path,
+    inputs: _Inputs,
+    key: _Columns,
+    *,
+    order_by: _Columns | None = None,
+    changes: ChangeLog | Mapping[str, Any] | None = None,
+    wait: bool | None = None,
+    dry_run: bool | None = None,
+    preset: Literal["generic", "auto", "debezium", "delta-cdf", "iceberg", "wal2json", "paimon", "maxwell", "canal", "cockroach", "goldengate", "sqlserver", "dms", "snowflake", "hudi", "airbyte", "qlik"] | None = None,
+    op: str | None = None,
+    read: Read | Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    csv: Csv | Mapping[str, Any] | None = None,
+    select: _Names | None = None,
+    write: Write | Mapping[str, Any] | None = None,
+    parquet: Parquet | Mapping[str, Any] | None = None,
+    memory: _Size | None = None,
+    spill: Spill | Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+) -> Applied: ...
 @overload
 def merge(
     inputs: _Inputs,

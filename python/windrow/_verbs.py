@@ -143,7 +143,7 @@ Examples
 >>> users = pa.table({"id": [1, 2, 3], "name": ["ann", "bob", "cid"]})
 >>> written = wr.sort(users, "id", output="users", write={"max_file_size": "1MiB", "format": "parquet"})
 >>> log = pa.table({"op": ["U", "D", "I"], "id": [2, 3, 4], "name": ["rob", None, "dan"]})
->>> applied = wr.apply("users", log, "id", changes={"op": "op"})
+>>> applied = wr.apply("users", log, "id", op="op")
 >>> applied.inserted, applied.updated, applied.deleted
 (1, 1, 1)
 >>> pa.table(wr.sort("users", "id"))["name"].to_pylist()
