@@ -137,6 +137,8 @@ fn argument(setting: Setting, verb: Verb) -> Arg {
         _ => "NAME",
     });
     let arg = if kind.is_list() { arg.action(ArgAction::Append) } else { arg };
+    // The library's refusal says why.
+    let arg = arg.hide(verb == Verb::Partition && setting == Setting::MaxFileSize);
     arg.default_values(setting.default_of(verb))
 }
 

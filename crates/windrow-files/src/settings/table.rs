@@ -314,6 +314,8 @@ settings! {
     /// on, which follow from one another; `output_format` is their format. Rows that are equal in the order stay in one
     /// file, which may be larger for them.
     MaxFileSize "max_file_size", Size, Output, [Sort, Compact, Merge, Dedupe, Diff, Head],
+    /// Not for partitions: the files of a partition have any size.
+    [Partition],
     /// The bytes of a file, at least 64KiB. Larger new files are split.
     [Apply];
 

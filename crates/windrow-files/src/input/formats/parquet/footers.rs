@@ -49,7 +49,7 @@ const CACHED: usize = 8;
 pub(super) struct CachedFooter {
     pub(super) footer: Footer,
     /// Profile of each row group whose pages were all examined. The profiles together have at most
-    /// as many steps as [planning](super::profile::Allowance::to_plan) may examine pages.
+    /// as many steps as [planning](super::allowance::Allowance::to_plan) may examine pages.
     pub(super) profiles: Arc<[Option<Profile>]>,
 }
 

@@ -9,6 +9,7 @@
 //! read, and prefetched while the row group before is read. Of the pages of an object, only the
 //! facts in the footer are known in advance.
 
+pub(crate) mod allowance;
 pub(crate) mod annotations;
 pub(crate) mod chosen;
 pub(crate) mod dictionaries;
@@ -44,12 +45,13 @@ use crate::settings::Format;
 use crate::store;
 use crate::watch::Watch;
 
+use allowance::Allowance;
 use chosen::Chosen;
 use footer_depth::Survey;
 use footers::{
     CachedFooter, FooterCache, footer_bytes, has_small_index, load, load_with, parsed, survey,
 };
-use profile::{Allowance, Profile};
+use profile::Profile;
 use segments::{Segments, steps};
 
 struct ParquetFile {

@@ -23,8 +23,8 @@ use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::input::source::random::RandomFile;
-use crate::limits::Ceiling;
 
+use super::allowance::Allowance;
 use super::chosen::Chosen;
 use super::leaf::Leaf;
 use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
@@ -35,9 +35,6 @@ pub(super) const BATCH_BYTES: u64 = 2 << 20;
 /// Minimum bytes of an unusual page. Writers close a page at 1 MiB, or a little later for some
 /// values; a longer page has long values, or many.
 const FAT: u64 = 3 << 19;
-
-/// Maximum bytes, over all pages, of values read to measure their lengths. Bounds the time.
-const MOST_LOOKED_INTO: u64 = 256 << 20;
 
 /// Chunks below this size have no significant page.
 const SMALL_CHUNK: u64 = 64 << 10;
@@ -50,52 +47,6 @@ const STRING_GUESS: u64 = 32;
 
 /// Maximum number of segments of a row group: each segment opens the columns anew.
 const MOST_SEGMENTS: usize = 8;
-
-/// Remaining allowance for walking over pages.
-pub(super) struct Allowance {
-    /// Number of pages.
-    pub(super) pages: usize,
-    /// Bytes of pages with values to be read.
-    looked_into: u64,
-    /// Maximum bytes of one such page, stored and decompressed together.
-    fits: u64,
-    /// Bytes up to which a page of values is not inspected.
-    negligible: u64,
-    /// Whether the rows of lists may be counted page by page.
-    lists: bool,
-    /// Whether no page is inspected.
-    footers: bool,
-}
-
-impl Allowance {
-    /// Returns the allowance for planning: only a part of a long file is inspected.
-    pub(super) fn to_plan(ceiling: Ceiling) -> Self {
-        let fits = ceiling.left();
-        Self { pages: 4096, fits, lists: false, ..Self::to_read(ceiling) }
-    }
-
-    /// Returns the allowance for reading a row group: all pages are inspected.
-    pub(super) fn to_read(ceiling: Ceiling) -> Self {
-        Self {
-            pages: usize::MAX,
-            looked_into: MOST_LOOKED_INTO,
-            fits: u64::MAX,
-            negligible: ceiling.negligible,
-            lists: true,
-            footers: false,
-        }
-    }
-
-    /// Returns the allowance if each page would be a request: only the footer is used.
-    pub(super) fn of_footers() -> Self {
-        Self { pages: 0, looked_into: 0, fits: 0, negligible: 0, lists: false, footers: true }
-    }
-
-    /// Returns whether memory suffices for the values of `page`.
-    fn fits(&self, page: &Page) -> bool {
-        page.plain.saturating_add(page.packed()) <= self.fits
-    }
-}
 
 /// Rows that are read in batches of `batch_rows`.
 #[derive(Clone, Debug, PartialEq, Eq)]
