@@ -11,10 +11,11 @@
 //! A row group is read in few [segments](Segment), one for each kind of rows. Each segment has its
 //! own number of rows per batch: a few long rows do not make all batches small.
 //!
-//! Known limits. Rows within a page are assumed to be equal, unless the page is [`FAT`] and its
-//! values can be [inspected](look_into). For a list in pages of version 1 without an index, the
-//! rows of a page are known only from reading the page, which happens when the row group is read.
-//! The positions of a dictionary's values are unknown.
+//! Known limits. Rows within a page are assumed to be equal, unless the page is [`FAT`], not small
+//! beside the memory limit, and its values can be [inspected](look_into); an inspected page tells
+//! its longest row, but not how many long rows follow each other. For a list in pages of version 1
+//! without an index, the rows of a page are known only from reading the page, which happens when
+//! the row group is read. The positions of a dictionary's values are unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -288,10 +289,11 @@ impl Chunk {
             let known = page.rows.or_else(|| Some(*index.as_ref()?.get(place)?));
             let known = if repeated { known } else { Some(page.values) };
             let decoded = page.plain.max(page.values.saturating_mul(widths.fixed));
-            let is_fat = if repeated { decoded } else { page.plain } > FAT;
+            let is_fat = match repeated {
+                true => decoded > FAT,
+                false => page.plain > FAT.max(allowance.negligible),
+            };
             let is_fat = is_fat && known != Some(1) && page.values > 1;
-            // All values of a page together are at worst one record batch.
-            let is_fat = is_fat && (repeated || page.plain > allowance.negligible);
             let matters = widths.varies(repeated) && (is_fat || known.is_none() && long_lists);
             let look = matters
                 && (is_fat || allowance.lists)
