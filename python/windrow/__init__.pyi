@@ -66,6 +66,8 @@ class ArrowSchema(Protocol):
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Paths: TypeAlias = _Path | Sequence[_Path]
+# A directory, or a `deltalake.DeltaTable`.
+_Target: TypeAlias = _Path | Any
 _Input: TypeAlias = _Path | ArrowStream | ArrowArray
 _Inputs: TypeAlias = _Input | Sequence[_Input]
 _Columns: TypeAlias = str | Column | Sequence[str | Column | tuple[str, str]]
@@ -239,7 +241,7 @@ def compact(
     progress: bool | Callable[[Progress], object] | None = None,
 ) -> Reader: ...
 def apply(
-    target: _Path,
+    target: _Target,
     inputs: _Inputs,
     key: _Columns,
     *,
@@ -258,6 +260,7 @@ def apply(
     memory: _Size | None = None,
     spill: Spill | Mapping[str, Any] | None = None,
     threads: int | None = None,
+    transaction: tuple[str, int] | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
 ) -> Applied: ...
 @overload
@@ -522,8 +525,8 @@ class Stats(_Result):
     phase_loaded_bytes: dict[str, int]
 
 class Applied(_Result):
-    dry_run: bool
     rows_in: int
+    dry_run: bool
     keys: int
     inserted: int
     updated: int
@@ -544,6 +547,7 @@ class Applied(_Result):
     peak_rss_bytes: int
     memory_limit_bytes: int | None
     seconds: float
+    version: int | None
     def _repr_html_(self) -> str: ...
 
 class Check(_Result):

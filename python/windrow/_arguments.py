@@ -10,7 +10,9 @@ from windrow import _windrow
 # Sentences of this package in place of the library's.
 _ABOUT = {
     "inputs": "Paths, directories, glob patterns, addresses of objects, Arrow objects, or a list of these.",
-    "target": "The directory of Parquet files to change.",
+    "target": "The directory of Parquet files to change, or the Delta table: its path, or a `DeltaTable`.",
+    "transaction": 'An application and the version of its changes, ``("orders", 17)``: a Delta table records both, and a version '
+    "that is not greater than the recorded one changes nothing.",
     "old": "The old side, as the inputs of `sort`.",
     "new": "The new side, as the inputs of `sort`.",
     "descending": "Whether the greatest comes first: one for all columns, or a list.",
@@ -38,7 +40,7 @@ _LISTS = ["Values", "Texts", "Paths"]
 # Names that other libraries have, or that this one had.
 _OTHERS = {"store_options": "storage_options", "range": "ranges", "range_at": "ranges", "columns": "select", "on": "key", "subset": "key"}
 # Verbs whose jobs show progress have the argument; a sort has directions.
-_MORE = {"sort": ["descending", "nulls_last"]}
+_MORE = {"sort": ["descending", "nulls_last"], "apply": ["transaction"]}
 _QUIET = ["check", "inspect"]
 GROUPS = {
     "read": ("Read", "How inputs are read."),

@@ -8,6 +8,7 @@ import json
 import os
 
 from windrow import _arguments, _windrow
+from windrow._errors import UsageError
 from windrow._progress import watching
 from windrow._reader import Reader
 from windrow._results import Applied, Check, Explain, Inspect
@@ -63,7 +64,14 @@ def _run(verb, inputs, options):
 
 
 def _apply(_, inputs, options):
+    from windrow import _delta
+
     target, changes = inputs
+    transaction = options.pop("transaction", None)
+    if _delta.is_table(target):
+        return _delta.apply(target, changes, transaction, options)
+    if transaction is not None:
+        raise UsageError("transaction= is for Delta tables: a directory has no place to record it")
     target = os.path.expanduser(os.fspath(target))
     with watching(options.get("progress")) as progress:
         return Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
@@ -131,10 +139,11 @@ Examples
 apply = Call(
     "apply",
     _apply,
-    r"""Applies a change log to a directory of Parquet files: ``target`` is the directory.
+    r"""Applies a change log to a directory of Parquet files, or to a Delta table: ``target`` is its path, or a `DeltaTable`.
 
-Only row groups with a changed key are encoded, and the directory changes as a whole or not at all. The last change of a
-key counts. If the files have the columns of ``order_by``, a change that is older than its row loses.
+Only row groups with a changed key are encoded. A directory changes as a whole or not at all, and a Delta table by one
+commit. The last change of a key counts. If the files have the columns of ``order_by``, a change that is older than its
+row loses.
 
 Examples
 --------

@@ -12,6 +12,7 @@ __all__ = [
     "Schema",
     "Table",
     "__version__",
+    "apply",
     "check",
     "col",
     "described",

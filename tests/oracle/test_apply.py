@@ -6,6 +6,7 @@ import shutil
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,13 +21,16 @@ KEYS = {
     "pair": ("a,id", lambda ids: [pa.array(ids // 50, pa.int32()), pa.array([str(int(i) % 50) for i in ids])]),
     "descending": ("id:desc", lambda ids: [pa.array(ids, pa.int64())]),
     "decimal": ("id", lambda ids: [pa.array(ids, pa.int64()).cast(pa.decimal128(21, 2))]),
+    "last": ("id", lambda ids: [pa.array(ids, pa.int64())]),  # behind all other columns
+    "member": ("k.id", lambda ids: [pa.StructArray.from_arrays([pa.array(ids, pa.int64())], ["id"])]),
+    "dictionary": ("id", lambda ids: [pa.array([f"{i:05}" for i in ids]).dictionary_encode()]),
 }
 MOST = 3_000
 
 
 def rows(rng, kind, ids, salt):
     key, make = KEYS[kind]
-    names = [name.split(":")[0] for name in key.split(",")]
+    names = [name.split(":")[0].split(".")[0] for name in key.split(",")]
     hashes = (ids * 2654435761 + salt) % 1_000_003
     values = {
         "n": pa.array(hashes, pa.int64(), mask=hashes % 11 == 0),
@@ -34,7 +38,8 @@ def rows(rng, kind, ids, salt):
         "l": pa.array([list(range(h % 4)) for h in hashes], pa.list_(pa.int32())),
         "s": pa.array([{"x": int(h % 13), "y": None} for h in hashes], pa.struct([("x", pa.int32()), ("y", pa.string())])),
     }
-    return pa.table({**dict(zip(names, make(np.asarray(ids)))), **values})
+    keys = dict(zip(names, make(np.asarray(ids))))
+    return pa.table({**values, **keys} if kind == "last" else {**keys, **values})
 
 
 def table(rng, kind, directory, how):
@@ -45,9 +50,9 @@ def table(rng, kind, directory, how):
     whole = rows(rng, kind, ids, 0)
     if how == "scattered":
         whole = whole.take(rng.permutation(whole.num_rows))
-    else:
+    elif kind != "dictionary":  # which is in order, as the ids are
         names = [(k.split(":")[0], "descending" if k.endswith("desc") else "ascending") for k in key.split(",")]
-        whole = whole.sort_by(names)
+        whole = whole.take(pc.sort_indices(whole.flatten(), names))
     cuts = np.sort(rng.integers(0, whole.num_rows + 1, size=int(rng.integers(0, 5))))
     for i, (start, end) in enumerate(zip([0, *cuts], [*cuts, whole.num_rows])):
         part = whole.slice(start, end - start)
@@ -223,6 +228,7 @@ def test_a_table_keeps_its_columns(w, tmp_path):
         ('{"id": "x", "v": "x"}', "does not fit the table"),
         ('{"id": null, "v": "x"}', "is null, and the table allows no nulls"),
         ('{"id": 1, "v": 5}', 'column "v" is Int64 in the changes and'),
+        ('{"id": "1.5", "v": "x"}', "does not fit the table"),
     ],
 )
 def test_what_does_not_fit_is_refused(w, tmp_path, line, message):
@@ -255,3 +261,84 @@ def test_other_tables_and_repeated_keys_are_refused(w, tmp_path):
         w(f"apply {lake} c.ndjson --key id").fails(3, "the same key", "dedupe")
         shutil.rmtree(lake)
     w("apply none c.ndjson --key id").fails(2, "none")
+
+
+def test_rows_out_of_order_behind_the_first_batches_are_sorted(w, tmp_path):
+    ids = np.arange(30_000)
+    ids[[20_000, 29_998]] = ids[[29_998, 20_000]]
+    for sized in ["", "--max-file-size 64KiB"]:
+        lake = tmp_path / "lake"
+        lake.mkdir()
+        pq.write_table(pa.table({"id": ids, "v": [f"{i * 7919 % 100_003}" for i in ids]}), lake / "a.parquet")
+        (tmp_path / "c.ndjson").write_text('{"id": 5, "v": "X"}\n{"id": 29998, "v": "Y"}\n{"id": 20001, "v": "Z"}\n')
+        done = w(f"apply lake c.ndjson --key id {sized}").ok().stats
+        assert (done["updated"], done["inserted"]) == (3, 0)
+        assert {path.name for path in lake.iterdir()} == {file["path"] for file in done["files_added"]}
+        found = read(lake).to_pydict()
+        assert found["id"] == list(range(30_000))
+        assert [found["v"][i] for i in (5, 20_001, 29_998)] == ["X", "Z", "Y"]
+        shutil.rmtree(lake)
+
+
+def test_a_dictionary_gets_more_values_than_its_keys_can_count(w, tmp_path):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    values = pa.array([f"c{i}" for i in range(100)]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
+    pq.write_table(pa.table({"id": range(100), "c": values}), lake / "a.parquet")
+    pq.write_table(pa.table({"id": range(50, 200), "c": [f"n{i}" for i in range(150)]}), tmp_path / "c.parquet")
+    done = w("apply lake c.parquet --key id").ok().stats
+    assert (done["updated"], done["inserted"]) == (50, 100)
+    assert read(lake)["c"].to_pylist() == [f"c{i}" for i in range(50)] + [f"n{i}" for i in range(150)]
+
+
+def test_the_key_and_the_order_are_taken_without_being_selected(w, tmp_path):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "at": [5, 5], "v": ["a", "b"], "n": [1, 2]}), lake / "a.parquet")
+    (tmp_path / "c.ndjson").write_text('{"id": 1, "at": 3, "v": "old", "w": 0}\n{"id": 3, "at": 9, "v": "c", "w": 0}\n')
+    w("apply lake c.ndjson --key id --order-by at --select nothing --union-by-name").fails(2, "nothing")
+    done = w("apply lake c.ndjson --key id --order-by at --select v --union-by-name").ok().stats
+    assert (done["stale"], done["inserted"]) == (1, 1)
+    assert read(lake).to_pylist()[2] == {"id": 3, "at": 9, "v": "c", "n": None}
+
+
+def test_members_of_structs_are_key_and_order(w, tmp_path):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    for name, ids in [("a", [1, 3, 5]), ("b", [2, 4, 6])]:  # files overlap
+        rows_ = [{"x": 0, "id": i, "at": 10} for i in ids]
+        pq.write_table(pa.table({"v": [name] * 3, "s": rows_}), lake / f"{name}.parquet")
+    (tmp_path / "c.ndjson").write_text(
+        '{"v": "X", "s": {"x": 1, "id": 4, "at": 5}}\n{"v": "Y", "s": {"x": 1, "id": 3, "at": 15}}\n'
+    )
+    done = w("apply lake c.ndjson --key s.id --order-by s.at").ok().stats
+    assert (done["stale"], done["updated"], len(done["files_left"])) == (1, 1, 1)
+    assert read(lake)["v"].to_pylist() == ["a", "Y", "a", "b", "b", "b"]
+
+
+def test_files_may_differ_in_columns_and_types_by_name(w, tmp_path):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    old = pa.table({"id": pa.array([1, 3, 2**20], pa.int32()), "v": ["a", "b", "c"]})
+    pq.write_table(old, lake / "a.parquet")
+    pq.write_table(pa.table({"w": [1.5, 2.5], "id": pa.array([2, 2**40], pa.int64()), "v": ["d", "e"]}), lake / "b.parquet")
+    (tmp_path / "c.ndjson").write_text('{"id": 3, "v": "X", "w": 9.5}\n{"id": 4, "v": "Y", "w": 8.5}\n')
+    w("apply lake c.ndjson --key id").fails(3, "--union-by-name")
+    done = w("apply lake c.ndjson --key id --union-by-name").ok().stats
+    assert (done["updated"], done["inserted"]) == (1, 1)
+    found = {row["id"]: (row["v"], row.get("w")) for path in lake.iterdir() for row in pq.read_table(path).to_pylist()}
+    expected = {1: ("a", None), 2: ("d", 1.5), 3: ("X", 9.5), 4: ("Y", 8.5), 2**20: ("c", None), 2**40: ("e", 2.5)}
+    assert found == expected
+
+
+def test_nothing_to_apply_and_nothing_to_apply_to(w, tmp_path):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (tmp_path / "c.ndjson").write_text('{"id": 1, "v": "x"}\n')
+    w("apply lake c.ndjson --key id").fails(2, "has no files to change", "compact")
+    pq.write_table(pa.table({"id": [1], "v": ["a"]}), lake / "a.parquet")
+    pq.write_table(pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], pa.string())}), tmp_path / "none.parquet")
+    done = w("apply lake none.parquet --key id").ok().stats
+    assert (done["keys"], done["files_left"], done["files_added"]) == (0, ["a.parquet"], [])
+    (lake / "b.csv").write_text("id,v\n7,x\n")
+    w("apply lake c.ndjson --key id").fails(2, "b.csv", "Parquet")

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use clap::ArgMatches;
 use windrow_files::{
-    Apply, ApplySpec, Cancel, CheckSpec, Checked, Error, FileFacts, FloatOrder, Inputs, Job,
-    Preset, ReadOptions, Request, Spec, Target, Verb, expand_with,
+    Apply, ApplySpec, Cancel, CheckSpec, Checked, CompactSpec, Error, FileFacts, FloatOrder,
+    Inputs, Job, Preset, ReadOptions, Request, Spec, Target, Verb, expand_with,
 };
 
 use crate::advice::{Failure, Result};
@@ -36,12 +36,8 @@ pub(crate) fn run(matches: &ArgMatches, cancel: &Cancel) -> Result<()> {
         Spec::Apply(spec) => run.apply(spec),
         spec => {
             let inputs = run.inputs()?;
-            if let Spec::Compact(spec) = spec
-                && spec.op_preset == Some(Preset::Auto)
-                && !run.report.quiet
-                && let Some((preset, by)) = inputs.change_log()
-            {
-                say(format_args!("the change log is {}: {by}", preset.name()));
+            if let Spec::Compact(spec) = spec {
+                run.tell(&inputs, spec);
             }
             run.finish(spec.job(inputs)?)
         }
@@ -104,13 +100,23 @@ impl<'a> Run<'a> {
         report::finish(&stats, &self.report)
     }
 
+    /// Says which format a change log was found to have.
+    fn tell(&self, inputs: &Inputs, spec: &CompactSpec) {
+        if spec.op_preset == Some(Preset::Auto)
+            && !self.report.quiet
+            && let Some((preset, by)) = inputs.change_log()
+        {
+            say(format_args!("the change log is {}: {by}", preset.name()));
+        }
+    }
+
     fn apply(&self, spec: &ApplySpec) -> Result<()> {
         let Target::Path(directory) = &self.target else { return Ok(()) };
         let Request { write, limits, .. } = &self.request;
         let inputs = self.inputs()?;
         report::check(&self.report, &inputs, &self.target)?;
-        let table = ReadOptions::default().cancelled_by(self.cancel).within(limits)?;
-        let apply = Apply::to_directory(directory, inputs, spec, &table, limits, self.cancel)?;
+        self.tell(&inputs, &spec.changes);
+        let apply = Apply::to_directory(directory, inputs, spec, limits, self.cancel)?;
         if self.report.explain {
             return print(apply.explain(write)?.to_string().as_bytes());
         }

@@ -244,7 +244,7 @@ pub(crate) const HELP: &str = examples!("windrow help sort", "windrow help examp
 
 /// `windrow help examples`.
 pub(crate) const RECIPES: &str = "\
-Ten recipes. They work as typed, in this order, in a clone of the repository.
+Eleven recipes. They work as typed, in this order, in a clone of the repository.
 
 Show the columns, row groups, sizes and statistics of a file:
   windrow inspect examples/data/orders_log.parquet
@@ -274,13 +274,17 @@ Split rows into a directory for each value of a column, and sort each file:
 Merge sorted files into one:
   windrow merge lake --by o_orderdate -o by_date.parquet
 
-Keep the first row of each key:
+Keep the first row of each key, in a directory of files:
   windrow dedupe examples/data/orders_log.parquet --key o_orderkey \\
-      --keep first -o first.parquet
+      --keep first --max-file-size 1MiB -o first
 
 Write the rows whose status or price differs between two files:
-  windrow diff first.parquet orders.parquet --key o_orderkey --union-by-name \\
+  windrow diff first orders.parquet --key o_orderkey --union-by-name \\
       --select o_orderstatus,o_totalprice -o changes.parquet
+
+Apply the changes of a log to a directory of files, of which few are written:
+  windrow apply first examples/data/orders_log.parquet --key o_orderkey \\
+      --order-by lsn --op-column op
 ";
 
 /// `windrow help exit-codes`.

@@ -77,7 +77,7 @@ mod watch;
 
 pub use windrow::{Codec, IntoColumns, SortColumn, SpillTo, asc, desc};
 
-pub use apply::{AddedFile, Applied, Apply, ApplyPlan, ApplySpec, ColumnFigures, Counts};
+pub use apply::{AddedFile, Applied, Apply, ApplySpec, ColumnFigures, Counts};
 pub use columns::{Columns, Names, OrderBy, TextAs};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use input::{

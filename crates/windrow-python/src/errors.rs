@@ -18,6 +18,7 @@ pub(crate) fn place(setting: Setting) -> (Option<&'static str>, &'static str) {
         (Setting::StoreOption, _) => (None, "storage_options"),
         (Setting::Range | Setting::RangeAt, _) => (None, "ranges"),
         (Setting::Output | Setting::Select | Setting::Where | Setting::Threads, _) => (None, name),
+        (Setting::Wait, _) => (Some("write"), name),
         (Setting::AsOf | Setting::Mode | Setting::KeepBookkeeping, _) => (Some("changes"), name),
         (_, Group::ChangeLog | Group::Diffs) => (Some("changes"), name),
         (_, Group::Csv) => within("csv", "csv_"),

@@ -129,7 +129,8 @@ pub(crate) fn run(
     }
 }
 
-/// Applies changes to the directory that is the first of `inputs`, and returns the figures as JSON.
+/// Applies changes to the first of `inputs`, and returns the figures as JSON. The first one is a
+/// directory; or a directory, the version of new files, and the files below it.
 #[pyfunction]
 pub(crate) fn apply(
     py: Python<'_>,
@@ -137,7 +138,11 @@ pub(crate) fn apply(
     progress: Option<Py<PyAny>>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<String> {
-    let (directory, _): (PathBuf, Bound<'_, PyAny>) = inputs.extract()?;
+    let (target, _): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
+    let (directory, files): (PathBuf, Option<(u64, Vec<PathBuf>)>) = match target.extract() {
+        Ok((directory, version, files)) => (directory, Some((version, files))),
+        Err(_) => (target.extract()?, None),
+    };
     let call = Call::new("apply", inputs, options)?;
     let Spec::Apply(spec) = call.request.spec.clone() else {
         return Err(PyRuntimeError::new_err("internal error: no apply"));
@@ -145,12 +150,15 @@ pub(crate) fn apply(
     let task = Task::new(progress, Some(call.memory.clone()));
     let watch = Arc::clone(&task.watch);
     let (applied, notes) = task.run(py, move || {
-        let changes = Inputs::open(&call.sources, &call.read.clone().cancelled_by(&watch.cancel))?;
+        let (limits, cancel) = (call.limits(), &watch.cancel);
+        let changes = Inputs::open(&call.sources, &call.read.clone().cancelled_by(cancel))?;
         let notes: Vec<String> = changes.notes().map(str::to_owned).collect();
-        let limits = call.limits();
-        let table = ReadOptions::default().cancelled_by(&watch.cancel).within(&limits)?;
-        let apply =
-            Apply::to_directory(&directory, changes, &spec, &table, &limits, &watch.cancel)?;
+        let apply = match &files {
+            None => Apply::to_directory(&directory, changes, &spec, &limits, cancel)?,
+            Some((version, files)) => {
+                Apply::to_files((&directory, *version), files, changes, &spec, &limits, cancel)?
+            }
+        };
         let applied = apply.watched_by(Arc::clone(&watch) as _).run(&call.request.write)?;
         Ok((applied, notes))
     })?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +80,8 @@ fn round_of(found: &BTreeMap<i64, i64>) -> i64 {
 fn a_kill_leaves_the_old_or_the_new_content() {
     let work = table();
     let (mut old, mut killed, mut done) = (0, 0, 0);
-    for round in 1..40 {
+    let kills = std::env::var("WINDROW_KILLS").map_or(40, |kills| kills.parse().expect("a number"));
+    for round in 1..kills {
         put_changes(&work, round);
         let mut child = work.command(APPLY).spawn().expect("started");
         // Milliseconds, spread over the time of a run.
@@ -96,9 +98,9 @@ fn a_kill_leaves_the_old_or_the_new_content() {
     }
     println!("{killed} killed before, {done} after the exchange");
     assert!(killed > 0);
-    put_changes(&work, 100);
+    put_changes(&work, kills);
     work.run(APPLY).succeeds();
-    assert_eq!(round_of(&rounds(&work.path("out/lake")).expect("whole")), 100);
+    assert_eq!(round_of(&rounds(&work.path("out/lake")).expect("whole")), kills);
     work.holds_only(&["lake"]);
     // A run that changes nothing cleans up, too.
     fs::create_dir(work.path("out/.lake.windrow-abcdef.tmp")).expect("created");
@@ -197,11 +199,37 @@ fn another_program_in_the_directory_is_noticed() {
 fn other_files_stay_and_places_are_checked() {
     let work = table();
     put_changes(&work, 1);
-    fs::create_dir(work.path("out/lake/_notes")).expect("created");
-    work.put("out/lake/_notes/a.txt", "a");
+    let lake = work.path("out/lake");
+    fs::create_dir(lake.join("_notes")).expect("created");
+    for other in ["_notes/a.txt", "_SUCCESS", ".part.crc", "README.md"] {
+        work.put(&format!("out/lake/{other}"), "a");
+    }
+    // A file below the directory, and a link to a file elsewhere, are files of the table, too.
+    let names = work.names("out/lake");
+    let [first, second] = [0, 1]
+        .map(|at| names.iter().filter(|name| name.starts_with("part")).nth(at).expect("files"));
+    fs::create_dir(lake.join("below")).expect("created");
+    fs::rename(lake.join(first), lake.join("below/first.parquet")).expect("moved");
+    fs::rename(lake.join(second), work.path("in/second.parquet")).expect("moved");
+    std::os::unix::fs::symlink("../../in/second.parquet", lake.join(second)).expect("linked");
+    let mode = |path: &Path, mode: u32| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
+    };
+    mode(&lake, 0o2750);
+    mode(&lake.join("below/first.parquet"), 0o600);
     std::os::unix::fs::symlink("lake", work.path("out/link")).expect("linked");
     work.run("apply out/link in/changes.parquet --key id -q").succeeds();
-    assert_eq!(work.read("out/lake/_notes/a.txt"), b"a");
+    for other in ["_notes/a.txt", "_SUCCESS", ".part.crc", "README.md"] {
+        assert_eq!(work.read(&format!("out/lake/{other}")), b"a", "{other}");
+        fs::remove_file(lake.join(other)).expect("removed");
+    }
+    let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o7777;
+    assert_eq!(mode(&lake), 0o2750);
+    assert_eq!(mode(&lake.join("below/first.v1.parquet")), 0o600);
+    assert_eq!(work.names("out/lake/below"), ["first.v1.parquet"]);
+    assert!(work.path("in/second.parquet").exists() && !lake.join(second).exists());
+    fs::rename(lake.join("below/first.v1.parquet"), lake.join(first)).expect("moved");
+    fs::remove_dir(lake.join("below")).expect("removed");
     assert!(fs::symlink_metadata(work.path("out/link")).expect("there").is_symlink());
     fs::remove_dir_all(work.path("out/lake/_notes")).expect("removed");
     assert_eq!(round_of(&rounds(&work.path("out/lake")).expect("whole")), 1);
@@ -210,7 +238,7 @@ fn other_files_stay_and_places_are_checked() {
         .says(2, &["working directory"]);
     let name = &work.names("out/lake")[0];
     work.run(&format!("apply out/lake out/lake/{name} --key id")).says(2, &["a file of the table"]);
-    work.run(&format!("{APPLY} -o out/o.parquet")).says(2, &["--output"]);
+    work.run(&format!("{APPLY} -o out/o.parquet")).says(2, &["'-o'"]);
     work.run("apply in/table.parquet in/changes.parquet --key id").says(2, &["a directory"]);
     let plan = work.run(&format!("{APPLY} --explain"));
     plan.succeeds();

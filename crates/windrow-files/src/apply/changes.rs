@@ -1,7 +1,7 @@
 //! The changes of a table: the last one of each key, sorted by key, in a temporary file.
 //!
 //! ```text
-//!  log --compact--> unnamed file:  rows of the table | order | __windrow_deleted      sorted by key
+//!  log --compact--> unnamed file:  rows of the table | __windrow_deleted      sorted by key
 //!                        |
 //!                     Cursor      any range of changes, one record batch at a time
 //! ```
@@ -15,11 +15,10 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_row::Rows;
+use arrow_row::Rows as Keys;
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 
-use super::homes::Homes;
-use super::keys::{KeyCode, OrderCode};
+use super::table::{Rows, Table, group_rows};
 use crate::changelog::DELETED;
 use crate::error::{Error, Result, failed};
 use crate::input::{Inputs, ReadOptions, Source};
@@ -47,22 +46,16 @@ pub(super) struct ChangeBatch {
     pub(super) first: u64,
     /// The columns of the table.
     pub(super) rows: RecordBatch,
-    pub(super) keys: Rows,
+    pub(super) keys: Keys,
     deleted: Option<BooleanArray>,
     /// The order of the changes, if the table has its columns.
-    pub(super) order: Option<Rows>,
+    pub(super) order: Option<Keys>,
 }
 
 impl ChangeBatch {
     pub(super) fn is_delete(&self, row: usize) -> bool {
         self.deleted.as_ref().is_some_and(|deleted| deleted.value(row))
     }
-}
-
-/// The encoders of a table's keys and order.
-pub(super) struct Codes {
-    pub(super) key: KeyCode,
-    pub(super) order: Option<OrderCode>,
 }
 
 impl Changes {
@@ -76,60 +69,44 @@ impl Changes {
         let stats = job.write(&Target::Path(path.clone()), &write, limits)?;
         let read = ReadOptions::default().format(Format::ArrowFile);
         let inputs = Inputs::open(&[Source::File(path)], &read)?;
-        let fields = table
-            .fields()
-            .iter()
-            .map(|field| Field::new(field.name(), field.data_type().clone(), true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let fields = table.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
         let mut starts = vec![0];
         for unit in inputs.units() {
-            let rows = match unit.rows {
-                Some(rows) => rows,
-                None => {
-                    let mut rows = 0;
-                    for batch in unit.read(&Watch::default())? {
-                        rows += batch?.num_rows() as u64;
-                    }
-                    rows
-                }
-            };
-            starts.push(starts.last().copied().unwrap_or(0) + rows);
+            // An Arrow file states the rows of each record batch.
+            starts.push(starts[starts.len() - 1] + unit.rows.unwrap_or(0));
         }
         Ok((Self { _file: file, inputs, schema, starts }, stats))
     }
 
     /// Returns the number of changes.
     pub(super) fn len(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
+        self.starts[self.starts.len() - 1]
     }
 
-    /// Reads the changes in `range`, of which only those at `home` if it is given.
+    /// Reads the changes in `range`, of which only those with the file `home` in `homes` if these are
+    /// given.
     pub(super) fn cursor<'a>(
         &'a self,
+        table: &'a Table,
         range: Range<u64>,
-        home: Option<(&'a Homes, usize)>,
-        codes: &'a Codes,
+        home: Option<(&'a [u32], usize)>,
         watch: &Watch,
     ) -> Cursor<'a> {
         let unit = self.starts.partition_point(|start| *start <= range.start).saturating_sub(1);
+        let units = unit..self.inputs.units().len();
+        let batches = group_rows(&self.inputs, 0, units, watch);
         let next = self.starts[unit];
-        let watch = watch.clone();
-        Cursor {
-            changes: self,
-            codes,
-            range,
-            home,
-            unit,
-            next,
-            batches: None,
-            current: None,
-            at: 0,
-            watch,
-        }
+        Cursor { changes: self, table, range, home, next, batches, current: None, at: 0 }
+    }
+
+    /// Reads all changes.
+    pub(super) fn all<'a>(&'a self, table: &'a Table, watch: &Watch) -> Cursor<'a> {
+        self.cursor(table, 0..self.len(), None, watch)
     }
 
     /// Returns a stored record batch in the columns of the table.
-    fn batch(&self, stored: &RecordBatch, first: u64, codes: &Codes) -> Result<ChangeBatch> {
+    fn batch(&self, stored: &RecordBatch, first: u64, table: &Table) -> Result<ChangeBatch> {
         let rows = stored.num_rows();
         let column = |field: &FieldRef| match stored.column_by_name(field.name()) {
             Some(column) => column.clone(),
@@ -140,64 +117,46 @@ impl Changes {
         let schema = SchemaRef::clone(&self.schema);
         let rows = RecordBatch::try_new_with_options(schema, columns, &count).map_err(failed)?;
         let deleted = stored.column_by_name(DELETED).map(|deleted| deleted.as_boolean().clone());
-        let deleted = deleted.filter(|deleted| deleted.has_true());
-        let order =
-            codes.order.as_ref().map(|order| order.of_changes(&rows, stored)).transpose()?;
-        Ok(ChangeBatch { first, keys: codes.key.codes(&rows)?, rows, deleted, order })
+        let order = table.order.as_ref().map(|order| order.rows(&rows)).transpose()?;
+        Ok(ChangeBatch { first, keys: table.code.rows(&rows)?, rows, deleted, order })
     }
 }
 
 /// A position among changes. It stands at a change, or before the next record batch, or at the end.
 pub(super) struct Cursor<'a> {
     changes: &'a Changes,
-    codes: &'a Codes,
+    table: &'a Table,
     range: Range<u64>,
-    home: Option<(&'a Homes, usize)>,
-    /// The unit being read, or to be read next.
-    unit: usize,
+    home: Option<(&'a [u32], usize)>,
     /// The number of the first change of the next record batch.
     next: u64,
-    batches: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
+    batches: Rows<'a>,
     current: Option<ChangeBatch>,
     /// The row in the current batch.
     at: usize,
-    watch: Watch,
 }
 
 impl Cursor<'_> {
     /// Reads the next record batch if the cursor stands before it. Returns false at the end.
     pub(super) fn settle(&mut self) -> Result<bool> {
-        loop {
-            if self.row().is_some() {
-                return Ok(true);
-            }
+        while self.row().is_none() {
             let last = self.current.take();
             if self.next >= self.range.end {
                 return Ok(false);
             }
-            let Some(stored) = self.stored()? else { return Ok(false) };
+            let Some(stored) = self.batches.next().transpose()? else { return Ok(false) };
             let first = self.next;
             self.next += stored.num_rows() as u64;
             if self.next <= self.range.start || stored.num_rows() == 0 {
                 continue;
             }
-            let batch = self.changes.batch(&stored, first, self.codes)?;
+            let batch = self.changes.batch(&stored, first, self.table)?;
             in_order(last.as_ref(), &batch)?;
             self.at = usize::try_from(self.range.start.saturating_sub(first)).unwrap_or(0);
             self.current = Some(batch);
             self.skip();
         }
-    }
-
-    fn stored(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some(batch) = self.batches.as_mut().and_then(Iterator::next) {
-                return batch.map(Some);
-            }
-            let Some(unit) = self.changes.inputs.units().get(self.unit) else { return Ok(None) };
-            self.unit += 1;
-            self.batches = Some(unit.read(&self.watch)?);
-        }
+        Ok(true)
     }
 
     /// Returns the row of the change in its record batch; `None` before a record batch and at the
@@ -224,7 +183,7 @@ impl Cursor<'_> {
     fn skip(&mut self) {
         let Some((homes, file)) = self.home else { return };
         while let Some((batch, row)) = self.row()
-            && homes.of(batch.first + row as u64) != Some(file)
+            && homes[batch.first as usize + row] as usize != file
         {
             self.at += 1;
         }
@@ -235,12 +194,9 @@ impl Cursor<'_> {
 /// them as bytes.
 fn in_order(last: Option<&ChangeBatch>, batch: &ChangeBatch) -> Result<()> {
     let keys = &batch.keys;
-    let ascend = |row: usize| keys.row(row - 1) < keys.row(row);
-    let follows = last.is_none_or(|last| {
-        let end = last.keys.num_rows() - 1;
-        last.keys.row(end).as_ref() < keys.row(0).as_ref()
-    });
-    match follows && (1..keys.num_rows()).all(ascend) {
+    let follows = last
+        .is_none_or(|last| last.keys.row(last.keys.num_rows() - 1).as_ref() < keys.row(0).as_ref());
+    match follows && (1..keys.num_rows()).all(|row| keys.row(row - 1) < keys.row(row)) {
         true => Ok(()),
         false => Err(Error::usage("rows cannot be told apart by a `key` of this type")),
     }

@@ -1,19 +1,21 @@
-//! Changes applied to a plain directory of Parquet files.
+//! The targets of changes: a plain directory of Parquet files, and a list of files.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_schema::{DataType, TimeUnit};
+
 use super::figures::Applied;
 use super::prepared::Prepared;
-use super::table::{Bound, Table};
+use super::table::Table;
 use crate::error::{Error, Result};
 use crate::input::{Inputs, ReadOptions, Source, expand_with};
+use crate::job::{Explain, Job};
 use crate::limits::Limits;
-use crate::output::{LockedDirectory, WriteOptions};
+use crate::output::{AtomicDirectory, LockedDirectory, WriteOptions};
 use crate::progress::Progress;
-use crate::settings::setters;
-use crate::verbs::CompactSpec;
+use crate::settings::{Mode, Setting, setters};
+use crate::verbs::{CompactSpec, Onto};
 use crate::watch::Cancel;
 
 /// Specification of changes to a table.
@@ -47,11 +49,19 @@ impl ApplySpec {
     }
 }
 
-/// Changes bound to a directory, which stays locked until the value is dropped.
+/// Where the new files of a table go.
+enum Site {
+    /// The directory is locked, and exchanged as a whole.
+    Directory(LockedDirectory),
+    /// Files of this version are written beside those of the table, and nothing is removed.
+    Beside(PathBuf, u64),
+}
+
+/// Changes bound to a table. A directory stays locked until the value is dropped.
 pub struct Apply {
-    directory: LockedDirectory,
+    place: Site,
     table: Table,
-    bound: Bound,
+    job: Job,
     limits: Limits,
     dry_run: bool,
     cancel: Cancel,
@@ -60,7 +70,6 @@ pub struct Apply {
 
 impl Apply {
     /// Locks `directory` and binds the changes in `inputs` to the columns of its Parquet files.
-    /// `read` are options for the files of the table.
     ///
     /// # Errors
     /// `Usage` for a directory that is a table of Delta, Iceberg or Hudi, for Hive directories, and
@@ -69,7 +78,6 @@ impl Apply {
         directory: &Path,
         inputs: Inputs,
         spec: &ApplySpec,
-        read: &ReadOptions,
         limits: &Limits,
         cancel: &Cancel,
     ) -> Result<Self> {
@@ -79,24 +87,85 @@ impl Apply {
                 directory.display()
             )));
         }
-        let directory = LockedDirectory::lock(directory, spec.waits, cancel)?;
-        let files = files(directory.path(), read)?;
-        let table = Table::open(&files, read, limits)?;
-        if let Some(input) = inputs.files().iter().find(|input| is_below(input.path(), &directory))
-        {
+        let locked = LockedDirectory::lock(directory, spec.waits, cancel)?;
+        if locked.is_empty() {
+            return Err(Error::usage(format!(
+                "{}: has no files to change; write the first ones with `compact` and {}",
+                directory.display(),
+                Setting::MaxFileSize
+            )));
+        }
+        let read = ReadOptions::default().cancelled_by(cancel).within(limits)?;
+        let read = read.union_by_name(spec.lacking_is_null);
+        let files = files(locked.path(), &read)?;
+        let is_below =
+            |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(locked.path()));
+        if let Some(input) = inputs.files().iter().find(|file| file.path().is_some_and(is_below)) {
             return Err(Error::usage(format!(
                 "{}: is a file of the table; keep the changes elsewhere",
                 input.name
             )));
         }
-        let bound = Bound::of(&table, inputs, &spec.changes, spec.lacking_is_null)?;
+        Self::bind(Site::Directory(locked), files, inputs, spec, read, limits, cancel)
+    }
+
+    /// Binds the changes in `inputs` to the columns of `files`, whose paths are below `directory`. New
+    /// files are written beside the old ones and made durable; their names have `version`, which no
+    /// other job may use. Nothing is removed: the caller commits the result, and excludes other writers.
+    ///
+    /// # Errors
+    /// `Usage` for columns or types that do not fit the table, and for times in nanoseconds, which
+    /// tables of Delta and Iceberg do not hold.
+    pub fn to_files(
+        (directory, version): (&Path, u64),
+        files: &[PathBuf],
+        inputs: Inputs,
+        spec: &ApplySpec,
+        limits: &Limits,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let read = ReadOptions::default().cancelled_by(cancel).within(limits)?.union_by_name(true);
+        let place = Site::Beside(directory.to_owned(), version);
+        let files = files.iter().map(|name| (Source::File(directory.join(name)), name.clone()));
+        let bound = Self::bind(place, files.collect(), inputs, spec, read, limits, cancel)?;
+        let is_nano =
+            |kind: &DataType| matches!(kind, DataType::Timestamp(TimeUnit::Nanosecond, _));
+        let mut fields = bound.table.schema().fields().iter();
+        match fields.find(|field| is_nano(field.data_type())) {
+            None => Ok(bound),
+            Some(field) => Err(Error::usage(format!(
+                "column {:?}: a file has times as INT96 or in nanoseconds, and tables hold microseconds; write \
+                 that file again in microseconds first",
+                field.name()
+            ))
+            .in_column(field.name())),
+        }
+    }
+
+    fn bind(
+        place: Site,
+        files: Vec<(Source, PathBuf)>,
+        inputs: Inputs,
+        spec: &ApplySpec,
+        read: ReadOptions,
+        limits: &Limits,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let read = ReadOptions { wide_keys: true, ..read };
+        // A log keeps the deletes.
+        let changes = CompactSpec { mode: Mode::Log, ..spec.changes.clone() };
+        let mut table = Table::open(files, read, &changes.key)?;
+        let mut onto = Onto::of(table.schema(), &changes, spec.lacking_is_null);
+        let job = Job::compact_onto(inputs, &changes, &mut onto)?.cancelled_by(cancel);
+        table.order_by(&changes, onto.preset)?;
         let (limits, cancel) = (limits.clone(), cancel.clone());
         let (dry_run, progress) = (spec.dry_run, Arc::new(()));
-        Ok(Self { directory, table, bound, limits, dry_run, cancel, progress })
+        Ok(Self { place, table, job, limits, dry_run, cancel, progress })
     }
 
     /// Makes the job report its progress to `progress`.
     pub fn watched_by(mut self, progress: Arc<dyn Progress>) -> Self {
+        self.job = self.job.watched_by(Arc::clone(&progress));
         self.progress = progress;
         self
     }
@@ -105,9 +174,9 @@ impl Apply {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn explain(self, write: &WriteOptions) -> Result<ApplyPlan> {
-        let (_, prepared) = self.prepared(write)?;
-        Ok(ApplyPlan(prepared.lines()))
+    pub fn explain(self, write: &WriteOptions) -> Result<Explain> {
+        let Self { table, job, limits, cancel, .. } = self;
+        Ok(Prepared::new(table, job, write, &limits, &cancel)?.explain())
     }
 
     /// Applies the changes. The directory changes as a whole or not at all; a dry run reads everything
@@ -116,42 +185,31 @@ impl Apply {
     /// # Errors
     /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves the directory as it was.
     pub fn run(self, write: &WriteOptions) -> Result<Applied> {
-        let (cancel, dry_run) = (self.cancel.clone(), self.dry_run);
-        let (directory, prepared) = self.prepared(write)?;
+        let Self { place, table, job, limits, dry_run, cancel, progress } = self;
+        let prepared = Prepared::new(table, job, write, &limits, &cancel)?;
         if dry_run || prepared.is_idle() {
-            return Ok(Applied { dry_run, ..prepared.run(None)? });
+            return Ok(Applied { dry_run, ..prepared.run(None, None, &*progress)? });
         }
-        let replacement = directory.begin(&cancel)?;
-        let applied = prepared.run(Some(replacement.path().to_owned()))?;
-        if applied.files_removed.is_empty() {
-            return Ok(applied);
+        match place {
+            Site::Directory(directory) => {
+                let replacement = directory.begin(&cancel)?;
+                let folder = replacement.path().to_owned();
+                let applied = prepared.run(Some(folder), None, &*progress)?;
+                cancel.check()?;
+                if !applied.files_removed.is_empty() {
+                    replacement.commit(&applied.files_removed)?;
+                }
+                Ok(applied)
+            }
+            Site::Beside(folder, version) => {
+                let new = AtomicDirectory::inside(&folder, &cancel)?;
+                let applied =
+                    prepared.run(Some(new.path().to_owned()), Some(version), &*progress)?;
+                cancel.check()?;
+                new.add(applied.files_added.iter().map(|file| &*file.path))?;
+                Ok(applied)
+            }
         }
-        cancel.check()?;
-        replacement.commit(&applied.files_removed)?;
-        Ok(applied)
-    }
-
-    fn prepared(self, write: &WriteOptions) -> Result<(LockedDirectory, Prepared)> {
-        let Self { directory, table, bound, limits, cancel, progress, .. } = self;
-        let prepared = Prepared::new(table, bound, write, &limits, &cancel, &progress)?;
-        Ok((directory, prepared))
-    }
-}
-
-/// The plan of changes to a table, as text: `Display` writes a line for each topic.
-#[derive(Clone, Debug)]
-pub struct ApplyPlan(Vec<(&'static str, String)>);
-
-impl ApplyPlan {
-    /// Returns the lines, each as a topic and a value.
-    pub fn lines(&self) -> &[(&'static str, String)] {
-        &self.0
-    }
-}
-
-impl fmt::Display for ApplyPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|(name, value)| writeln!(f, "{name:<14} {value}"))
     }
 }
 
@@ -172,9 +230,4 @@ fn files(directory: &Path, read: &ReadOptions) -> Result<Vec<(Source, PathBuf)>>
         files.push((Source::File(path.to_owned()), name));
     }
     Ok(files)
-}
-
-fn is_below(path: Option<&Path>, directory: &LockedDirectory) -> bool {
-    let path = path.and_then(|path| path.canonicalize().ok());
-    path.is_some_and(|path| path.starts_with(directory.path()))
 }

@@ -11,6 +11,8 @@
 //!
 //! Statistics do not tell of NaN, the greatest float, nor where nulls stand.
 
+use std::collections::BTreeSet;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef};
@@ -19,9 +21,9 @@ use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::Type;
 
-use super::keys::{KeyCode, KeyColumns};
-use crate::error::{Error, Result};
-use crate::input::{Footer, Inputs, Unit, is_of_the_first_form};
+use super::table::{Table, group_rows};
+use crate::error::Result;
+use crate::input::{Footer, is_of_the_first_form};
 use crate::watch::Watch;
 
 /// Bytes that follow any key in the order: no encoding of a value begins with as many.
@@ -62,9 +64,14 @@ impl TableFile {
         let most = self.groups.iter().map(|group| &*group.bounds.1).max()?;
         Some((least, most))
     }
+
+    /// Returns the number of rows.
+    pub(super) fn rows(&self) -> u64 {
+        self.groups.iter().map(|group| group.rows).sum()
+    }
 }
 
-/// The files of a table with rows, by their least key.
+/// The files of a table, by their least key.
 pub(super) struct Extents {
     pub(super) files: Vec<TableFile>,
     /// Whether no two files can have the same key.
@@ -73,100 +80,78 @@ pub(super) struct Extents {
 
 impl Extents {
     /// Finds the bounds of all files of `table`.
-    pub(super) fn of(
-        table: &Inputs,
-        keys: &KeyColumns,
-        code: &KeyCode,
-        watch: &Watch,
-    ) -> Result<Self> {
+    pub(super) fn of(table: &Table, watch: &Watch) -> Result<Self> {
         let mut files = Vec::new();
-        for ordinal in 0..table.files().len() {
+        for ordinal in 0..table.names.len() {
             watch.pause()?;
-            let Some(footer) = table.parquet_footer(ordinal)? else { continue };
-            let mut file = TableFile::new(ordinal, by_statistics(&footer, code)?, false);
+            let Some(footer) = table.inputs.parquet_footer(ordinal)? else { continue };
+            let mut file = TableFile::new(ordinal, by_statistics(&footer, table)?, false);
             if !file.ascends {
-                file = exact(&file, keys, code, watch)?;
+                file = exact(&file, table, watch)?;
             }
             files.push(file);
         }
-        sort(&mut files);
-        for place in overlapping(&files) {
+        for place in overlapping(&mut files) {
             if !files[place].is_exact {
-                files[place] = exact(&files[place], keys, code, watch)?;
+                files[place] = exact(&files[place], table, watch)?;
             }
         }
-        sort(&mut files);
-        let are_apart = overlapping(&files).is_empty();
+        let are_apart = overlapping(&mut files).is_empty();
         Ok(Self { files, are_apart })
     }
 }
 
-/// Sorts files by their least key; files without rows come first.
-fn sort(files: &mut [TableFile]) {
+/// Sorts files by their least key, files without rows first. Returns the places of the files that
+/// overlap with another one.
+fn overlapping(files: &mut [TableFile]) -> BTreeSet<usize> {
     files.sort_by(|a, b| a.bounds().map(|bounds| bounds.0).cmp(&b.bounds().map(|bounds| bounds.0)));
-}
-
-/// Returns the places of the files that overlap with another one; `files` are sorted.
-fn overlapping(files: &[TableFile]) -> Vec<usize> {
-    let mut found = Vec::new();
+    let mut found = BTreeSet::new();
     // The file so far with the greatest key.
-    let mut last: Option<usize> = None;
+    let mut last: Option<(usize, &[u8])> = None;
     for (place, file) in files.iter().enumerate() {
         let Some((least, most)) = file.bounds() else { continue };
-        let Some(before) = last.and_then(|last| Some((last, files[last].bounds()?.1))) else {
-            last = Some(place);
-            continue;
-        };
-        if before.1 >= least {
-            found.extend([before.0, place]);
+        if let Some((before, end)) = last
+            && end >= least
+        {
+            found.extend([before, place]);
         }
-        if most > before.1 {
-            last = Some(place);
+        if last.is_none_or(|(_, end)| most > end) {
+            last = Some((place, most));
         }
     }
-    found.sort_unstable();
-    found.dedup();
     found
 }
 
 /// Returns the bounds of the row groups as far as the footer states them.
-fn by_statistics(footer: &Footer, code: &KeyCode) -> Result<Vec<Group>> {
-    let metadata = footer.metadata();
-    let known = statistics(footer, code);
+fn by_statistics(footer: &Footer, table: &Table) -> Result<Vec<Group>> {
+    let known = statistics(footer, table);
+    let (by, floats) = (&table.key[0], table.code.leading().is_floating());
     let mut groups = Vec::new();
-    for (index, group) in metadata.row_groups().iter().enumerate() {
+    for (index, group) in footer.metadata().row_groups().iter().enumerate() {
         let rows = group.num_rows().unsigned_abs();
         if rows == 0 {
             continue;
         }
         let mut bounds = (Vec::new(), END.to_vec());
         if let Some((mins, maxes, nulls)) = &known {
-            let (ends, by) = ([mins, maxes].map(|ends| ends.slice(index, 1)), &code.leading);
+            let ends = [mins, maxes].map(|ends| ends.slice(index, 1));
             let [least, most] =
                 if by.descending { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
-            let (has_nulls, floats) = (nulls[index] != Some(0), code.leading_type.is_floating());
+            let has_nulls = nulls[index] != Some(0);
             // The greatest float is unknown: it may be NaN. Nulls stand at an end.
             let no_least = floats && by.descending || has_nulls && by.nulls_first;
             let no_most = floats && !by.descending || has_nulls && !by.nulls_first;
             if !no_least && is_bound(least) {
-                bounds.0 = code.first_codes(least)?.row(0).as_ref().to_vec();
+                bounds.0 = table.code.of_leading(least)?.row(0).as_ref().to_vec();
             }
             if !no_most && is_bound(most) {
-                bounds.1 = code.first_codes(most)?.row(0).as_ref().to_vec();
+                bounds.1 = table.code.of_leading(most)?.row(0).as_ref().to_vec();
                 bounds.1.extend(END);
             }
         }
         groups.push(Group { index, rows, bounds });
     }
     Ok(groups)
-}
-
-/// Returns the unit of a row group.
-pub(super) fn unit(inputs: &Inputs, file: usize, group: usize) -> Result<&Unit> {
-    let units = inputs.units();
-    let first = units.partition_point(|unit| unit.file < file);
-    let found = units.get(first + group).filter(|unit| unit.file == file);
-    found.ok_or_else(|| Error::data("the file was replaced while it was read"))
 }
 
 /// Returns true if the value of a statistic is a bound. Some writers state NaN.
@@ -181,19 +166,19 @@ fn is_bound(value: &ArrayRef) -> bool {
 /// Minima, maxima and numbers of nulls of the first key column.
 type Statistics = (ArrayRef, ArrayRef, Vec<Option<u64>>);
 
-fn statistics(footer: &Footer, code: &KeyCode) -> Option<Statistics> {
-    let (metadata, name) = (footer.metadata(), &code.leading.name);
+fn statistics(footer: &Footer, table: &Table) -> Option<Statistics> {
+    let (metadata, kind) = (footer.metadata(), table.code.leading());
     let parquet = metadata.file_metadata().schema_descr();
-    let column = StatisticsConverter::try_new(name, footer.schema(), parquet).ok()?;
+    let column = StatisticsConverter::try_new(&table.key[0].name, footer.schema(), parquet).ok()?;
     let column = column.with_missing_null_counts_as_zero(false);
     let leaf = column.parquet_column_index()?;
     // The order of statistics of INT96 is undefined.
     let is_int96 = parquet.column(leaf).physical_type() == Type::INT96;
-    if is_int96 || code.leading_type.is_nested() || is_of_the_first_form(metadata, leaf) {
+    if is_int96 || kind.is_nested() || is_of_the_first_form(metadata, leaf) {
         return None;
     }
     let groups = || metadata.row_groups().iter();
-    let bounds = |bounds: ArrayRef| cast(&bounds, &code.leading_type).ok();
+    let bounds = |bounds: ArrayRef| cast(&bounds, kind).ok();
     let nulls = column.row_group_null_counts(groups()).ok()?;
     Some((
         bounds(column.row_group_mins(groups()).ok()?)?,
@@ -203,24 +188,23 @@ fn statistics(footer: &Footer, code: &KeyCode) -> Option<Statistics> {
 }
 
 /// Returns `file` with bounds found by reading the key columns.
-fn exact(file: &TableFile, keys: &KeyColumns, code: &KeyCode, watch: &Watch) -> Result<TableFile> {
+fn exact(file: &TableFile, table: &Table, watch: &Watch) -> Result<TableFile> {
+    let inputs = table.one(file.ordinal, true)?;
     let mut groups = file.groups.clone();
     for group in &mut groups {
         let mut bounds: Option<(Vec<u8>, Vec<u8>)> = None;
-        for batch in unit(keys.inputs()?, file.ordinal, group.index)?.read(watch)? {
+        let rows = group_rows(&inputs, 0, std::iter::once(group.index), watch);
+        for keys in table.keys_in(rows) {
             watch.pause()?;
-            let codes = code.codes(&batch?)?;
-            let (least, most) = (codes.iter().min(), codes.iter().max());
-            let (Some(least), Some(most)) = (least, most) else { continue };
+            let keys = keys?;
+            let Some((least, most)) = keys.iter().min().zip(keys.iter().max()) else { continue };
             let (least, most) = (least.as_ref().to_vec(), most.as_ref().to_vec());
             bounds = Some(match bounds.take() {
                 None => (least, most),
                 Some((before, after)) => (before.min(least), after.max(most)),
             });
         }
-        if let Some(bounds) = bounds {
-            group.bounds = bounds;
-        }
+        group.bounds = bounds.unwrap_or_else(|| group.bounds.clone());
     }
     Ok(TableFile::new(file.ordinal, groups, true))
 }

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::stats::Stats;
-
 /// What became of the changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -41,13 +39,13 @@ impl Counts {
 }
 
 /// The files of a table after changes, and the figures of the job.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Applied {
-    /// Whether the changes were only counted, and nothing was changed.
-    pub dry_run: bool,
     /// Rows of the change log.
     pub rows_in: u64,
+    /// Whether the changes were only counted, and nothing was changed.
+    pub dry_run: bool,
     /// Keys with a change.
     pub keys: u64,
     /// What became of the changes.
@@ -81,30 +79,6 @@ pub struct Applied {
     pub seconds: f64,
 }
 
-impl Applied {
-    pub(super) fn new(changes: &Stats, keys: u64) -> Self {
-        Self {
-            dry_run: false,
-            rows_in: changes.rows_in,
-            keys,
-            counts: Counts::default(),
-            rows_out: 0,
-            files_removed: Vec::new(),
-            files_added: Vec::new(),
-            files_left: Vec::new(),
-            row_groups_rewritten: 0,
-            row_groups_copied: 0,
-            row_groups_left: 0,
-            bytes_out: 0,
-            bytes_of_changes: changes.bytes_out,
-            spilled_bytes: changes.spilled_bytes,
-            peak_rss_bytes: changes.peak_rss_bytes,
-            memory_limit_bytes: changes.memory_limit_bytes,
-            seconds: 0.0,
-        }
-    }
-}
-
 /// A new file of a table.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
@@ -127,8 +101,8 @@ pub struct ColumnFigures {
     pub name: String,
     /// Number of nulls, if every row group states it.
     pub nulls: Option<u64>,
-    /// The least value, as text. A text that ends with `~` is a prefix of the value.
+    /// The least value, as text; or a lesser one, for long values.
     pub min: Option<String>,
-    /// The greatest value, as text.
+    /// The greatest value, as text; or a greater one, for long values.
     pub max: Option<String>,
 }

@@ -9,29 +9,28 @@
 //! the row, or equal to it. The order of the rows is checked: in rows out of order, keys would be
 //! missed.
 
+use std::cmp::Ordering;
+
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_ord::ord::{DynComparator, make_comparator};
-use arrow_row::Rows;
+use arrow_row::Rows as Keys;
 use arrow_schema::{SchemaRef, SortOptions};
 use arrow_select::interleave::interleave;
 
-use super::changes::{ChangeBatch, Codes, Cursor};
+use super::changes::{ChangeBatch, Cursor};
 use super::figures::Counts;
+use super::table::{Rows, Table};
 use crate::error::{Error, ErrorKind, Result, failed};
 use crate::watch::Watch;
-
-/// Rows of a table, sorted by key.
-pub(super) type TableRows = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 /// Maximum number of rows of a merged record batch.
 const MOST_ROWS: usize = 8192;
 
 /// The rows after the changes.
 pub(super) struct Merger<'a> {
-    rows: TableRows,
+    rows: Rows<'a>,
     changes: Cursor<'a>,
-    codes: &'a Codes,
-    schema: SchemaRef,
+    table: &'a Table,
     /// Name of the file, for messages.
     name: &'a str,
     current: Option<Current>,
@@ -40,14 +39,13 @@ pub(super) struct Merger<'a> {
     compare: Option<Compare>,
     pub(super) counts: Counts,
     watch: Watch,
-    ended: bool,
 }
 
 /// A record batch of the table.
 struct Current {
     batch: RecordBatch,
-    keys: Rows,
-    order: Option<Rows>,
+    keys: Keys,
+    order: Option<Keys>,
     at: usize,
 }
 
@@ -58,27 +56,17 @@ const TABLE: usize = 0;
 const CHANGES: usize = 1;
 
 impl<'a> Merger<'a> {
+    /// Merges rows of the file `file`.
     pub(super) fn new(
-        rows: TableRows,
+        rows: Rows<'a>,
         changes: Cursor<'a>,
-        codes: &'a Codes,
-        schema: &SchemaRef,
-        name: &'a str,
+        table: &'a Table,
+        file: usize,
         watch: &Watch,
     ) -> Self {
-        Self {
-            rows,
-            changes,
-            codes,
-            schema: SchemaRef::clone(schema),
-            name,
-            current: None,
-            last: None,
-            compare: None,
-            counts: Counts::default(),
-            watch: watch.clone(),
-            ended: false,
-        }
+        let (name, watch) = (&*table.inputs.files()[file].name, watch.clone());
+        let (current, last, compare, counts) = (None, None, None, Counts::default());
+        Self { rows, changes, table, name, current, last, compare, counts, watch }
     }
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
@@ -90,8 +78,7 @@ impl<'a> Merger<'a> {
             if !self.changes.settle()? && self.current.is_none() {
                 return Ok(None);
             }
-            let mut picks = Vec::new();
-            self.pick(&mut picks)?;
+            let picks = self.picks()?;
             let merged = self.picked(&picks)?;
             if self.current.as_ref().is_some_and(|rows| rows.at == rows.batch.num_rows()) {
                 self.current = None;
@@ -114,16 +101,17 @@ impl<'a> Merger<'a> {
                 break batch;
             }
         };
-        let keys = self.codes.key.codes(&batch)?;
+        let keys = self.table.code.rows(&batch)?;
+        let order = match &self.last {
+            Some((last, _)) => last.as_slice().cmp(keys.row(0).as_ref()),
+            None => Ordering::Less,
+        };
         let ascends = |row: usize| keys.row(row - 1) <= keys.row(row);
-        let follows = |last: &(Vec<u8>, bool)| *last.0 <= *keys.row(0).as_ref();
-        if !self.last.as_ref().is_none_or(follows) || !(1..keys.num_rows()).all(ascends) {
+        if order.is_gt() || !(1..keys.num_rows()).all(ascends) {
             let message = format!("{}: its rows are not sorted by the key", self.name);
             return Err(Error::new(ErrorKind::Unsorted, message));
         }
-        if let Some((key, true)) = &self.last
-            && **key == *keys.row(0).as_ref()
-        {
+        if order.is_eq() && self.last.as_ref().is_some_and(|(_, is_changed)| *is_changed) {
             return Err(self.repeated());
         }
         self.last = Some((keys.row(keys.num_rows() - 1).as_ref().to_vec(), false));
@@ -132,35 +120,34 @@ impl<'a> Merger<'a> {
     }
 
     /// Chooses rows until the record batch of either side ends.
-    fn pick(&mut self, picks: &mut Vec<Pick>) -> Result<()> {
+    fn picks(&mut self) -> Result<Vec<Pick>> {
+        let mut picks = Vec::new();
         while picks.len() < MOST_ROWS {
             let Some((changes, change)) = self.changes.row() else {
                 // The next changes are read first, unless there are none.
-                return self.pick_rest(picks);
+                if let (None, Some(rows)) = (self.changes.batch(), &mut self.current) {
+                    picks.extend((rows.at..rows.batch.num_rows()).map(|row| (TABLE, row)));
+                    rows.at = rows.batch.num_rows();
+                }
+                break;
             };
             let key = changes.keys.row(change);
-            let rows = self.current.as_mut();
-            let order = match &rows {
-                Some(rows) if rows.at == rows.batch.num_rows() => return Ok(()),
-                Some(rows) => rows.keys.row(rows.at).cmp(&key),
-                None => std::cmp::Ordering::Greater,
-            };
-            match (order, rows) {
-                (std::cmp::Ordering::Less, Some(rows)) => {
+            match &mut self.current {
+                Some(rows) if rows.at == rows.batch.num_rows() => break,
+                Some(rows) if rows.keys.row(rows.at) < key => {
                     picks.push((TABLE, rows.at));
                     rows.at += 1;
                     continue;
                 }
-                (std::cmp::Ordering::Equal, Some(rows)) => {
-                    let (row, is_last) = (rows.at, rows.at + 1 == rows.batch.num_rows());
-                    if !is_last && rows.keys.row(row + 1) == key {
+                Some(rows) if rows.keys.row(rows.at) == key => {
+                    let row = rows.at;
+                    rows.at += 1;
+                    if rows.at == rows.batch.num_rows() {
+                        self.last.iter_mut().for_each(|(_, is_changed)| *is_changed = true);
+                    } else if rows.keys.row(rows.at) == key {
                         return Err(self.repeated());
                     }
-                    rows.at += 1;
-                    self.meet(row, picks)?;
-                    if let (true, Some(last)) = (is_last, &mut self.last) {
-                        last.1 = true;
-                    }
+                    picks.extend(self.met(row)?);
                 }
                 _ if changes.is_delete(change) => self.counts.absent += 1,
                 _ => {
@@ -170,54 +157,40 @@ impl<'a> Merger<'a> {
             }
             self.changes.advance();
         }
-        Ok(())
-    }
-
-    /// Chooses the rest of the table's record batch if no change is left.
-    fn pick_rest(&mut self, picks: &mut Vec<Pick>) -> Result<()> {
-        if self.changes.batch().is_some() {
-            return Ok(());
-        }
-        if let Some(rows) = &mut self.current {
-            picks.extend((rows.at..rows.batch.num_rows()).map(|row| (TABLE, row)));
-            rows.at = rows.batch.num_rows();
-        }
-        Ok(())
+        Ok(picks)
     }
 
     /// Decides between the row of the table and the current change, which have the same key.
-    fn meet(&mut self, row: usize, picks: &mut Vec<Pick>) -> Result<()> {
+    fn met(&mut self, row: usize) -> Result<Option<Pick>> {
         let (Some(rows), Some((changes, change))) = (&mut self.current, self.changes.row()) else {
-            return Ok(());
+            return Ok(None);
         };
-        if let (Some(code), Some(theirs)) = (&self.codes.order, &changes.order) {
+        if let (Some(code), Some(theirs)) = (&self.table.order, &changes.order) {
             let ours = match &mut rows.order {
                 Some(ours) => ours,
-                empty => empty.insert(code.of_rows(&rows.batch)?),
+                empty => empty.insert(code.rows(&rows.batch)?),
             };
-            if theirs.row(change).as_ref() < ours.row(row).as_ref() {
+            if theirs.row(change) < ours.row(row) {
                 self.counts.stale += 1;
-                picks.push((TABLE, row));
-                return Ok(());
+                return Ok(Some((TABLE, row)));
             }
         }
         if changes.is_delete(change) {
             self.counts.deleted += 1;
-            return Ok(());
+            return Ok(None);
         }
         let compare = self.compare.get_or_insert_with(|| Compare::new(&rows.batch, changes));
         if compare.is_same(row, change) {
             self.counts.unchanged += 1;
-            picks.push((TABLE, row));
-        } else {
-            self.counts.updated += 1;
-            picks.push((CHANGES, change));
+            return Ok(Some((TABLE, row)));
         }
-        Ok(())
+        self.counts.updated += 1;
+        Ok(Some((CHANGES, change)))
     }
 
     /// Returns the chosen rows.
     fn picked(&self, picks: &[Pick]) -> Result<RecordBatch> {
+        let schema = self.table.schema();
         let table = self.current.as_ref().map(|rows| &rows.batch);
         let changes = self.changes.batch().map(|changes| &changes.rows);
         if let (Some(table), Some(&(TABLE, first))) = (table, picks.first())
@@ -226,14 +199,13 @@ impl<'a> Merger<'a> {
             return Ok(table.slice(first, picks.len()));
         }
         let (Some(table), Some(changes)) = (table.or(changes), changes.or(table)) else {
-            return Ok(RecordBatch::new_empty(SchemaRef::clone(&self.schema)));
+            return Ok(RecordBatch::new_empty(SchemaRef::clone(schema)));
         };
         let columns = table.columns().iter().zip(changes.columns());
         let columns = columns.map(|(a, b)| interleave(&[a.as_ref(), b.as_ref()], picks));
         let columns = columns.collect::<Result<Vec<ArrayRef>, _>>().map_err(failed)?;
         let count = RecordBatchOptions::new().with_row_count(Some(picks.len()));
-        RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &count)
-            .map_err(failed)
+        RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &count).map_err(failed)
     }
 
     fn repeated(&self) -> Error {
@@ -250,19 +222,12 @@ impl Iterator for Merger<'_> {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let next = self.advance().transpose();
-        self.ended = !matches!(next, Some(Ok(_)));
-        next
+        self.advance().transpose()
     }
 }
 
 /// The comparison of rows of the table with changes, to the last bit.
-struct Compare {
-    columns: Vec<(ArrayRef, ArrayRef, Option<DynComparator>)>,
-}
+struct Compare(Vec<(ArrayRef, ArrayRef, Option<DynComparator>)>);
 
 impl Compare {
     fn new(rows: &RecordBatch, changes: &ChangeBatch) -> Self {
@@ -271,11 +236,11 @@ impl Compare {
             let compare = make_comparator(ours, theirs, SortOptions::default()).ok();
             (ArrayRef::clone(ours), ArrayRef::clone(theirs), compare)
         });
-        Self { columns: columns.collect() }
+        Self(columns.collect())
     }
 
     fn is_same(&self, row: usize, change: usize) -> bool {
-        self.columns.iter().all(|(ours, theirs, compare)| match compare {
+        self.0.iter().all(|(ours, theirs, compare)| match compare {
             Some(compare) => compare(row, change).is_eq(),
             // A type without an order.
             None => ours.slice(row, 1).to_data() == theirs.slice(change, 1).to_data(),

@@ -27,7 +27,6 @@ mod directory;
 mod extents;
 mod figures;
 mod find;
-mod homes;
 mod keys;
 mod merge;
 mod outputs;
@@ -36,5 +35,5 @@ mod prepared;
 mod rewrite;
 mod table;
 
-pub use directory::{Apply, ApplyPlan, ApplySpec};
+pub use directory::{Apply, ApplySpec};
 pub use figures::{AddedFile, Applied, ColumnFigures, Counts};

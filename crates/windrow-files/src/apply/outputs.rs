@@ -4,10 +4,10 @@
 //! finds the old content or no file.
 //!
 //! ```text
-//!  a.parquet --> a.v1.parquet --> a.v2.parquet --> a-00.v3.parquet, a-01.v3.parquet    if it grows too large
+//!  a.parquet --> a.v1.parquet --> a.v2.parquet --> a-0000.v3.parquet, a-0001.v3.parquet    if it grows too large
 //! ```
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,65 +22,80 @@ use crate::facts;
 use crate::input::{Footer, RowGroups};
 use crate::inspect::{chunks, range};
 use crate::output::{
-    Appender, Compression, Destination, Encoder, OutputOptions, Part, make_within, open_like,
-    takes_row_groups,
+    Appender, Compression, Destination, Encoder, OutputOptions, Part, Written, make_within,
+    open_like, take_over, takes_row_groups,
 };
 
 /// A file being written.
 type Open = (Arc<dyn Encoder>, Box<dyn Appender>);
 
-/// A sequence of new files, of which the last one is open.
+/// A sequence of new files, of which the last one is open. Dropping the value removes the files.
 pub(super) struct Outputs {
     folder: PathBuf,
     name: Versioned,
     schema: SchemaRef,
     sample: RecordBatch,
     options: OutputOptions,
-    like: Option<Arc<RowGroups>>,
+    like: Arc<RowGroups>,
+    /// The metadata of the old file.
+    old: Metadata,
     open: Option<Open>,
+    /// Whether the row groups of the old file can stand beside new ones.
+    pub(super) takes_row_groups: bool,
     /// Bytes of the open file.
     bytes: u64,
     /// Rows and bytes of the finished files.
-    finished: Vec<(u64, u64)>,
+    finished: Vec<Written>,
 }
 
 impl Outputs {
-    /// Prepares files below `folder` that replace the file `names[ordinal]`, which has the row groups
-    /// `like`.
+    /// Prepares files below `folder` that replace the file with the row groups `like` and the metadata
+    /// `old`.
     pub(super) fn open(
-        folder: PathBuf,
-        (names, ordinal): (&[PathBuf], usize),
+        folder: &Path,
+        name: Versioned,
         schema: &SchemaRef,
         sample: RecordBatch,
         mut options: OutputOptions,
-        like: Option<Arc<RowGroups>>,
+        like: Arc<RowGroups>,
+        old: Metadata,
     ) -> Result<Self> {
-        let mut schema = SchemaRef::clone(schema);
-        if let Some(groups) = &like {
-            let footer = groups.footer();
-            options.bloom_filters = filtered(footer);
-            options.compression = options.compression.or_else(|| Compression::of_footer(footer));
-            if takes_row_groups(footer, &schema) {
-                let pairs = facts::of_changed_rows(facts::kept(footer.schema(), &schema));
-                schema = Arc::new(Schema::new_with_metadata(schema.fields().clone(), pairs));
-            }
+        let (mut schema, footer) = (SchemaRef::clone(schema), like.footer());
+        options.bloom_filters = filtered(footer);
+        options.compression = options.compression.or_else(|| Compression::of_footer(footer));
+        let takes = takes_row_groups(footer, &schema);
+        if takes {
+            let pairs = facts::of_changed_rows(facts::kept(footer.schema(), &schema));
+            schema = Arc::new(Schema::new_with_metadata(schema.fields().clone(), pairs));
         }
-        let like = like.filter(|groups| takes_row_groups(groups.footer(), &schema));
         // All row groups of a file have an index of pages, or none has.
-        let has_index = |groups: &Arc<RowGroups>| {
-            let metadata = groups.footer().metadata();
-            metadata.num_row_groups() == 0 || metadata.offset_index().is_some()
-        };
-        options.page_index = like.as_ref().is_none_or(has_index);
-        let name = Versioned::next(names, ordinal);
-        make_within(&folder, &name.file(None))?;
-        let (open, bytes, finished) = (None, 0, Vec::new());
-        Ok(Self { folder, name, schema, sample, options, like, open, bytes, finished })
+        let metadata = footer.metadata();
+        options.page_index =
+            !takes || metadata.num_row_groups() == 0 || metadata.offset_index().is_some();
+        make_within(folder, &name.file(None))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            name,
+            schema,
+            sample,
+            options,
+            like,
+            old,
+            open: None,
+            takes_row_groups: takes,
+            bytes: 0,
+            finished: Vec::new(),
+        })
     }
 
     /// Returns the encoder of the open file.
     pub(super) fn encoder(&mut self) -> Result<Arc<dyn Encoder>> {
         Ok(Arc::clone(&self.file()?.0))
+    }
+
+    /// Copies a row group of the old file.
+    pub(super) fn copy(&mut self, group: usize) -> Result<()> {
+        self.append(Part::of_row_group(&self.like, group))
     }
 
     /// Writes a part, to a new file if the open one would become too large.
@@ -98,24 +113,21 @@ impl Outputs {
         let open = match self.open.take() {
             Some(open) => open,
             None => {
-                let path = self.folder.join(self.name.file(Some((self.finished.len(), WIDTH))));
-                let like = self.like.as_ref().map(|groups| groups.footer());
-                open_like(
-                    &Destination::Within(path),
-                    &self.schema,
-                    &self.sample,
-                    &self.options,
-                    like,
-                )?
+                let path = Destination::Within(self.numbered(self.finished.len()));
+                let like = self.takes_row_groups.then(|| self.like.footer());
+                open_like(&path, &self.schema, &self.sample, &self.options, like)?
             }
         };
         Ok(self.open.insert(open))
     }
 
+    fn numbered(&self, number: usize) -> PathBuf {
+        self.folder.join(self.name.file(Some(number)))
+    }
+
     fn close(&mut self) -> Result<()> {
         if let Some((_, appender)) = self.open.take() {
-            let written = appender.finish()?;
-            self.finished.push((written.rows, written.bytes));
+            self.finished.push(appender.finish()?);
         }
         self.bytes = 0;
         Ok(())
@@ -124,29 +136,28 @@ impl Outputs {
     /// Completes the files. A single file has no number.
     pub(super) fn finish(mut self) -> Result<Vec<AddedFile>> {
         self.close()?;
-        let mut added = Vec::new();
-        for (number, &(rows, bytes)) in self.finished.iter().enumerate() {
-            let written = self.name.file(Some((number, WIDTH)));
-            let path = match self.finished.len() {
-                1 => self.name.file(None),
-                _ => written.clone(),
-            };
+        let (mut added, count) = (Vec::new(), self.finished.len());
+        for (number, Written { rows, bytes }) in self.finished.iter().copied().enumerate() {
+            let path = self.name.file((count > 1).then_some(number));
             let there = self.folder.join(&path);
-            fs::rename(self.folder.join(written), &there)
-                .map_err(|error| Error::within(&there, &error))?;
-            added.push(AddedFile { columns: columns(&there)?, path, rows, bytes });
+            let failed = |error| Error::within(&there, &error);
+            fs::rename(self.numbered(number), &there).map_err(failed)?;
+            let file = File::open(&there).map_err(failed)?;
+            take_over(&file, &self.old, &there)?;
+            added.push(AddedFile { columns: columns(&file, &there)?, path, rows, bytes });
         }
+        self.finished.clear();
         Ok(added)
     }
+}
 
-    /// Removes the files.
-    pub(super) fn discard(mut self) -> Result<()> {
-        self.close()?;
-        for number in 0..self.finished.len() {
-            let path = self.folder.join(self.name.file(Some((number, WIDTH))));
-            fs::remove_file(&path).map_err(|error| Error::within(&path, &error))?;
+impl Drop for Outputs {
+    fn drop(&mut self) {
+        let unfinished = usize::from(self.open.take().is_some());
+        for number in 0..self.finished.len() + unfinished {
+            // The directory is removed as well if the job fails.
+            let _ = fs::remove_file(self.numbered(number));
         }
-        Ok(())
     }
 }
 
@@ -154,7 +165,7 @@ impl Outputs {
 const WIDTH: usize = 4;
 
 /// The name of a file, and how often it was replaced.
-struct Versioned {
+pub(super) struct Versioned {
     directory: PathBuf,
     stem: String,
     version: u64,
@@ -162,19 +173,19 @@ struct Versioned {
 }
 
 impl Versioned {
-    /// Returns the name of the next version of the file `names[ordinal]`. Files of one name and of
-    /// different versions get different new versions.
-    fn next(names: &[PathBuf], ordinal: usize) -> Self {
+    /// Returns the name of the file in the place of `names[ordinal]`: of `version`, or else of the next
+    /// one. Files of one name and of different versions get different new versions.
+    pub(super) fn next(names: &[PathBuf], ordinal: usize, version: Option<u64>) -> Self {
         let mut next = Self::of(&names[ordinal]);
-        let all = names.iter().map(|name| Self::of(name));
-        let is_alike = |(_, other): &(usize, Self)| {
-            (&other.directory, &other.stem) == (&next.directory, &next.stem)
+        let alike = |name: &PathBuf| {
+            let other = Self::of(name);
+            let is_alike = (&other.directory, &other.stem) == (&next.directory, &next.stem);
+            is_alike.then_some(other.version)
         };
-        let alike: Vec<(usize, u64)> =
-            all.enumerate().filter(is_alike).map(|(place, other)| (place, other.version)).collect();
-        let latest = alike.iter().map(|(_, version)| *version).max().unwrap_or(0);
-        next.version = latest + 1;
-        next.version += alike.iter().filter(|(place, _)| *place < ordinal).count() as u64;
+        let latest = names.iter().filter_map(alike).max().unwrap_or(0);
+        let before = names[..ordinal].iter().filter_map(alike).count();
+        let first = version.unwrap_or(latest.saturating_add(1));
+        next.version = first.saturating_add(before as u64);
         next
     }
 
@@ -192,9 +203,9 @@ impl Versioned {
         Self { directory, stem, version, extension }
     }
 
-    fn file(&self, number: Option<(usize, usize)>) -> PathBuf {
+    fn file(&self, number: Option<usize>) -> PathBuf {
         let Self { stem, version, extension, .. } = self;
-        let number = number.map(|(number, width)| format!("-{number:0width$}")).unwrap_or_default();
+        let number = number.map(|number| format!("-{number:0WIDTH$}")).unwrap_or_default();
         self.directory.join(format!("{stem}{number}.v{version}.{extension}"))
     }
 }
@@ -213,15 +224,15 @@ fn filtered(footer: &Footer) -> Vec<String> {
 }
 
 /// Reads the figures of the columns from the footer of a new file.
-fn columns(path: &Path) -> Result<Vec<ColumnFigures>> {
-    let file = File::open(path).map_err(|error| Error::within(path, &error))?;
-    let footer = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+fn columns(file: &File, path: &Path) -> Result<Vec<ColumnFigures>> {
+    let footer = ArrowReaderMetadata::load(file, ArrowReaderOptions::new())
         .map_err(|error| Error::data(format!("{}: {error}", path.display())))?;
     let metadata = footer.metadata();
     let leaves = metadata.file_metadata().schema_descr().columns().iter().enumerate();
     let figures = leaves.map(|(leaf, column)| {
         let nulls = chunks(metadata, leaf).map(|chunk| chunk.statistics()?.null_count_opt());
-        let (min, max) = range(&footer, leaf, usize::MAX).unwrap_or_default();
+        let (min, max) = range(&footer, leaf).unwrap_or_default();
+        let [min, max] = [min, max].map(|bound| bound.map(|(text, _)| text));
         ColumnFigures { name: column.path().string(), nulls: nulls.sum(), min, max }
     });
     Ok(figures.collect())
@@ -234,16 +245,16 @@ mod tests {
     #[test]
     fn names_keep_their_order_and_are_new() {
         let next = |name: &str, number: Option<usize>| {
-            let name = Versioned::next(&[PathBuf::from(name)], 0);
-            let file = name.file(number.map(|number| (number, 2)));
+            let name = Versioned::next(&[PathBuf::from(name)], 0, None);
+            let file = name.file(number);
             file.to_str().expect("UTF-8").to_owned()
         };
         assert_eq!(next("x/part-00000.parquet", None), "x/part-00000.v1.parquet");
         assert_eq!(next("part-00000.v1.parquet", None), "part-00000.v2.parquet");
-        assert_eq!(next("part-00000.v2.parquet", Some(1)), "part-00000-01.v3.parquet");
+        assert_eq!(next("part-00000.v2.parquet", Some(1)), "part-00000-0001.v3.parquet");
         assert_eq!(next("a.very.parquet", None), "a.very.v1.parquet");
         let again = ["a.parquet", "a.v1.parquet", "b.parquet"].map(PathBuf::from);
-        let versions = [0, 1, 2].map(|file| Versioned::next(&again, file).version);
+        let versions = [0, 1, 2].map(|file| Versioned::next(&again, file, None).version);
         assert_eq!(versions, [2, 3, 1], "the first file was written again by its first writer");
         let names = ["a-00.v3.parquet", "a-01.v2.parquet", "a-01-00.v3.parquet", "b.v1.parquet"];
         let mut sorted = names;

@@ -9,9 +9,10 @@
 
 use std::ops::Range;
 
-use super::changes::{Changes, Codes};
-use super::extents::{Extents, TableFile};
-use super::homes::Homes;
+use super::changes::Changes;
+use super::extents::TableFile;
+use super::figures::Counts;
+use super::table::Table;
 use crate::error::Result;
 use crate::watch::Watch;
 
@@ -59,29 +60,39 @@ pub(super) fn place_of(files: &[TableFile], key: &[u8]) -> usize {
     after.saturating_sub(1).max(first)
 }
 
-/// Assigns every change to a file. With `homes`, the files of changes are known, and a change
-/// without a home belongs to no file.
+/// No file.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Assigns every change to a file. `homes` are the files with the keys of changes, if files overlap; a
+/// new key gets its file there, and a delete of a key that no file has is counted.
 pub(super) fn assign(
-    extents: &Extents,
+    table: &Table,
+    files: &[TableFile],
     changes: &Changes,
-    codes: &Codes,
-    homes: Option<&Homes>,
+    mut homes: Option<&mut [u32]>,
+    counts: &mut Counts,
     watch: &Watch,
 ) -> Result<Vec<FilePlan>> {
-    let files = &extents.files;
     let mut plans: Vec<FilePlan> =
         files.iter().enumerate().map(|(place, file)| FilePlan::new(place, file)).collect();
-    let mut cursor = changes.cursor(0..changes.len(), None, codes, watch);
+    let mut cursor = changes.all(table, watch);
     while cursor.settle()? {
         watch.pause()?;
         while let Some((batch, row)) = cursor.row() {
             let (change, key) = (batch.first + row as u64, batch.keys.row(row));
-            let place = match homes {
-                Some(homes) => homes.of(change),
-                None => Some(place_of(files, key.as_ref())),
+            let place = match &mut homes {
+                None => place_of(files, key.as_ref()),
+                Some(homes) => {
+                    let home = &mut homes[change as usize];
+                    if *home == NONE && !batch.is_delete(row) {
+                        *home = place_of(files, key.as_ref()) as u32;
+                    }
+                    *home as usize
+                }
             };
-            if let Some(place) = place {
-                plans[place].add(&files[place], change, key.as_ref());
+            match plans.get_mut(place) {
+                Some(plan) => plan.add(&files[place], change, key.as_ref()),
+                None => counts.absent += 1,
             }
             cursor.advance();
         }

@@ -2,107 +2,92 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use super::changes::{Changes, Codes};
-use super::extents::{Extents, TableFile};
+use super::changes::Changes;
+use super::extents::Extents;
 use super::figures::{Applied, Counts};
-use super::find::Search;
-use super::homes::Homes;
-use super::keys::{KeyCode, KeyColumns, OrderCode};
+use super::find::homes;
 use super::plan::{FilePlan, assign};
 use super::rewrite::{Rewriting, Rewritten};
-use super::table::{Bound, Table};
+use super::table::Table;
 use crate::error::Result;
 use crate::input::CsvOptions;
-use crate::job::{Rewrites, side_by_side};
+use crate::job::{Explain, Job, Rewrites, side_by_side};
 use crate::limits::Limits;
-use crate::output::{OutputOptions, WriteOptions};
+use crate::output::WriteOptions;
 use crate::progress::{Moment, Phase, Progress};
 use crate::settings::Format;
 use crate::size::{Limit, Size};
 use crate::system;
-use crate::verbs::{CompactSpec, SortSpec};
 use crate::watch::{Cancel, Watch};
 
 /// Changes ready to be applied to a table.
 pub(super) struct Prepared {
-    table: Table,
-    spec: CompactSpec,
-    codes: Codes,
-    changes: Changes,
-    extents: Extents,
-    homes: Option<Homes>,
+    rewriting: Rewriting,
     plans: Vec<FilePlan>,
-    options: OutputOptions,
     rewrites: Rewrites,
-    limits: Limits,
-    watch: Watch,
-    progress: Arc<dyn Progress>,
     start: Instant,
     applied: Applied,
 }
 
 impl Prepared {
-    /// Reduces the changes, and finds the files and row groups that may have their keys.
+    /// Reduces the changes by `job`, and finds the files and row groups that may have their keys.
     pub(super) fn new(
         table: Table,
-        bound: Bound,
+        job: Job,
         write: &WriteOptions,
         limits: &Limits,
         cancel: &Cancel,
-        progress: &Arc<dyn Progress>,
     ) -> Result<Self> {
         let start = Instant::now();
-        let Bound { job, onto, spec } = bound;
-        let schema = Arc::clone(table.inputs.schema());
         let row_bytes = table.inputs.needs().row_bytes;
         let mut options =
             write.bind(Format::Parquet, Vec::new(), CsvOptions::default(), row_bytes)?;
-        let by = SortSpec::by(spec.key.clone());
         // The floor is told before any row is read.
-        Rewrites::plan(&table.inputs, None, &by, &options, limits, 0)?;
-        let order = onto.order.map(|(order, ranks)| OrderCode::of(&onto.table, order, ranks));
-        let codes = Codes { key: KeyCode::of(&schema, &spec.key)?, order: order.transpose()? };
-        let job = job.cancelled_by(cancel).watched_by(Arc::clone(progress));
-        let (changes, stats) = Changes::of(job, &schema, limits)?;
+        Rewrites::plan(&table.inputs, None, &table.key, &options, limits, 0)?;
+        let (changes, stats) = Changes::of(job, table.schema(), limits)?;
         windrow::give_back_free_blocks();
-        let mut applied = Applied::new(&stats, changes.len());
-        let mut watch = Watch::new(cancel, limits.memory_bytes()?, limits.alone);
-        let keys = KeyColumns::of(&table.inputs, &spec.key, &table.read);
-        let extents = Extents::of(&table.inputs, &keys, &codes.key, &watch)?;
-        let homes = match extents.are_apart {
-            true => None,
-            false => {
-                let search = Search { keys: &keys, codes: &codes, changes: &changes };
-                Some(search.homes(&extents, &spec.key, limits, &watch, &mut applied.counts)?)
-            }
+        let mut applied = Applied {
+            rows_in: stats.rows_in,
+            keys: changes.len(),
+            bytes_of_changes: stats.bytes_out,
+            spilled_bytes: stats.spilled_bytes,
+            memory_limit_bytes: stats.memory_limit_bytes,
+            ..Applied::default()
         };
-        let plans = assign(&extents, &changes, &codes, homes.as_ref(), &watch)?;
-        let more = homes.as_ref().map_or(0, Homes::bytes);
-        let rewrites =
-            Rewrites::plan(&table.inputs, Some(&changes.inputs), &by, &options, limits, more)?;
+        let watch = Watch::new(cancel, limits.memory_bytes()?, limits.alone);
+        let extents = Extents::of(&table, &watch)?;
+        let find = || homes(&table, &changes, &extents, limits, &watch);
+        let mut homes = (!extents.are_apart).then(find).transpose()?;
+        let (files, counts) = (&extents.files, &mut applied.counts);
+        let plans = assign(&table, files, &changes, homes.as_deref_mut(), counts, &watch)?;
+        let more = homes.as_ref().map_or(0, |homes| homes.len() * size_of::<u32>());
+        let all = Some(&changes.inputs);
+        let rewrites = Rewrites::plan(&table.inputs, all, &table.key, &options, limits, more)?;
+        let watch = Watch::new(cancel, rewrites.limit, limits.alone);
         options.columns_in_turn = rewrites.columns_in_turn;
-        watch = Watch::new(cancel, rewrites.limit, limits.alone);
         options.watch = watch.clone();
-        let (limits, progress) = (limits.clone(), Arc::clone(progress));
-        Ok(Self {
+        // The rows of one file are sorted beside the rewriting of others.
+        let beside = rewrites.thread_bytes.saturating_mul(rewrites.threads) as u64;
+        let mut sort_limits = limits.clone().threads(1);
+        if let Some(limit) = rewrites.limit {
+            sort_limits = sort_limits.memory(Limit::Bytes(limit.saturating_sub(beside / 2)));
+        }
+        let rewriting = Rewriting {
             table,
-            spec,
-            codes,
             changes,
             extents,
             homes,
-            plans,
             options,
-            rewrites,
-            limits,
+            part_rows: rewrites.part_rows as u64,
+            folder: None,
+            version: None,
+            sort_limits: Mutex::new(sort_limits),
             watch,
-            progress,
-            start,
-            applied,
-        })
+        };
+        Ok(Self { rewriting, plans, rewrites, start, applied })
     }
 
     /// Returns true if no file can have a changed key.
@@ -110,19 +95,23 @@ impl Prepared {
         self.plans.is_empty()
     }
 
-    /// Applies the changes: writes new files into `folder`, or only counts if it is `None`.
-    pub(super) fn run(mut self, folder: Option<PathBuf>) -> Result<Applied> {
-        let done = self.rewrite(folder)?;
-        self.watch.kept()?;
-        let inputs = &self.table.inputs;
+    /// Applies the changes: writes new files of `version` into `folder`, or only counts if it is `None`.
+    pub(super) fn run(
+        mut self,
+        folder: Option<PathBuf>,
+        version: Option<u64>,
+        progress: &dyn Progress,
+    ) -> Result<Applied> {
+        (self.rewriting.folder, self.rewriting.version) = (folder, version);
+        let mut done = self.rewrite(progress)?.into_iter();
+        let Rewriting { table, extents, watch, .. } = &self.rewriting;
+        watch.kept()?;
         let applied = &mut self.applied;
-        let mut of_file: Vec<Option<Rewritten>> = inputs.files().iter().map(|_| None).collect();
-        for (plan, done) in self.plans.iter().zip(done) {
-            of_file[self.extents.files[plan.place].ordinal] = Some(done);
-        }
-        for file in &self.extents.files {
-            let name = self.table.names[file.ordinal].clone();
-            let done = of_file[file.ordinal].take().unwrap_or_default();
+        let mut plans = self.plans.iter().peekable();
+        for (place, file) in extents.files.iter().enumerate() {
+            let name = table.names[file.ordinal].clone();
+            let done = plans.next_if(|plan| plan.place == place).and_then(|_| done.next());
+            let done = done.unwrap_or_default();
             applied.counts.add(&done.counts);
             match done.outputs {
                 None => {
@@ -139,95 +128,68 @@ impl Prepared {
             }
         }
         let Counts { inserted, deleted, .. } = applied.counts;
-        applied.rows_out = (inputs.rows().unwrap_or(0) + inserted).saturating_sub(deleted);
+        applied.rows_out = (table.inputs.rows().unwrap_or(0) + inserted).saturating_sub(deleted);
         applied.peak_rss_bytes = system::peak_resident();
         applied.seconds = self.start.elapsed().as_secs_f64();
         Ok(self.applied)
     }
 
     /// Rewrites all files with changes, on all threads.
-    fn rewrite(&self, folder: Option<PathBuf>) -> Result<Vec<Rewritten>> {
-        let Self { rewrites, watch, .. } = self;
-        let beside = rewrites.thread_bytes.saturating_mul(rewrites.threads) as u64;
-        let mut sort_limits = self.limits.clone().threads(1);
-        if let Some(limit) = rewrites.limit {
-            sort_limits = sort_limits.memory(Limit::Bytes(limit.saturating_sub(beside / 2)));
-        }
-        let rewriting = Rewriting {
-            table: Arc::clone(&self.table.inputs),
-            schema: Arc::clone(self.table.inputs.schema()),
-            codes: &self.codes,
-            changes: &self.changes,
-            files: &self.extents.files,
-            homes: self.homes.as_ref(),
-            key: &self.spec.key,
-            options: self.options.clone(),
-            part_rows: rewrites.part_rows as u64,
-            folder,
-            names: &self.table.names,
-            read: &self.table.read,
-            sort_limits: Mutex::new(sort_limits),
-            watch: watch.clone(),
-        };
-        let total: u64 = self.plans.iter().map(|plan| plan.count).sum();
-        let (next, passed) = (AtomicUsize::new(0), Mutex::new(0));
-        let moment = |rows| Moment {
-            phase: Phase::Write,
-            rows,
-            total: Some(total),
-            pool: None,
-            network_bytes: 0,
-        };
-        self.progress.begins(&moment(0));
-        let done: Mutex<Vec<Option<Rewritten>>> =
-            Mutex::new(self.plans.iter().map(|_| None).collect());
+    fn rewrite(&self, progress: &dyn Progress) -> Result<Vec<Rewritten>> {
+        let (rewriting, files) = (&self.rewriting, &self.rewriting.extents.files);
+        let total = Some(self.plans.iter().map(|plan| plan.count).sum());
+        let moment =
+            |rows| Moment { phase: Phase::Write, rows, total, pool: None, network_bytes: 0 };
+        progress.begins(&moment(0));
+        let next = AtomicUsize::new(0);
+        let (mut passed, mut done) = (0, Vec::new());
+        done.resize_with(self.plans.len(), Rewritten::default);
+        let shared = Mutex::new((&mut passed, &mut done));
         let work = || -> Result<()> {
-            while let Some(plan) = self.plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let place = self.plans.iter().position(|other| other.place == plan.place);
+            let mut place = next.fetch_add(1, Ordering::Relaxed);
+            while let Some(plan) = self.plans.get(place) {
                 let rewritten = rewriting.file(plan).inspect_err(|_| {
                     next.store(self.plans.len(), Ordering::Relaxed);
                 })?;
-                let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
-                *passed += plan.count;
-                self.progress.advances(&moment(*passed));
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                done[place.unwrap_or(0)] = Some(rewritten);
+                let (passed, done) = &mut *shared.lock().unwrap_or_else(PoisonError::into_inner);
+                **passed += plan.count;
+                progress.advances(&moment(**passed));
+                done[place] = rewritten;
+                place = next.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
         };
-        let ascend = self.plans.iter().all(|plan| self.extents.files[plan.place].ascends);
         // A sort takes the memory of all threads.
-        let threads = if ascend { rewrites.threads.min(self.plans.len()).max(1) } else { 1 };
+        let ascend = self.plans.iter().all(|plan| files[plan.place].ascends);
+        let threads = if ascend { self.rewrites.threads.min(self.plans.len()).max(1) } else { 1 };
         side_by_side(std::iter::repeat_n(work, threads))?;
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut done: Vec<_> = done.into_iter().map(Option::unwrap_or_default).collect();
         let is_empty = |done: &Rewritten| done.outputs.as_ref().is_some_and(Vec::is_empty);
         // A table keeps its columns in one file at least.
-        if rewriting.folder.is_some()
-            && done.len() == self.extents.files.len()
-            && done.iter().all(is_empty)
-        {
-            done[0].outputs = Some(rewriting.empty(&self.plans[0])?);
+        if done.len() == files.len() && done.iter().all(is_empty) {
+            done[0].outputs = rewriting.empty(&self.plans[0])?.or(done[0].outputs.take());
         }
         Ok(done)
     }
 
-    /// Returns the plan as lines.
-    pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
-        let groups = |file: &TableFile| file.groups.len();
-        let all: usize = self.extents.files.iter().map(groups).sum();
-        let touched = |plan: &FilePlan| match self.extents.files[plan.place].ascends {
-            true => plan.groups.iter().filter(|changes| !changes.is_empty()).count(),
-            false => groups(&self.extents.files[plan.place]),
-        };
-        let touched_groups: usize = self.plans.iter().map(touched).sum();
-        let of_files: usize =
-            self.plans.iter().map(|plan| groups(&self.extents.files[plan.place])).sum();
-        let (files, some) = (self.extents.files.len(), self.plans.len());
-        let rewrites = &self.rewrites;
+    /// Describes the plan.
+    pub(super) fn explain(&self) -> Explain {
+        let (mut all, mut in_files, mut changed) = (0, 0, 0);
+        let mut plans = self.plans.iter().peekable();
+        let files = &self.rewriting.extents.files;
+        for (place, file) in files.iter().enumerate() {
+            all += file.groups.len();
+            let Some(plan) = plans.next_if(|plan| plan.place == place) else { continue };
+            in_files += file.groups.len();
+            let has_changes = plan.groups.iter().filter(|changes| !changes.is_empty());
+            changed += if file.ascends { has_changes.count() } else { file.groups.len() };
+        }
+        let (files, some) = (files.len(), self.plans.len());
+        let (copied, left) = (in_files - changed, all - in_files);
+        let (rewrites, applied) = (&self.rewrites, &self.applied);
         let limit = rewrites.limit.map_or("none".to_owned(), |limit| Size(limit).to_string());
-        vec![
-            ("changes", format!("{} rows, {} keys", self.applied.rows_in, self.applied.keys)),
+        let thread = Size(rewrites.thread_bytes as u64);
+        let lines = vec![
+            ("changes", format!("{} rows, {} keys", applied.rows_in, applied.keys)),
             (
                 "files",
                 format!("{files}, of which {some} have changes and {} are left", files - some),
@@ -235,20 +197,12 @@ impl Prepared {
             (
                 "row groups",
                 format!(
-                    "{all}, of which {touched_groups} have changes, {} are copied and {} left",
-                    of_files - touched_groups,
-                    all - of_files
+                    "{all}, of which {changed} have changes, {copied} are copied and {left} left"
                 ),
             ),
             ("memory limit", format!("{limit} (floor {})", rewrites.floor)),
-            (
-                "rewriting",
-                format!(
-                    "{} threads, {} each",
-                    rewrites.threads,
-                    Size(rewrites.thread_bytes as u64)
-                ),
-            ),
-        ]
+            ("rewriting", format!("{} threads, {thread} each", rewrites.threads)),
+        ];
+        Explain::of(lines, rewrites.floor.0, rewrites.limit)
     }
 }

@@ -2,13 +2,15 @@
 
 use std::num::NonZeroUsize;
 
+use windrow::SortColumn;
+
 use super::plan::{BATCH_BYTES, Costs, Floor, Output, Terms};
 use crate::error::Result;
 use crate::input::Inputs;
 use crate::limits::Limits;
 use crate::output::OutputOptions;
 use crate::size::Size;
-use crate::verbs::{MergeSpec, SortSpec};
+use crate::verbs::MergeSpec;
 
 /// Threads and memory of rewrites.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +27,7 @@ pub(crate) struct Rewrites {
 }
 
 impl Rewrites {
-    /// Plans the rewriting of files of `table`, sorted by `by`. `more` is the memory that all threads
+    /// Plans the rewriting of files of `table`, sorted by `key`. `more` is the memory that all threads
     /// share.
     ///
     /// # Errors
@@ -33,7 +35,7 @@ impl Rewrites {
     pub(crate) fn plan(
         table: &Inputs,
         changes: Option<&Inputs>,
-        by: &SortSpec,
+        key: &[SortColumn],
         options: &OutputOptions,
         limits: &Limits,
         more: usize,
@@ -42,7 +44,7 @@ impl Rewrites {
         let threads = limits.threads.map_or(cores, NonZeroUsize::get);
         let (limit, space) = limits.within_space(threads)?;
         let terms = Terms { limit, readers: threads, writers: threads, space };
-        let arrangement = MergeSpec::by(by.by.clone()).bind(table)?;
+        let arrangement = MergeSpec::by(key.to_vec()).bind(table)?;
         let schema = arrangement.schema()?;
         let output = Output::Written { schema: &schema, options };
         let costs =

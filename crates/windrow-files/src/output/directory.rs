@@ -101,14 +101,27 @@ impl AtomicDirectory {
     pub(super) fn beside(target: &Path, cancel: &Cancel) -> Result<Self> {
         let target = atomic::linked(target)?;
         let (parent, prefix) = atomic::parent(&target, "directory")?;
+        let shown = target.display();
         if keeps_its_place(&target, &parent) {
             return Err(Error::usage(format!(
-                "{}: is a mount point or the working directory, and cannot be replaced as a whole; run the \
-                 job elsewhere, or put the files into a directory below it",
-                target.display()
+                "{shown}: is a mount point or the working directory, and cannot be replaced as a whole; run \
+                 the job elsewhere, or put the files into a directory below it"
+            )));
+        }
+        if rustix::fs::access(&parent, rustix::fs::Access::WRITE_OK).is_err() {
+            return Err(Error::space(format!(
+                "{shown}: the new content is made beside it, and the directory with it cannot be written to; \
+                 get the right to, or put the table into a directory of its own"
             )));
         }
         Self::create_at(Place { target, parent, prefix, kept: false }, cancel)
+    }
+
+    /// Creates a temporary directory inside `target`, to [add](Self::add) files to it.
+    pub(crate) fn inside(target: &Path, cancel: &Cancel) -> Result<Self> {
+        let target = atomic::linked(target)?;
+        let (_, prefix) = atomic::parent(&target, "directory")?;
+        Self::create_at(Place { parent: target.clone(), target, prefix, kept: true }, cancel)
     }
 
     fn create_at(place: Place, cancel: &Cancel) -> Result<Self> {
@@ -139,7 +152,6 @@ impl AtomicDirectory {
     /// Makes all files durable and exchanges the directory for its target; then removes the target's
     /// old content. `is_unchanged` tells whether the old content, now at the given path, is the one
     /// that the new content was made from; if not, the directories are exchanged back.
-    #[cfg(target_os = "linux")]
     pub(super) fn exchange(self, is_unchanged: impl Fn(&Path) -> Result<()>) -> Result<()> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         use rustix::io::Errno;
@@ -169,6 +181,23 @@ impl AtomicDirectory {
         }
         drop((temporary, live));
         Ok(())
+    }
+
+    /// Makes all files durable and links `files`, whose paths are below the directory, to the same
+    /// paths below the target: all of them or none. Nothing is overwritten.
+    pub(crate) fn add<'a>(self, files: impl Iterator<Item = &'a Path>) -> Result<()> {
+        sync(&self.open).map_err(|error| Error::output(&self.place.target, &error))?;
+        let mut linked = Vec::<PathBuf>::new();
+        for name in files {
+            let to = self.place.target.join(name);
+            if let Err(error) = fs::hard_link(self.path().join(name), &to) {
+                linked.iter().for_each(|path| remove(path));
+                return Err(Error::output(&to, &error));
+            }
+            linked.push(to);
+        }
+        let synced = File::open(&self.place.target).and_then(|target| target.sync_all());
+        synced.map_err(|error| Error::output(&self.place.target, &error))
     }
 
     /// Returns the directory for the files.

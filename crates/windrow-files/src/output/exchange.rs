@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use super::atomic;
 use super::directory::{AtomicDirectory, make_within, same};
+use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::watch::Cancel;
 
@@ -40,17 +41,14 @@ pub(crate) struct LockedDirectory {
 }
 
 /// The entries of a directory, at any depth.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entries(BTreeMap<PathBuf, Entry>);
+type Entries = BTreeMap<PathBuf, Entry>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    is_directory: bool,
-    inode: u64,
-    bytes: u64,
     mode: u32,
-    /// Seconds and nanoseconds. Links change the time of the status, and not this time.
-    modified: (i64, i64),
+    /// Number, bytes, and the time in seconds and nanoseconds of a file; `None` for a directory, whose
+    /// entries are compared themselves. Links change the time of the status, and not this time.
+    file: Option<(u64, u64, i64, i64)>,
 }
 
 impl LockedDirectory {
@@ -64,15 +62,12 @@ impl LockedDirectory {
         loop {
             cancel.check()?;
             let open = File::open(&path).map_err(|error| Error::input(&path, error))?;
-            if !open.metadata().map_err(failed)?.is_dir() {
-                return Err(Error::usage(format!("{}: is not a directory", path.display())));
-            }
             match open.try_lock() {
                 // Another job may have exchanged the directory in the meantime.
                 Ok(()) if same(&path, &open) => {
                     let (parent, prefix) = atomic::parent(&path, "directory")?;
                     atomic::remove_orphans(&parent, &prefix);
-                    let entries = Entries::of(&path).map_err(failed)?;
+                    let entries = entries(&path).map_err(failed)?;
                     return Ok(Self { path, _open: open, entries });
                 }
                 Ok(()) => {}
@@ -91,6 +86,11 @@ impl LockedDirectory {
     /// Returns the path of the directory, with links resolved.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns true if the directory has no entries.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// Creates a directory for the new content.
@@ -118,20 +118,34 @@ impl Replacement<'_> {
     /// `Space` if the directory changed since it was locked; it then keeps its content.
     pub(crate) fn commit(self, removed: &[PathBuf]) -> Result<()> {
         let Self { old, new } = self;
-        for (name, entry) in &old.entries.0 {
+        for (name, entry) in &old.entries {
             let (from, to) = (old.path.join(name), new.path().join(name));
-            let failed = |error: io::Error| Error::within(&to, &error);
-            if entry.is_directory {
+            if entry.file.is_none() {
                 make_within(new.path(), &name.join("x"))?;
-                fs::set_permissions(&to, Permissions::from_mode(entry.mode & 0o7777))
-                    .map_err(failed)?;
             } else if !removed.contains(name) {
-                fs::hard_link(&from, &to).map_err(failed)?;
+                fs::hard_link(&from, &to).map_err(|error| {
+                    Error::space(format!(
+                        "{}: cannot be linked into the new content: {error}; a table needs hard links: one file \
+                         system, and files that are one's own, or that one may write",
+                        from.display()
+                    ))
+                })?;
             }
         }
+        let directories = old.entries.iter().filter(|(_, entry)| entry.file.is_none());
+        // The rights may forbid to link: those of inner directories, which follow, come first.
+        for name in directories.map(|(name, _)| &**name).rev().chain([Path::new("")]) {
+            let (from, to) = (old.path.join(name), new.path().join(name));
+            let taken = || -> io::Result<_> { Ok((fs::metadata(&from)?, File::open(&to)?)) };
+            let (about, open) = taken().map_err(|error| Error::within(&to, &error))?;
+            take_over(&open, &about, &from)?;
+            // The bits of a group that new files get, and of files that only their owner removes.
+            let mode = open.metadata().map_or(0o700, |own| own.mode()) | about.mode() & 0o7000;
+            open.set_permissions(Permissions::from_mode(mode & 0o7777))
+                .map_err(|error| Error::within(&to, &error))?;
+        }
         new.exchange(|path| {
-            let entries = Entries::of(path).map_err(|error| Error::output(path, &error))?;
-            match entries == old.entries {
+            match entries(path).map_err(|error| Error::output(path, &error))? == old.entries {
                 true => Ok(()),
                 false => Err(Error::space(format!(
                     "{}: another program changed it during the job, and it was left as it is; keep other \
@@ -143,28 +157,21 @@ impl Replacement<'_> {
     }
 }
 
-impl Entries {
-    fn of(directory: &Path) -> io::Result<Self> {
-        let mut found = BTreeMap::new();
-        let mut directories = vec![PathBuf::new()];
-        while let Some(below) = directories.pop() {
-            for entry in fs::read_dir(directory.join(&below))? {
-                let entry = entry?;
-                let (about, name) = (entry.metadata()?, below.join(entry.file_name()));
-                let is_directory = about.is_dir();
-                if is_directory {
+fn entries(directory: &Path) -> io::Result<Entries> {
+    let (mut found, mut directories) = (Entries::new(), vec![PathBuf::new()]);
+    while let Some(below) = directories.pop() {
+        for entry in fs::read_dir(directory.join(&below))? {
+            let entry = entry?;
+            let (about, name) = (entry.metadata()?, below.join(entry.file_name()));
+            let file = match about.is_dir() {
+                true => {
                     directories.push(name.clone());
+                    None
                 }
-                // The time of a directory changes with its entries, which are compared themselves.
-                let modified = match is_directory {
-                    true => (0, 0),
-                    false => (about.mtime(), about.mtime_nsec()),
-                };
-                let bytes = if is_directory { 0 } else { about.len() };
-                let (inode, mode) = (about.ino(), about.mode());
-                found.insert(name, Entry { is_directory, inode, bytes, mode, modified });
-            }
+                false => Some((about.ino(), about.len(), about.mtime(), about.mtime_nsec())),
+            };
+            found.insert(name, Entry { mode: about.mode(), file });
         }
-        Ok(Self(found))
     }
+    Ok(found)
 }

@@ -51,11 +51,12 @@ mod text;
 mod views;
 
 pub use compression::Compression;
-pub(crate) use directory::{Contents, make_within};
+pub(crate) use directory::{AtomicDirectory, Contents, make_within};
 pub(crate) use exchange::LockedDirectory;
 pub(crate) use folder::Directory;
 pub use options::WriteOptions;
 pub(crate) use options::{OutputOptions, Uploads, not_written};
+pub(crate) use owner::take_over;
 pub(crate) use parquet_file::takes_row_groups;
 pub(crate) use parquet_memory::footer_bytes;
 pub(crate) use part::{Appender, Encoder, Incoming, Part, PartRows, Written};

@@ -29,6 +29,7 @@ use super::sink::Sink;
 use super::storable::storable;
 use super::target::Destination;
 use crate::error::{Error, Result};
+use crate::input::widen::with_wide_keys;
 use crate::input::{Footer, annotated, common_order};
 
 /// Returns an error for columns without a counterpart in Parquet.
@@ -121,7 +122,13 @@ pub(crate) fn takes_row_groups(footer: &Footer, schema: &SchemaRef) -> bool {
         (kind, column.max_def_level(), column.max_rep_level(), column.path().parts()[0].clone())
     };
     let leaves = |schema: &SchemaDescriptor| schema.columns().iter().map(leaf).collect::<Vec<_>>();
-    footer.schema().fields() == stored.fields() && leaves(&ours) == leaves(theirs)
+    let fields = footer.schema().fields().iter().map(|field| {
+        // Files do not state the width of dictionary keys.
+        let kind = with_wide_keys(field.data_type());
+        field.as_ref().clone().with_data_type(kind)
+    });
+    fields.eq(stored.fields().iter().map(|field| field.as_ref().clone()))
+        && leaves(&ours) == leaves(theirs)
 }
 
 pub(super) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {

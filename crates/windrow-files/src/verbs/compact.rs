@@ -188,7 +188,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs, mut onto: Option<&mut Onto>) -> R
     }
     let preset = log.as_ref().map(|(_, preset)| *preset);
     if let Some(onto) = &mut onto {
-        onto.compare(&order_by, preset, &spec.order_texts)?;
+        onto.preset = preset;
     }
     let log = log.map(|(log, _)| log.ordered_by(&mut order_by));
     let plain = log.as_ref().map_or(inputs.schema(), |log| &log.schema);
@@ -197,7 +197,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs, mut onto: Option<&mut Onto>) -> R
     let mut as_of = spec.as_of.clone();
     let ranks =
         Ranks::bind(derived.schema(), preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
-    let conform = onto.as_ref().map(|onto| Conform::of(&ranks.schema, &onto.table)).transpose()?;
+    let conform = onto.as_ref().map(|onto| onto.conform(&ranks.schema)).transpose()?;
     let schema = conform.as_ref().map_or(&ranks.schema, |conform| &conform.schema);
     // To fill rows from earlier ones, the sift needs all rows of a key.
     let unknown = log.as_ref().and_then(ChangeLog::unknown);
@@ -229,7 +229,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs, mut onto: Option<&mut Onto>) -> R
     let projection = match &onto {
         Some(onto) => {
             let log = log.as_ref().map_or(&[][..], |log| &log.bookkeeping);
-            onto.projection(schema, &spec.order_by, &[&hidden, log].concat(), &spec.select)?
+            onto.projection(schema, &[&hidden, log].concat(), &spec.select)?
         }
         None => projection(schema, spec.select.as_deref(), &hidden)?,
     };

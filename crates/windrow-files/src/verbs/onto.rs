@@ -13,62 +13,64 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
-use windrow::SortColumn as Column;
 
-use crate::changelog::{self, DELETED, Ranks};
-use crate::columns::TextAs;
+use super::compact::CompactSpec;
+use super::project::find;
+use crate::changelog::{self, DELETED};
+use crate::columns::{are_of, names};
+use crate::derived::Derived;
 use crate::equality::plain_type;
 use crate::error::{Error, Result, failed};
+use crate::input::exact;
 use crate::names::Places;
-use crate::settings::Preset;
-use crate::settings::Setting;
+use crate::settings::{Preset, Setting};
 
 /// The table that changes are to be applied to.
 pub(crate) struct Onto {
     /// The columns of the table, and behind them the members of structs that the key or the order
     /// name.
-    pub(crate) table: SchemaRef,
+    table: SchemaRef,
     /// Number of the table's own columns.
-    pub(crate) width: usize,
+    width: usize,
+    /// The columns of the key and of the order.
+    ordered: Vec<String>,
     /// Whether table columns that the changes lack are null in new rows.
-    pub(crate) lacking_is_null: bool,
-    /// The order of changes and rows, if the table has all columns of the order.
-    pub(crate) order: Option<(Vec<Column>, Ranks)>,
+    lacking_is_null: bool,
+    /// The format of the changes.
+    pub(crate) preset: Option<Preset>,
 }
 
 impl Onto {
-    /// Sets the order of changes and rows to `order_by`.
-    pub(super) fn compare(
-        &mut self,
-        order_by: &[Column],
-        preset: Option<Preset>,
-        texts: &[(String, TextAs)],
-    ) -> Result<()> {
-        let places = Places::of(self.table.fields());
-        if !order_by.is_empty() && order_by.iter().all(|column| places.has(&column.name)) {
-            let mut order = order_by.to_vec();
-            let ranks = Ranks::bind(&self.table, preset, &mut order, texts, None)?;
-            self.order = Some((order, ranks));
-        }
-        Ok(())
+    pub(crate) fn of(table: &SchemaRef, spec: &CompactSpec, lacking_is_null: bool) -> Self {
+        let ordered = [names(&spec.key), names(&spec.order_by)].concat();
+        let derived = Derived::of(table, ordered.iter().map(String::as_str));
+        let (table, width) = (Arc::clone(derived.schema()), table.fields().len());
+        Self { table, width, ordered, lacking_is_null, preset: None }
     }
 
-    /// Returns the positions in `schema` of the columns to keep: those of the table, of the order,
-    /// and the mark of deletes. `ignored` are columns that describe the change.
+    /// Returns the conversion of `changes` to the types of the table.
+    pub(super) fn conform(&self, changes: &SchemaRef) -> Result<Conform> {
+        Conform::of(changes, &self.table)
+    }
+
+    /// Returns the positions in `schema` of the columns to keep: those of the table, and the mark of
+    /// deletes. `ignored` are columns that describe the change. The columns of the key and of the order
+    /// need no `select`.
     pub(super) fn projection(
         &self,
         schema: &Schema,
-        order_by: &[Column],
         ignored: &[String],
         select: &Option<Vec<String>>,
     ) -> Result<Vec<usize>> {
+        select.iter().flatten().try_for_each(|name| find(schema, name).map(drop))?;
         let (places, of_table) = (Places::of(schema.fields()), Places::of(self.table.fields()));
         let wanted = |name: &str| select.iter().flatten().any(|other| other == name);
         let ignored: HashSet<&str> = ignored.iter().map(String::as_str).collect();
-        let orders = |name: &str| order_by.iter().any(|column| column.name == name);
+        let orders = |name: &str| are_of(&self.ordered, name);
         for name in schema.fields().iter().map(|field| field.name().as_str()) {
             let is_known = of_table.has(name) || ignored.contains(name) || orders(name);
             if !is_known && !changelog::is_own(name) && (select.is_none() || wanted(name)) {
@@ -83,7 +85,7 @@ impl Onto {
         let mut columns = Vec::new();
         for (place, field) in self.table.fields().iter().enumerate() {
             let name = field.name();
-            let taken = select.is_none() || wanted(name);
+            let taken = select.is_none() || wanted(name) || orders(name);
             match places.only(name).filter(|_| taken || ignored.contains(&**name)) {
                 Some(place) => columns.push(place),
                 None if place >= self.width => {}
@@ -98,13 +100,7 @@ impl Onto {
                 }
             }
         }
-        let order = self.order.iter().flat_map(|(order, _)| order);
-        let own = order.filter_map(|column| places.first(&column.name));
-        for place in own.chain(places.first(DELETED)) {
-            if !columns.contains(&place) {
-                columns.push(place);
-            }
-        }
+        columns.extend(places.first(DELETED));
         Ok(columns)
     }
 }
@@ -220,14 +216,27 @@ fn converts(from: &DataType, to: &DataType) -> bool {
 /// digits.
 fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    let converted = cast_with_options(values, to, &options)?;
+    let cast = |values: &ArrayRef, to: &DataType| cast_with_options(values, to, &options);
     let (from, kind) = (plain_type(values.data_type()), plain_type(to));
-    let can_lose = from.is_numeric() || from.is_temporal() || from.is_nested();
-    if !can_lose || from.is_floating() && kind.is_floating() {
+    if from.is_string() && !kind.is_string() {
+        let text = cast(values, &DataType::Utf8)?;
+        return cast(&exact(text.as_string(), kind).map_err(ArrowError::CastError)?, to);
+    }
+    let converted = cast(values, to)?;
+    if !(from.is_numeric() || from.is_temporal() || from.is_nested()) {
         return Ok(converted);
     }
-    let back = cast_with_options(&converted, values.data_type(), &options)?;
-    match back.to_data() == values.to_data() {
+    let back = cast(&converted, values.data_type())?;
+    let is_same = if from.is_floating() && kind.is_floating() {
+        let [before, after] = [values, &back].map(|values| cast(values, &DataType::Float64));
+        let (before, after) = (before?, after?);
+        let [before, after] = [&before, &after].map(|all| all.as_primitive::<Float64Type>());
+        let overflows = |(a, b): (&f64, &f64)| a.is_finite() && b.is_infinite();
+        !before.values().iter().zip(after.values()).any(overflows)
+    } else {
+        back.to_data() == values.to_data()
+    };
+    match is_same {
         true => Ok(converted),
         false => Err(ArrowError::CastError("a value would be rounded".to_owned())),
     }
@@ -253,9 +262,24 @@ mod tests {
         assert_eq!(decimals.to_data(), expected.expect("a type").to_data());
         assert!(converted(&floats, &DataType::Int32).is_err(), "12.5 is no integer");
         assert!(converted(&floats, &DataType::Float32).is_ok());
+        let large: ArrayRef = Arc::new(Float64Array::from(vec![1e300]));
+        assert!(converted(&large, &DataType::Float32).is_err(), "no infinity");
         let text: ArrayRef = Arc::new(StringArray::from(vec!["2026-01-31", "x"]));
         assert!(converted(&text, &DataType::Date32).is_err());
         assert!(converted(&text.slice(0, 1), &DataType::Date32).is_ok());
+        let [millis, micros] = [TimeUnit::Millisecond, TimeUnit::Microsecond];
+        for (text, kind, fits) in [
+            ("1.25", DataType::Decimal128(9, 2), true),
+            ("1.239", DataType::Decimal128(9, 2), false),
+            ("2026-01-31T12:00:00", DataType::Date32, false),
+            ("2026-01-31T00:00:00.123456", DataType::Timestamp(millis, None), false),
+            ("2026-01-31T00:00:00.123456", DataType::Timestamp(micros, None), true),
+            ("2026-01-31T00:00:00+02:00", DataType::Timestamp(micros, None), false),
+            ("9999-12-31T00:00:00Z", DataType::Timestamp(micros, Some("UTC".into())), true),
+        ] {
+            let values: ArrayRef = Arc::new(StringArray::from(vec![text]));
+            assert_eq!(converted(&values, &kind).is_ok(), fits, "{text} as {kind}");
+        }
     }
 
     #[test]

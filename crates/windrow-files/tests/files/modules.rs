@@ -60,10 +60,10 @@ const INPUT: [&str; 13] = [
 ];
 
 /// The floors of `apply`, in the order of the data.
-const APPLY: [&str; 13] = [
+const APPLY: [&str; 12] = [
     "figures",
-    "homes",
     "keys",
+    "table",
     "changes",
     "extents",
     "plan",
@@ -71,7 +71,6 @@ const APPLY: [&str; 13] = [
     "merge",
     "outputs",
     "rewrite",
-    "table",
     "prepared",
     "directory",
 ];
