@@ -31,13 +31,14 @@ from windrow._errors import (
 )
 from windrow._groups import ChangeLog, Csv, Parquet, Read, Spill, Write
 from windrow._reader import Reader
-from windrow._results import Check, Details, Explain, Inspect, Stats
+from windrow._results import Applied, Check, Details, Explain, Inspect, Stats
 from windrow._table import Table
-from windrow._verbs import check, compact, dedupe, diff, head, inspect, merge, partition, sort
+from windrow._verbs import apply, check, compact, dedupe, diff, head, inspect, merge, partition, sort
 from windrow._windrow import Column, RecordBatch, Schema, __version__, col
 
 __all__ = [
     "AccessError",
+    "Applied",
     "ChangeLog",
     "Check",
     "Column",
@@ -65,6 +66,7 @@ __all__ = [
     "WindrowError",
     "Write",
     "__version__",
+    "apply",
     "check",
     "col",
     "compact",

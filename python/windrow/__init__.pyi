@@ -13,6 +13,7 @@ from windrow._windrow import Column, RecordBatch, Schema, __version__, col
 
 __all__ = [
     "AccessError",
+    "Applied",
     "ChangeLog",
     "Check",
     "Column",
@@ -40,6 +41,7 @@ __all__ = [
     "WindrowError",
     "Write",
     "__version__",
+    "apply",
     "check",
     "col",
     "compact",
@@ -87,6 +89,8 @@ class DataSet(Protocol):
 
     def scanner(self) -> Any: ...
 
+# A directory, or a `deltalake.DeltaTable`.
+_Target: TypeAlias = _Path | Any
 _Rows: TypeAlias = ArrowStream | ArrowArray | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 _Input: TypeAlias = _Path | _Rows | polars.LazyFrame | Scanned | DataSet | BinaryReader | Iterator[Any]
 _Inputs: TypeAlias = _Input | Sequence[_Input]
@@ -263,6 +267,29 @@ def compact(
     threads: int | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
 ) -> Reader: ...
+def apply(
+    target: _Target,
+    inputs: _Inputs,
+    key: _Columns,
+    *,
+    order_by: _Columns | None = None,
+    changes: ChangeLog | Mapping[str, Any] | None = None,
+    wait: bool | None = None,
+    dry_run: bool | None = None,
+    preset: Literal["generic", "auto", "debezium", "delta-cdf", "iceberg", "wal2json", "paimon", "maxwell", "canal", "cockroach", "goldengate", "sqlserver", "dms", "snowflake", "hudi", "airbyte", "qlik"] | None = None,
+    op: str | None = None,
+    read: Read | Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    csv: Csv | Mapping[str, Any] | None = None,
+    select: _Names | None = None,
+    write: Write | Mapping[str, Any] | None = None,
+    parquet: Parquet | Mapping[str, Any] | None = None,
+    memory: _Size | None = None,
+    spill: Spill | Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    transaction: tuple[str, int] | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+) -> Applied: ...
 @overload
 def merge(
     inputs: _Inputs,
@@ -529,6 +556,31 @@ class Stats(_Result):
     seconds: float
     details: Details
     def __getattr__(self, name: str) -> NoReturn: ...
+class Applied(_Result):
+    rows_in: int
+    dry_run: bool
+    keys: int
+    inserted: int
+    updated: int
+    deleted: int
+    unchanged: int
+    stale: int
+    absent: int
+    rows_out: int
+    files_removed: list[str]
+    files_added: list[dict[str, Any]]
+    files_left: list[str]
+    row_groups_rewritten: int
+    row_groups_copied: int
+    row_groups_left: int
+    bytes_out: int
+    bytes_of_changes: int
+    spilled_bytes: int
+    peak_rss_bytes: int
+    memory_limit_bytes: int | None
+    seconds: float
+    version: int | None
+    def _repr_html_(self) -> str: ...
 
 class Check(_Result):
     ok: bool

@@ -9,6 +9,9 @@ from windrow import _windrow
 _ABOUT = {
     "inputs": "Paths, directories, glob patterns, addresses of objects; Arrow objects and frames, lazy ones too, data sets and relations, "
     "which are read piece by piece; dicts, and lists of dicts; open binary files; lists and iterators of all these.",
+    "target": "The directory of Parquet files to change, or the Delta table: its path, or a `DeltaTable`.",
+    "transaction": 'An application and the version of its changes, ``("orders", 17)``: a Delta table records both, and a version '
+    "that is not greater than the recorded one changes nothing.",
     "old": "The old side, as the inputs of `sort`.",
     "new": "The new side, as the inputs of `sort`.",
     "descending": "Whether the greatest comes first: one for all columns, or a list.",
@@ -81,7 +84,7 @@ _LINES = {
     "how": "wr.merge interleaves sorted inputs; join columns with Polars or DuckDB",
 }
 # Verbs whose jobs show progress have the argument; a sort has directions.
-_MORE = {"sort": ["descending", "nulls_last"], "partition": ["mode"]}
+_MORE = {"sort": ["descending", "nulls_last"], "partition": ["mode"], "apply": ["transaction"]}
 _QUIET = ["check", "inspect"]
 GROUPS = {
     "read": ("Read", "How inputs are read."),

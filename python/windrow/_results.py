@@ -81,6 +81,24 @@ class Stats(_Result):
         return _table(shown + [("rows", "not all were read")] * (not self._ended))
 
 
+class Applied(_Result):
+    """What became of changes to a table: counts of rows, and the files that were removed, added and left."""
+
+    version = None
+    """The version of a Delta table."""
+
+    def __repr__(self):
+        files = "would be replaced" if self.dry_run else "replaced"
+        return (
+            f"<Applied: {self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted; "
+            f"{len(self.files_removed)} files {files}, {len(self.files_left)} left, in {self.seconds:.2f} s>"
+        )
+
+    def _repr_html_(self):
+        shown = {name: len(value) if isinstance(value, list) else value for name, value in self.to_dict().items()}
+        return _table(shown.items())
+
+
 class Check(_Result):
     """Whether inputs are sorted; true if they are.
 

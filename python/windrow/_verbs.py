@@ -7,8 +7,9 @@ Which arguments there are, what they mean and what they are unless given is the 
 import os
 
 from windrow import _arguments, _windrow
+from windrow._errors import UsageError
 from windrow._reader import Reader
-from windrow._results import Check, Explain, Inspect
+from windrow._results import Applied, Check, Explain, Inspect
 
 
 class Call:
@@ -137,6 +138,20 @@ def _read(text):
     return json.loads(text)
 
 
+def _apply(_, inputs, options):
+    from windrow import _delta
+
+    target, changes = inputs
+    transaction = options.pop("transaction", None)
+    if _delta.is_table(target):
+        return _delta.apply(target, changes, transaction, options)
+    if transaction is not None:
+        raise UsageError("transaction= is for Delta tables: a directory has no place to record it")
+    target = os.path.expanduser(os.fspath(target))
+    with watching(options.get("progress")) as progress:
+        return Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
+
+
 def _check(_, inputs, options):
     return Check(**_read(_windrow.check(inputs, options)))
 
@@ -194,6 +209,32 @@ Examples
 [{'id': 1, 'lsn': 3, 'name': 'c'}]
 """,
     key="key",
+)
+
+apply = Call(
+    "apply",
+    _apply,
+    r"""Applies a change log to a directory of Parquet files, or to a Delta table: ``target`` is its path, or a `DeltaTable`.
+
+Only row groups with a changed key are encoded. A directory changes as a whole or not at all, and a Delta table by one
+commit. The last change of a key counts. If the files have the columns of ``order_by``, a change that is older than its
+row loses.
+
+Examples
+--------
+>>> import pyarrow as pa
+>>> import windrow as wr
+>>> users = pa.table({"id": [1, 2, 3], "name": ["ann", "bob", "cid"]})
+>>> written = wr.sort(users, "id", output="users", write={"max_file_size": "1MiB", "format": "parquet"})
+>>> log = pa.table({"op": ["U", "D", "I"], "id": [2, 3, 4], "name": ["rob", None, "dan"]})
+>>> applied = wr.apply("users", log, "id", op="op")
+>>> applied.inserted, applied.updated, applied.deleted
+(1, 1, 1)
+>>> pa.table(wr.sort("users", "id"))["name"].to_pylist()
+['ann', 'rob', 'dan']
+""",
+    key="key",
+    inputs=("target", "inputs"),
 )
 
 merge = Call(

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-REPORTING = {"sort", "compact", "merge", "partition"}
+REPORTING = {"apply", "sort", "compact", "merge", "partition"}
 
 
 def _seed():

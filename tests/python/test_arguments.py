@@ -13,7 +13,7 @@ import pytest
 import windrow as wr
 from conftest import ROOT
 
-CALLS = ["sort", "compact", "merge", "partition", "dedupe", "diff", "head", "check", "inspect"]
+CALLS = ["sort", "compact", "apply", "merge", "partition", "dedupe", "diff", "head", "check", "inspect"]
 
 
 def ids(rows, name="id"):

@@ -17,6 +17,8 @@ pub(crate) const EXIT_CODES: &str = "exit-codes";
 const COMPLETIONS: [&str; 6] = ["bash", "elvish", "fish", "powershell", "zsh", "man"];
 /// The argument with the inputs.
 const FILES: &str = "files";
+/// The argument with the table of `apply`.
+const DIRECTORY: &str = "directory";
 
 /// Returns the command line.
 pub(crate) fn command() -> Command {
@@ -61,6 +63,7 @@ fn verb(verb: Verb) -> Command {
         .about(verb.about())
         .before_help(examples)
         .after_help(notes)
+        .args((verb == Verb::Apply).then(directory))
         .args(verb.settings().map(|setting| argument(setting, verb)))
         .arg(inputs(verb))
         .args((verb == Verb::Inspect).then_some(json))
@@ -160,6 +163,14 @@ fn inputs(verb: Verb) -> Arg {
     }
 }
 
+fn directory() -> Arg {
+    Arg::new(DIRECTORY)
+        .required(true)
+        .value_name("DIR")
+        .value_parser(value_parser!(PathBuf))
+        .help("The directory of Parquet files to change")
+}
+
 fn report() -> [Arg; 4] {
     let stats = "Write figures of the run as JSON: `json` to standard error, anything else to that file. A file that \
                  ends in .prom gets gauges for Prometheus";
@@ -185,6 +196,8 @@ pub(crate) struct Report {
     pub(crate) explain: bool,
     /// The output of `inspect` is JSON.
     pub(crate) json: bool,
+    /// The table of `apply`.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl Report {
@@ -196,6 +209,7 @@ impl Report {
             stats: matches.try_get_one("stats").ok().flatten().cloned(),
             explain: is_set("explain"),
             json: is_set("json"),
+            directory: matches.try_get_one(DIRECTORY).ok().flatten().cloned(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use windrow_files::{Error, Inputs, Size, Spread, Stats, Target, Traffic};
+use windrow_files::{Applied, Error, Inputs, Size, Spread, Stats, Target, Traffic};
 
 use crate::advice::{Failure, Result};
 use crate::args::Report;
@@ -50,16 +50,55 @@ pub(crate) fn finish(stats: &Stats, report: &Report) -> Result<()> {
             Size(stats.peak_rss_bytes),
         ));
     }
+    figures(serde_json::to_string(stats), report)
+}
+
+/// Writes the line and, on request, the figures of changes to a table.
+pub(crate) fn applied(applied: &Applied, report: &Report) -> Result<()> {
+    if !report.quiet {
+        let counts = &applied.counts;
+        let others = [
+            (counts.unchanged, "equal to their row"),
+            (counts.stale, "older than their row"),
+            (counts.absent, "deletes of no row"),
+        ];
+        let others = others.iter().filter(|(keys, _)| *keys > 0);
+        let others: String = others.map(|(keys, what)| format!(", {keys} {what}")).collect();
+        say(format_args!(
+            "{} changes of {} keys: {} inserted, {} updated, {} deleted{others}; {} files {}, {} left; row groups: \
+             {} rewritten, {} copied, {} left ({} written) in {:.2} s, peak memory {}",
+            applied.rows_in,
+            applied.keys,
+            counts.inserted,
+            counts.updated,
+            counts.deleted,
+            applied.files_removed.len(),
+            if applied.dry_run { "would be replaced" } else { "replaced" },
+            applied.files_left.len(),
+            applied.row_groups_rewritten,
+            applied.row_groups_copied,
+            applied.row_groups_left,
+            Size(applied.bytes_out),
+            applied.seconds,
+            Size(applied.peak_rss_bytes),
+        ));
+    }
+    figures(serde_json::to_string(applied), report)
+}
+
+/// Writes the figures as requested.
+fn figures(stats: serde_json::Result<String>, report: &Report) -> Result<()> {
+    let stats = stats.map_err(unwritable)?;
     match report.stats.as_deref() {
         None => Ok(()),
-        Some("json") => writeln!(std::io::stderr(), "{}", to_json(stats)?).map_err(|error| {
+        Some("json") => writeln!(std::io::stderr(), "{stats}").map_err(|error| {
             Failure::Report(format!(
                 "--stats: standard error: {error}; the output is whole, its figures are lost"
             ))
         }),
         Some(file) => {
             let prometheus = Path::new(file).extension().is_some_and(|e| e == "prom");
-            let text = if prometheus { to_prometheus(stats)? } else { to_json(stats)? + "\n" };
+            let text = if prometheus { to_prometheus(&stats)? } else { stats + "\n" };
             Ok(std::fs::write(file, text)
                 .map_err(|error| Error::output(Path::new(file), &error))?)
         }
@@ -98,13 +137,9 @@ fn unwritable(error: serde_json::Error) -> Failure {
     Failure::Report(format!("--stats: {error}"))
 }
 
-fn to_json(stats: &Stats) -> Result<String> {
-    serde_json::to_string(stats).map_err(unwritable)
-}
-
 /// Formats the figures as a text file for Prometheus' node exporter, with a gauge for each.
-fn to_prometheus(stats: &Stats) -> Result<String> {
-    let figures = serde_json::to_value(stats).map_err(unwritable)?;
+fn to_prometheus(stats: &str) -> Result<String> {
+    let figures: serde_json::Value = serde_json::from_str(stats).map_err(unwritable)?;
     let mut text = String::new();
     let mut gauge = |name: &str, value: &serde_json::Value| {
         if value.is_number() {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use clap::ArgMatches;
 use windrow_files::{
-    Cancel, CheckSpec, Checked, Error, FileFacts, FloatOrder, Inputs, Job, Preset, ReadOptions,
-    Request, Spec, Target, Verb, expand_with,
+    Apply, ApplySpec, Cancel, CheckSpec, Checked, CompactSpec, Error, FileFacts, FloatOrder,
+    Inputs, Job, Preset, ReadOptions, Request, Spec, Target, Verb, expand_with,
 };
 
 use crate::advice::{Failure, Result};
@@ -33,14 +33,11 @@ pub(crate) fn run(matches: &ArgMatches, cancel: &Cancel) -> Result<()> {
     match &run.request.spec {
         Spec::Check(spec) => run.check(spec),
         Spec::Inspect => run.inspect(),
+        Spec::Apply(spec) => run.apply(spec),
         spec => {
             let inputs = run.inputs()?;
-            if let Spec::Compact(spec) = spec
-                && spec.op_preset == Some(Preset::Auto)
-                && !run.report.quiet
-                && let Some((preset, by)) = inputs.change_log()
-            {
-                say(format_args!("the change log is {}: {by}", preset.name()));
+            if let Spec::Compact(spec) = spec {
+                run.tell(&inputs, spec);
             }
             run.finish(spec.job(inputs)?)
         }
@@ -64,7 +61,8 @@ impl<'a> Run<'a> {
         report: Report,
         cancel: &'a Cancel,
     ) -> Result<Self> {
-        let target = request.output.as_ref().map(Target::of);
+        let table = report.directory.clone().map(Target::Path);
+        let target = request.output.as_ref().map(Target::of).or(table);
         let read = request.spec.reading(request.read.clone(), &request.write, target.as_ref());
         let read = match &target {
             Some(_) => read.within(&request.limits)?,
@@ -100,6 +98,33 @@ impl<'a> Run<'a> {
         let stats = job.write(target, write, limits)?;
         bar.clear();
         report::finish(&stats, &self.report)
+    }
+
+    /// Says which format a change log was found to have.
+    fn tell(&self, inputs: &Inputs, spec: &CompactSpec) {
+        if spec.op_preset == Some(Preset::Auto)
+            && !self.report.quiet
+            && let Some((preset, by)) = inputs.change_log()
+        {
+            say(format_args!("the change log is {}: {by}", preset.name()));
+        }
+    }
+
+    fn apply(&self, spec: &ApplySpec) -> Result<()> {
+        let Target::Path(directory) = &self.target else { return Ok(()) };
+        let Request { write, limits, .. } = &self.request;
+        let inputs = self.inputs()?;
+        report::check(&self.report, &inputs, &self.target)?;
+        self.tell(&inputs, &spec.changes);
+        let apply = Apply::to_directory(directory, inputs, spec, limits, self.cancel)?;
+        if self.report.explain {
+            return print(apply.explain(write)?.to_string().as_bytes());
+        }
+        let bar = Arc::new(Bar::new(&self.report));
+        let apply = apply.watched_by(Arc::clone(&bar) as _);
+        let applied = apply.run(write)?;
+        bar.clear();
+        report::applied(&applied, &self.report)
     }
 
     fn check(&self, spec: &CheckSpec) -> Result<()> {

@@ -70,6 +70,7 @@ pub(crate) fn of(verb: Verb) -> (&'static str, &'static str) {
     match verb {
         Verb::Sort => (SORT, SORT_NOTES),
         Verb::Compact => (COMPACT, COMPACT_NOTES),
+        Verb::Apply => (APPLY, APPLY_NOTES),
         Verb::Merge => (MERGE, MERGE_NOTES),
         Verb::Partition => (PARTITION, PARTITION_NOTES),
         Verb::Dedupe => (DEDUPE, DEDUPE_NOTES),
@@ -119,6 +120,25 @@ const COMPACT_NOTES: &str = notes!(
     "Of the rows of a key, the row with the greatest --order-by wins; of equal rows, the later row of the input wins. \
 A delete that wins removes the key from a snapshot. Null is the greatest value; --order-by updated_at:nulls-first \
 makes it the least. With --diff, compact sums the diffs of equal rows, and drops rows whose sum is zero."
+);
+
+const APPLY: &str = examples!(
+    "windrow compact examples/data/orders_log.parquet --key o_orderkey \\
+      --order-by lsn --op-column op --as-of 30000000 --max-file-size 1MiB \\
+      --keep-bookkeeping -o table",
+    "windrow apply table examples/data/orders_log.parquet --key o_orderkey \\
+      --order-by lsn --op-column op --dry-run",
+    "windrow apply table examples/data/orders_log.parquet --key o_orderkey \\
+      --order-by lsn --op-column op",
+);
+
+const APPLY_NOTES: &str = notes!(
+    "windrow apply lake changes.ndjson --key id --op-preset debezium",
+    "windrow apply lake changes.ndjson --key id --op-preset debezium --dry-run";
+    "Row groups without a changed key are copied as they are, or stay where they are. The directory changes as a \
+whole or not at all, and jobs that change the directory wait for one another. A change that is equal to its row \
+changes nothing, so a log can be applied twice. Files that are sorted by the key, as `sort --max-file-size` writes \
+files, cost what changed. Other files have their key columns read, and files with a change are sorted by the key."
 );
 
 const MERGE: &str = examples!(
@@ -225,7 +245,7 @@ pub(crate) const HELP: &str = examples!("windrow help sort", "windrow help examp
 
 /// `windrow help examples`.
 pub(crate) const RECIPES: &str = "\
-Ten recipes. They work as typed, in this order, in a clone of the repository.
+Eleven recipes. They work as typed, in this order, in a clone of the repository.
 
 Show the columns, row groups, sizes and statistics of a file:
   windrow inspect examples/data/orders_log.parquet
@@ -255,13 +275,17 @@ Split rows into a directory for each value of a column, and sort each file:
 Merge sorted files into one:
   windrow merge lake --by o_orderdate -o by_date.parquet
 
-Keep the first row of each key:
+Keep the first row of each key, in a directory of files:
   windrow dedupe examples/data/orders_log.parquet --key o_orderkey \\
-      --keep first -o first.parquet
+      --keep first --max-file-size 1MiB -o first
 
 Write the rows whose status or price differs between two files:
-  windrow diff first.parquet orders.parquet --key o_orderkey --union-by-name \\
+  windrow diff first orders.parquet --key o_orderkey --union-by-name \\
       --select o_orderstatus,o_totalprice -o changes.parquet
+
+Apply the changes of a log to a directory of files, of which few are written:
+  windrow apply first examples/data/orders_log.parquet --key o_orderkey \\
+      --order-by lsn --op-column op
 ";
 
 /// `windrow help exit-codes`.

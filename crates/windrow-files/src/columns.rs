@@ -132,6 +132,12 @@ pub(crate) fn names<'a>(columns: impl IntoIterator<Item = &'a Column>) -> Vec<St
     columns.into_iter().map(|column| column.name.clone()).collect()
 }
 
+/// Returns true if `name` is one of `columns`, or a struct that has one of them as a member.
+pub(crate) fn are_of(columns: &[String], name: &str) -> bool {
+    let mut rests = columns.iter().filter_map(|column| column.strip_prefix(name));
+    rests.any(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 fn column(text: &str) -> Result<Column, String> {
     let parts = split(text, ':')?;
     let (name, options) = parts.split_first().ok_or("an empty column name")?;

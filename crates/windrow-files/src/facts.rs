@@ -84,6 +84,21 @@ pub(crate) fn kept(input: &Schema, output: &Schema) -> Pairs {
     input.metadata().iter().filter_map(value).collect()
 }
 
+/// Returns the metadata that still holds after some rows of a file have other values.
+pub(crate) fn of_changed_rows(mut pairs: Pairs) -> Pairs {
+    if let Some(mut geo) = pairs.remove(GEO).and_then(|geo| object(&geo)) {
+        let columns = geo.get_mut("columns").and_then(Value::as_object_mut);
+        let columns = columns.into_iter().flat_map(Map::values_mut);
+        for column in columns.filter_map(Value::as_object_mut) {
+            column.remove("bbox");
+            // An empty list declares the types as unknown.
+            column.insert("geometry_types".to_owned(), Value::Array(Vec::new()));
+        }
+        pairs.insert(GEO.to_owned(), text(geo));
+    }
+    pairs
+}
+
 fn object(text: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(text).ok()
 }
@@ -192,6 +207,14 @@ mod tests {
 
     fn pairs(pairs: &[(&str, &str)]) -> Pairs {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn boxes_and_types_of_changed_geometries_are_left_out() {
+        let geo = r#"{"columns":{"g":{"bbox":[0,1],"encoding":"WKB","geometry_types":["Point"]}}}"#;
+        let left = r#"{"columns":{"g":{"encoding":"WKB","geometry_types":[]}}}"#;
+        let (old, new) = (pairs(&[(GEO, geo), ("a", "1")]), pairs(&[(GEO, left), ("a", "1")]));
+        assert_eq!(of_changed_rows(old), new);
     }
 
     fn schema(names: &[&str], metadata: Pairs) -> Schema {

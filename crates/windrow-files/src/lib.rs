@@ -42,6 +42,7 @@
 
 #![forbid(unsafe_code)]
 
+mod apply;
 mod changelog;
 mod columns;
 mod derived;
@@ -78,6 +79,7 @@ mod watch;
 
 pub use windrow::{Codec, IntoColumns, SortColumn, SpillTo, asc, desc};
 
+pub use apply::{AddedFile, Applied, Apply, ApplySpec, ColumnFigures, Counts};
 pub use columns::{Columns, Names, OrderBy, TextAs};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use input::{

@@ -19,6 +19,7 @@ pub(crate) fn place(setting: Setting) -> (Option<&'static str>, &'static str) {
         (Setting::Range | Setting::RangeAt, _) => (None, "ranges"),
         (Setting::IfExists, _) => (Some("write"), "mode"),
         (Setting::Output | Setting::Select | Setting::Where | Setting::Threads, _) => (None, name),
+        (Setting::Wait, _) => (Some("write"), name),
         (Setting::AsOf | Setting::Mode | Setting::KeepBookkeeping, _) => (Some("changes"), name),
         (_, Group::ChangeLog | Group::Diffs) => (Some("changes"), name),
         (_, Group::Csv) => within("csv", "csv_"),

@@ -34,7 +34,7 @@ mod _windrow {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::verbs::{check, described, explain, inspect, main, run};
+    use crate::verbs::{apply, check, described, explain, inspect, main, run};
 
     /// The version of the package.
     #[pymodule_export]

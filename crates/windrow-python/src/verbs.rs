@@ -2,6 +2,7 @@
 //! [`Task`].
 
 use std::ffi::{CString, OsString};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatchReader;
@@ -9,8 +10,8 @@ use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
-    Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits, ReadOptions,
-    Request, Result, Setting, Source, Spec, Target, Verb, WriteOptions,
+    Apply, Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits,
+    ReadOptions, Request, Result, Setting, Source, Spec, Target, Verb, WriteOptions,
 };
 
 use crate::errors::{name, place, usage};
@@ -45,6 +46,10 @@ impl Call {
                 let (old, new): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
                 let new = inputs::sources(&new, &read)?.sources;
                 (inputs::sources(&old, &read)?.sources, Some(new))
+            }
+            Verb::Apply => {
+                let (_, changes): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
+                (inputs::sources(&changes, &read)?.sources, None)
             }
             _ => (inputs::sources(inputs, &read)?.sources, None),
         };
@@ -122,6 +127,43 @@ pub(crate) fn run(
             Ok(Py::new(py, Reader::new(rows, schema, memory))?.into_any())
         }
     }
+}
+
+/// Applies changes to the first of `inputs`, and returns the figures as JSON. The first one is a
+/// directory; or a directory, the version of new files, and the files below it.
+#[pyfunction]
+pub(crate) fn apply(
+    py: Python<'_>,
+    inputs: &Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<String> {
+    let (target, _): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
+    let (directory, files): (PathBuf, Option<(u64, Vec<PathBuf>)>) = match target.extract() {
+        Ok((directory, version, files)) => (directory, Some((version, files))),
+        Err(_) => (target.extract()?, None),
+    };
+    let call = Call::new("apply", inputs, options)?;
+    let Spec::Apply(spec) = call.request.spec.clone() else {
+        return Err(PyRuntimeError::new_err("internal error: no apply"));
+    };
+    let task = Task::new(progress, Some(call.memory.clone()));
+    let watch = Arc::clone(&task.watch);
+    let (applied, notes) = task.run(py, move || {
+        let (limits, cancel) = (call.limits(), &watch.cancel);
+        let changes = Inputs::open(&call.sources, &call.read.clone().cancelled_by(cancel))?;
+        let notes: Vec<String> = changes.notes().map(str::to_owned).collect();
+        let apply = match &files {
+            None => Apply::to_directory(&directory, changes, &spec, &limits, cancel)?,
+            Some((version, files)) => {
+                Apply::to_files((&directory, *version), files, changes, &spec, &limits, cancel)?
+            }
+        };
+        let applied = apply.watched_by(Arc::clone(&watch) as _).run(&call.request.write)?;
+        Ok((applied, notes))
+    })?;
+    warn(py, &notes)?;
+    json(&applied)
 }
 
 /// What a job would do, as JSON.

@@ -2,6 +2,7 @@
 //! and on inputs with memory hard to predict. `./scripts/test memory` runs these tests with the
 //! released binary. Without `WINDROW` the tests run their own build, minutes slower.
 
+mod apply;
 #[path = "../tool/common/mod.rs"]
 mod common;
 mod limit_sweep;

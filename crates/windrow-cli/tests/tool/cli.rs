@@ -13,8 +13,18 @@ use parquet::schema::parser::parse_message_type;
 
 use crate::common::{Ran, Work, log_rows, ran, read_parquet, write_log, write_parquet};
 
-pub(crate) const VERBS: [&str; 9] =
-    ["sort", "compact", "merge", "partition", "dedupe", "diff", "head", "check", "inspect"];
+pub(crate) const VERBS: [&str; 10] = [
+    "sort",
+    "compact",
+    "apply",
+    "merge",
+    "partition",
+    "dedupe",
+    "diff",
+    "head",
+    "check",
+    "inspect",
+];
 
 fn text(ran: &Ran) -> &str {
     std::str::from_utf8(&ran.out).expect("UTF-8")

@@ -113,9 +113,9 @@ fn the_help_of_a_verb_begins_with_examples() {
 }
 
 #[test]
-fn there_are_ten_recipes() {
+fn there_are_eleven_recipes() {
     let recipes = help("help examples");
-    assert_eq!(commands(&recipes).len(), 10, "{recipes}");
+    assert_eq!(commands(&recipes).len(), 11, "{recipes}");
     assert!(recipes.lines().all(|line| line.chars().count() <= SCREEN.0), "{recipes}");
     for verb in VERBS.iter().filter(|verb| **verb != "head") {
         assert!(recipes.contains(&format!("\n  windrow {verb} ")), "{verb}");

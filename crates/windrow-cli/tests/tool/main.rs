@@ -1,5 +1,6 @@
 //! The command line tool, as a process. One program: each would be linked with all of Arrow and Parquet.
 
+mod apply;
 mod atomic;
 mod bad_input;
 mod change_logs;

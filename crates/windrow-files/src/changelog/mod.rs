@@ -86,7 +86,7 @@ use crate::raw::CARRIED;
 use crate::settings::Preset;
 
 /// True if the row deletes its key.
-const DELETED: &str = "__windrow_deleted";
+pub(crate) const DELETED: &str = "__windrow_deleted";
 /// 0 for snapshot rows without a position, 1 for all other rows.
 const CLASS: &str = "__windrow_class";
 /// 0 for the old side of a commit (deletes and old images), 1 for the new side. In a log ordered by

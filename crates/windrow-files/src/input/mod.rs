@@ -57,6 +57,7 @@ use told::{advised, agreed};
 use units::unit::File;
 
 pub use charset::Charset;
+pub(crate) use filter::is_of_the_first_form;
 pub(crate) use formats::parquet::annotations::annotated;
 pub(crate) use formats::parquet::dictionaries::readable;
 pub(crate) use formats::parquet::{common_order, declared_order};
@@ -68,11 +69,12 @@ pub use options::schema::parse_schema;
 pub(crate) use options::schema::parsed as parsed_schema;
 pub(crate) use row_groups::{Footer, RowGroups};
 pub(crate) use schema::hive::NULL as HIVE_NULL;
+pub(crate) use schema::unify::conform;
 pub(crate) use schema::widen;
 pub use source::expand::{Source, expand, expand_with};
 pub use source::info::{DeclaredColumn, FileInfo};
 pub use source::reader::Reader;
-pub(crate) use text::exact::{one_value, widened};
+pub(crate) use text::exact::{exact, one_value, widened};
 pub use units::guard::panics_are_caught;
 pub(crate) use units::lengths::long_values;
 pub(crate) use units::turns::{OpenUnit, Step, UnitReader};
@@ -382,6 +384,12 @@ impl Inputs {
     ) -> Result<Option<RowGroups>> {
         let File { content, appendix, .. } = &self.contents[file];
         if appendix.is_some() { Ok(None) } else { content.row_groups(wanted) }
+    }
+
+    /// Returns all row groups of a Parquet input, with page index and Bloom filters, from a new read
+    /// of the footer; `None` for other formats and for objects.
+    pub(crate) fn whole_row_groups(&self, file: usize) -> Result<Option<RowGroups>> {
+        self.contents[file].content.whole_row_groups()
     }
 
     /// Reads the footer of a Parquet input, with statistics; `None` for other formats.

@@ -1,7 +1,9 @@
 //! Unmodified row groups of a Parquet file, to pass on to another file.
 
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::Result;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::reader::ChunkReader;
@@ -16,6 +18,8 @@ pub(crate) struct RowGroups {
     pub(super) file: RandomFile,
     /// The footer.
     pub(crate) footer: Footer,
+    /// Whether copies have the Bloom filters of the file.
+    pub(super) has_bloom_filters: bool,
 }
 
 impl RowGroups {
@@ -30,18 +34,25 @@ impl RowGroups {
     }
 
     /// Returns the column chunks of a row group, in the form in which a writer describes chunks.
-    pub(crate) fn chunks(&self, index: usize) -> impl Iterator<Item = ColumnCloseResult> {
+    ///
+    /// # Errors
+    /// For damaged Bloom filters.
+    pub(crate) fn chunks(&self, index: usize) -> impl Iterator<Item = Result<ColumnCloseResult>> {
         let (metadata, group) = (self.metadata(), self.group(index));
         group.columns().iter().enumerate().map(move |(place, chunk)| {
             let column_index = metadata.column_index().map(|all| all[index][place].clone());
-            ColumnCloseResult {
+            let bloom_filter = match self.has_bloom_filters {
+                true => Sbbf::read_from_column_chunk(chunk, &self.file)?,
+                false => None,
+            };
+            Ok(ColumnCloseResult {
                 bytes_written: chunk.compressed_size().unsigned_abs(),
                 rows_written: group.num_rows().unsigned_abs(),
                 metadata: chunk.clone(),
-                bloom_filter: None,
+                bloom_filter,
                 column_index: column_index.filter(|pages| *pages != ColumnIndexMetaData::NONE),
                 offset_index: metadata.offset_index().map(|all| all[index][place].clone()),
-            }
+            })
         })
     }
 

@@ -189,13 +189,25 @@ impl LeafFacts {
             compressed_bytes: chunks(metadata, leaf).map(|c| c.compressed_size()).sum(),
             uncompressed_bytes: chunks(metadata, leaf).map(|c| c.uncompressed_size()).sum(),
             nulls: nulls.sum(),
-            min,
-            max,
+            min: min.map(shown),
+            max: max.map(shown),
         }
     }
 }
 
-fn chunks(metadata: &ParquetMetaData, leaf: usize) -> impl Iterator<Item = &ColumnChunkMetaData> {
+/// Returns a value with a mark if it is truncated, here or in the file.
+fn shown((text, is_exact): (String, bool)) -> String {
+    let mut kept: String = text.chars().take(VALUE_CHARS).collect();
+    if !is_exact || kept.len() < text.len() {
+        kept.push('~');
+    }
+    kept
+}
+
+pub(crate) fn chunks(
+    metadata: &ParquetMetaData,
+    leaf: usize,
+) -> impl Iterator<Item = &ColumnChunkMetaData> {
     let groups = metadata.row_groups().iter();
     groups.filter_map(move |group| group.columns().get(leaf))
 }
@@ -225,8 +237,11 @@ fn leaf_field<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
     })
 }
 
+/// A bound of the values of a column, and whether it is one of them.
+type Bound = (String, bool);
+
 /// Returns the minimum and maximum of a column over the file, unless it is in a list.
-fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>)> {
+pub(crate) fn range(footer: &Footer, leaf: usize) -> Option<(Option<Bound>, Option<Bound>)> {
     let metadata = footer.metadata();
     let descriptor = metadata.file_metadata().schema_descr();
     let column = descriptor.column(leaf);
@@ -252,15 +267,15 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
                 || nulls.is_some_and(|nulls| nulls as i64 == group.num_rows())
         })
     };
-    let min = known(&mins)
-        .then(|| extreme(&mins, false, exact(|s| s.min_is_exact() || s.min_bytes_opt().is_none())));
-    let max = known(&maxes)
-        .then(|| extreme(&maxes, true, exact(|s| s.max_is_exact() || s.max_bytes_opt().is_none())));
-    Some((min.flatten(), max.flatten()))
+    let is_exact = exact(|s| s.min_is_exact() || s.min_bytes_opt().is_none());
+    let min = extreme(&mins, false).filter(|_| known(&mins)).map(|min| (min, is_exact));
+    let is_exact = exact(|s| s.max_is_exact() || s.max_bytes_opt().is_none());
+    let max = extreme(&maxes, true).filter(|_| known(&maxes)).map(|max| (max, is_exact));
+    Some((min, max))
 }
 
-/// Returns the first of `values` in order, with a mark if it is truncated.
-fn extreme(values: &dyn Array, descending: bool, exact: bool) -> Option<String> {
+/// Returns the first of `values` in order.
+fn extreme(values: &dyn Array, descending: bool) -> Option<String> {
     let options = SortOptions { descending, nulls_first: false };
     let first = sort_to_indices(values, Some(options), Some(1)).ok()?;
     let first = *first.values().first()? as usize;
@@ -269,10 +284,5 @@ fn extreme(values: &dyn Array, descending: bool, exact: bool) -> Option<String> 
     }
     let format = FormatOptions::default();
     let text = ArrayFormatter::try_new(values, &format).ok()?;
-    let text = text.value(first).try_to_string().ok()?;
-    let mut kept: String = text.chars().take(VALUE_CHARS).collect();
-    if !exact || kept.len() < text.len() {
-        kept.push('~');
-    }
-    Some(kept)
+    text.value(first).try_to_string().ok()
 }

@@ -11,6 +11,7 @@ mod facts;
 mod text;
 
 pub use facts::FileFacts;
+pub(crate) use facts::{chunks, range};
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,10 @@ pub struct Explain {
 }
 
 impl Explain {
+    pub(crate) fn of(lines: Vec<(&'static str, String)>, floor: u64, limit: Option<u64>) -> Self {
+        Self { lines, floor, limit }
+    }
+
     /// Returns the lines, each as a topic and a value.
     pub fn lines(&self) -> &[(&'static str, String)] {
         &self.lines

@@ -87,7 +87,7 @@ fn row_of(sequence: u64) -> u64 {
 }
 
 /// Runs each of `works` on a thread of its own, and returns the first failure in their order.
-pub(super) fn side_by_side<W: FnOnce() -> Result<()> + Send>(
+pub(crate) fn side_by_side<W: FnOnce() -> Result<()> + Send>(
     works: impl IntoIterator<Item = W>,
 ) -> Result<()> {
     std::thread::scope(|scope| {

@@ -27,6 +27,7 @@ mod pass;
 mod piece;
 mod plan;
 mod replan;
+mod rewrites;
 mod rows;
 mod running;
 mod sampling;
@@ -41,7 +42,9 @@ use arrow_schema::SchemaRef;
 
 pub use batches::Batches;
 pub use explain::Explain;
+pub(crate) use ingest::side_by_side;
 use plan::Plan;
+pub(crate) use rewrites::Rewrites;
 pub use running::Job;
 
 use crate::error::Result;
@@ -51,7 +54,8 @@ use crate::limits::Limits;
 use crate::partition::Partitioning;
 use crate::progress::Progress;
 use crate::verbs::{
-    Arrangement, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec,
+    Arrangement, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, Onto, PartitionSpec,
+    SortSpec,
 };
 use crate::watch::Cancel;
 
@@ -113,6 +117,15 @@ impl Job {
     /// `Usage` also for ranges that do not ascend, and for nested columns in names.
     pub fn partition(inputs: Inputs, spec: &PartitionSpec) -> Result<Self> {
         Self::new(spec.bind(&inputs).map(|(rows, files)| (rows, Some(files))), inputs)
+    }
+
+    /// Reduces the changes in `inputs` to the last one of each key, in terms of a table.
+    pub(crate) fn compact_onto(
+        inputs: Inputs,
+        spec: &CompactSpec,
+        onto: &mut Onto,
+    ) -> Result<Self> {
+        Self::new(spec.bind_onto(&inputs, onto).map(unsplit), inputs)
     }
 
     fn new(bound: Result<(Arrangement, Option<Partitioning>)>, inputs: Inputs) -> Result<Self> {

@@ -8,6 +8,7 @@ use arrow_ipc::writer::IpcWriteOptions;
 use parquet::basic::{BrotliLevel, Compression as ParquetCodec, GzipLevel, ZstdLevel};
 
 use crate::error::{Error, Result};
+use crate::input::Footer;
 use crate::packing::{Packing, zstd_bytes};
 use crate::settings::Format;
 
@@ -36,6 +37,19 @@ impl Compression {
     /// On text, level 2 saves 6 % over level 1 for a sixth more time; level 3 saves 2 % more for
     /// another third.
     pub(super) const PARQUET_DEFAULT: Self = Self::Zstd(2);
+
+    /// Returns the codec of a Parquet file; `None` for a file without rows, and for codecs that are
+    /// not written. Files do not state the level.
+    pub(crate) fn of_footer(footer: &Footer) -> Option<Self> {
+        Some(match footer.metadata().row_groups().first()?.columns().first()?.compression() {
+            ParquetCodec::UNCOMPRESSED => Self::None,
+            ParquetCodec::SNAPPY => Self::Snappy,
+            ParquetCodec::LZ4 | ParquetCodec::LZ4_RAW => Self::Lz4,
+            ParquetCodec::GZIP(_) => Self::Gzip(6),
+            ParquetCodec::BROTLI(_) => Self::Brotli(1),
+            ParquetCodec::ZSTD(_) | ParquetCodec::LZO => return None,
+        })
+    }
 
     /// Returns the codec's name on the command line.
     fn name(self) -> &'static str {

@@ -98,7 +98,40 @@ impl AtomicDirectory {
 
     /// Creates a temporary directory for `target`.
     pub(crate) fn create(target: &Path, existing: Existing, cancel: &Cancel) -> Result<Self> {
-        let place = Place::of(target, existing)?;
+        Self::create_at(Place::of(target, existing)?, cancel)
+    }
+
+    /// Creates a temporary directory to [take the place](Self::exchange) of `target`, which exists.
+    ///
+    /// # Errors
+    /// `Usage` for a mount point and for the working directory, which keep their place.
+    pub(super) fn beside(target: &Path, cancel: &Cancel) -> Result<Self> {
+        let target = atomic::linked(target)?;
+        let (parent, prefix) = atomic::parent(&target, "directory")?;
+        let shown = target.display();
+        if keeps_its_place(&target, &parent) {
+            return Err(Error::usage(format!(
+                "{shown}: is a mount point or the working directory, and cannot be replaced as a whole; run \
+                 the job elsewhere, or put the files into a directory below it"
+            )));
+        }
+        if rustix::fs::access(&parent, rustix::fs::Access::WRITE_OK).is_err() {
+            return Err(Error::space(format!(
+                "{shown}: the new content is made beside it, and the directory with it cannot be written to; \
+                 get the right to, or put the table into a directory of its own"
+            )));
+        }
+        Self::create_at(Place { target, parent, prefix, kept: false, existing: Existing::Error, old: None }, cancel)
+    }
+
+    /// Creates a temporary directory inside `target`, to [add](Self::add) files to it.
+    pub(crate) fn inside(target: &Path, cancel: &Cancel) -> Result<Self> {
+        let target = atomic::linked(target)?;
+        let (_, prefix) = atomic::parent(&target, "directory")?;
+        Self::create_at(Place { parent: target.clone(), target, prefix, kept: true, existing: Existing::Error, old: None }, cancel)
+    }
+
+    fn create_at(place: Place, cancel: &Cancel) -> Result<Self> {
         atomic::remove_orphans(&place.parent, &place.prefix);
 
         let failed = |error: io::Error| Error::output(&place.target, &error);
@@ -121,6 +154,57 @@ impl AtomicDirectory {
             return Ok(Self { open, temporary: Temporary(Some(temporary)), live, place });
         }
         Err(failed(io::Error::other("other processes keep locking its temporary directories")))
+    }
+
+    /// Makes all files durable and exchanges the directory for its target; then removes the target's
+    /// old content. `is_unchanged` tells whether the old content, now at the given path, is the one
+    /// that the new content was made from; if not, the directories are exchanged back.
+    pub(super) fn exchange(self, is_unchanged: impl Fn(&Path) -> Result<()>) -> Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        let Self { temporary, open, live, place: Place { target, parent, .. } } = self;
+        let failed = |error: io::Error| Error::output(&target, &error);
+        sync(&open).map_err(failed)?;
+        is_unchanged(&target)?;
+        let exchange = || {
+            renameat_with(CWD, temporary.path(), CWD, &target, RenameFlags::EXCHANGE).map_err(
+                |error| match error {
+                    Errno::INVAL | Errno::NOSYS => Error::space(format!(
+                        "{}: its file system cannot exchange two directories; keep the table on another one",
+                        target.display()
+                    )),
+                    error => failed(error.into()),
+                },
+            )
+        };
+        exchange()?;
+        if let Err(error) = is_unchanged(temporary.path()) {
+            exchange()?;
+            return Err(error);
+        }
+        // The exchange becomes durable later if the parent cannot be synced.
+        if let Ok(parent) = File::open(parent) {
+            let _ = parent.sync_all();
+        }
+        drop((temporary, live));
+        Ok(())
+    }
+
+    /// Makes all files durable and links `files`, whose paths are below the directory, to the same
+    /// paths below the target: all of them or none. Nothing is overwritten.
+    pub(crate) fn add<'a>(self, files: impl Iterator<Item = &'a Path>) -> Result<()> {
+        sync(&self.open).map_err(|error| Error::output(&self.place.target, &error))?;
+        let mut linked = Vec::<PathBuf>::new();
+        for name in files {
+            let to = self.place.target.join(name);
+            if let Err(error) = fs::hard_link(self.path().join(name), &to) {
+                linked.iter().for_each(|path| remove(path));
+                return Err(Error::output(&to, &error));
+            }
+            linked.push(to);
+        }
+        let synced = File::open(&self.place.target).and_then(|target| target.sync_all());
+        synced.map_err(|error| Error::output(&self.place.target, &error))
     }
 
     /// Returns the directory for the files.
@@ -309,7 +393,7 @@ fn move_up(temporary: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// Returns true if `path` still names the file in `open`.
-fn same(path: &Path, open: &File) -> bool {
+pub(super) fn same(path: &Path, open: &File) -> bool {
     let identity = |about: fs::Metadata| (about.dev(), about.ino());
     let found = fs::metadata(path).map(identity).ok();
     found.is_some() && found == open.metadata().map(identity).ok()

@@ -150,6 +150,8 @@ impl WriteOptions {
             checksums: self.checksums,
             encodings: self.encodings,
             columns_in_turn: false,
+            page_index: true,
+            bloom_filters: Vec::new(),
             long_rows: row_bytes >= LONG_ROW,
             as_usual: self.is_usual(),
             csv,
@@ -186,6 +188,10 @@ pub(crate) struct OutputOptions {
     /// Whether the columns of a Parquet part are encoded one after the other, which holds the
     /// part's rows and few writers in memory. The bytes are the same.
     pub(crate) columns_in_turn: bool,
+    /// Whether Parquet files have an index of their pages.
+    pub(crate) page_index: bool,
+    /// Paths of the Parquet columns with Bloom filters.
+    pub(crate) bloom_filters: Vec<String>,
     /// Whether the mean row has [`LONG_ROW`] bytes or more.
     pub(crate) long_rows: bool,
     /// Whether all options except the format and the order are the defaults.
@@ -241,6 +247,8 @@ impl OutputOptions {
             checksums: true,
             encodings: Encodings::default(),
             columns_in_turn: false,
+            page_index: true,
+            bloom_filters: Vec::new(),
             long_rows: false,
             as_usual: true,
             csv: CsvOptions::default(),

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Gives the new, empty `file` the owner, group and mode of `target`, whose metadata is `old`.
-pub(super) fn take_over(file: &File, old: &Metadata, target: &Path) -> Result<()> {
+/// Gives the new `file` the owner, group and mode of `target`, whose metadata is `old`.
+pub(crate) fn take_over(file: &File, old: &Metadata, target: &Path) -> Result<()> {
     let failed = |error: io::Error| Error::output(target, &error);
     let own = file.metadata().map_err(failed)?;
     // The group first: after a change of the owner, this process may not change the group.

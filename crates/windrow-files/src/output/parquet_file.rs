@@ -17,7 +17,7 @@ use parquet::arrow::ArrowSchemaConverter;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
 use super::compression::Compression;
 use super::options::OutputOptions;
@@ -28,6 +28,7 @@ use super::sink::Sink;
 use super::storable::storable;
 use super::target::Destination;
 use crate::error::{Error, Result};
+use crate::input::widen::with_wide_keys;
 use crate::input::{Footer, annotated, common_order};
 use crate::nested::child_fields;
 
@@ -60,11 +61,28 @@ pub(super) fn open(
     sample: &RecordBatch,
     options: &OutputOptions,
 ) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    open_like(target, schema, sample, options, None)
+}
+
+/// Opens a file that can take row groups of the file with the footer `like`, if it is given.
+pub(super) fn open_like(
+    target: &Destination,
+    schema: &SchemaRef,
+    sample: &RecordBatch,
+    options: &OutputOptions,
+    like: Option<&Footer>,
+) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
     let unsupported =
         |error: ParquetError| Error::usage(format!("Parquet cannot hold these columns: {error}"));
     check(schema)?;
     let schema = &storable(schema);
-    let descriptor = descriptor(schema).map_err(unsupported)?;
+    let descriptor = match like {
+        // Names of list items, field ids and annotations stay those of the file.
+        Some(footer) => SchemaDescriptor::new(
+            footer.metadata().file_metadata().schema_descr().root_schema_ptr(),
+        ),
+        None => descriptor(schema).map_err(unsupported)?,
+    };
     let properties = Arc::new(properties(schema, &descriptor, sample, options)?);
     let sink = Sink::open(target, options)?;
     let label = sink.label.to_owned();
@@ -91,6 +109,26 @@ pub(super) fn open(
 fn descriptor(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let plain = ArrowSchemaConverter::new().convert(schema)?;
     annotated(plain.root_schema(), schema).map(SchemaDescriptor::new)
+}
+
+/// Returns true if rows of `schema` are encoded to the same leaves as in the file of `footer`, so
+/// that the file's row groups can stand beside new ones.
+pub(crate) fn takes_row_groups(footer: &Footer, schema: &SchemaRef) -> bool {
+    let stored = storable(schema);
+    let Ok(ours) = descriptor(&stored) else { return false };
+    let theirs = footer.metadata().file_metadata().schema_descr();
+    let leaf = |column: &ColumnDescPtr| {
+        let kind = (column.physical_type(), column.type_length());
+        (kind, column.max_def_level(), column.max_rep_level(), column.path().parts()[0].clone())
+    };
+    let leaves = |schema: &SchemaDescriptor| schema.columns().iter().map(leaf).collect::<Vec<_>>();
+    let fields = footer.schema().fields().iter().map(|field| {
+        // Files do not state the width of dictionary keys.
+        let kind = with_wide_keys(field.data_type());
+        field.as_ref().clone().with_data_type(kind)
+    });
+    fields.eq(stored.fields().iter().map(|field| field.as_ref().clone()))
+        && leaves(&ours) == leaves(theirs)
 }
 
 pub(super) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {
@@ -128,7 +166,7 @@ impl Appender for RowGroupAppender {
                     .try_for_each(|chunk| chunk.append_to_row_group(&mut group))?,
                 Payload::RowGroup(groups, index) => groups
                     .chunks(index)
-                    .try_for_each(|chunk| group.append_column(groups.bytes(), chunk))?,
+                    .try_for_each(|chunk| group.append_column(groups.bytes(), chunk?))?,
                 _ => return Ok(false),
             }
             group.close().map(|_| true)

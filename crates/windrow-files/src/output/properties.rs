@@ -70,6 +70,9 @@ const LONG_VALUE: usize = 64 << 10;
 /// reader.
 pub(super) const DICTIONARY_BYTES: usize = 128 << 10;
 
+/// Distinct values that a Bloom filter is made for: the rows of a row group.
+const FILTERED_VALUES: u64 = 122_880;
+
 /// Estimates the bytes of a file without rows: mainly its schema, once as Arrow and once as
 /// Parquet.
 pub(super) fn frame_bytes(schema: &Schema) -> u64 {
@@ -105,10 +108,11 @@ pub(super) fn properties(
         .set_write_batch_size(ROWS_A_CALL)
         .set_dictionary_enabled(false)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_statistics_enabled(if options.statistics {
-            EnabledStatistics::Page
-        } else {
-            EnabledStatistics::None
+        .set_offset_index_disabled(!options.page_index)
+        .set_statistics_enabled(match (options.statistics, options.page_index) {
+            (true, true) => EnabledStatistics::Page,
+            (true, false) => EnabledStatistics::Chunk,
+            (false, _) => EnabledStatistics::None,
         });
     let sorting = sorting_columns(descriptor, &options.sorting);
     if !sorting.is_empty() {
@@ -142,6 +146,11 @@ pub(super) fn properties(
             Encodings::Delta => encoding,
             Encodings::Plain => Encoding::PLAIN,
         };
+        if options.bloom_filters.contains(&column.path().string()) {
+            builder = builder
+                .set_column_bloom_filter_enabled(column.path().clone(), true)
+                .set_column_bloom_filter_max_ndv(column.path().clone(), FILTERED_VALUES);
+        }
         builder = builder
             .set_column_encoding(column.path().clone(), encoding)
             .set_column_dictionary_enabled(column.path().clone(), dictionary);

@@ -17,6 +17,7 @@ use std::str::FromStr;
 
 use windrow::{Codec, SortColumn, SpillTo};
 
+use crate::apply::ApplySpec;
 use crate::columns::{Columns, Names, OrderBy};
 use crate::error::{Error, Result};
 use crate::input::{CsvOptions, ReadOptions};
@@ -181,7 +182,13 @@ impl Settings {
                 limit: self.get(Setting::Limit),
                 float_order: self.choice(Setting::FloatOrder).unwrap_or_default(),
             }),
-            Verb::Compact => self.compact(select),
+            Verb::Compact => Spec::Compact(self.compact(select)),
+            Verb::Apply => Spec::Apply(ApplySpec {
+                changes: self.compact(select),
+                lacking_is_null: self.flag(Setting::UnionByName, false),
+                waits: self.flag(Setting::Wait, true),
+                dry_run: self.flag(Setting::DryRun, false),
+            }),
             Verb::Merge => Spec::Merge(MergeSpec {
                 by: self.columns(Setting::By),
                 unique: self.flag(Setting::Unique, false),
@@ -221,9 +228,9 @@ impl Settings {
         }
     }
 
-    fn compact(&self, select: Option<Vec<String>>) -> Spec {
+    fn compact(&self, select: Option<Vec<String>>) -> CompactSpec {
         let order = self.get::<OrderBy>(Setting::OrderBy).unwrap_or_default();
-        Spec::Compact(CompactSpec {
+        CompactSpec {
             key: self.columns(Setting::Key),
             order_by: order.columns,
             order_texts: order.texts,
@@ -238,7 +245,7 @@ impl Settings {
             mode: self.choice(Setting::Mode).unwrap_or_default(),
             keep_bookkeeping: self.flag(Setting::KeepBookkeeping, false),
             select,
-        })
+        }
     }
 
     fn partitions(&self) -> Partitions {

@@ -1,5 +1,6 @@
 //! The specification of any verb.
 
+use crate::apply::ApplySpec;
 use crate::error::{Error, Result};
 use crate::input::{Inputs, ReadOptions};
 use crate::job::Job;
@@ -16,6 +17,8 @@ pub enum Spec {
     Sort(SortSpec),
     /// Reduces a change log.
     Compact(CompactSpec),
+    /// Applies a change log to a table; see [`Apply`](crate::Apply).
+    Apply(ApplySpec),
     /// Merges sorted inputs.
     Merge(MergeSpec),
     /// Splits rows into files.
@@ -47,7 +50,9 @@ impl Spec {
             Self::Dedupe(spec) => Job::dedupe(inputs, spec),
             Self::Diff(spec) => Job::diff(inputs, spec),
             Self::Head(spec) => Job::head(inputs, spec),
-            Self::Check(_) | Self::Inspect => Err(Error::usage("the verb has no output")),
+            Self::Apply(_) | Self::Check(_) | Self::Inspect => {
+                Err(Error::usage("the verb has no output"))
+            }
         }
     }
 
@@ -67,6 +72,7 @@ impl Spec {
             Self::Partition(spec) => (spec.compared(), &spec.select),
             Self::Dedupe(spec) => (spec.compared(), &spec.select),
             Self::Head(spec) => (spec.compared(), &spec.select),
+            Self::Apply(spec) => return spec.changes.reading(read),
             Self::Diff(_) | Self::Check(_) | Self::Inspect => return read,
         };
         let read = if let Self::Compact(spec) = self { spec.reading(read) } else { read };

@@ -15,7 +15,7 @@ fn request(verb: Verb, text: &str) -> Result<Request> {
 fn needed(verb: Verb) -> &'static str {
     match verb {
         Verb::Sort | Verb::Merge | Verb::Check => "by=a",
-        Verb::Compact | Verb::Diff => "key=a",
+        Verb::Compact | Verb::Apply | Verb::Diff => "key=a",
         Verb::Partition => "by=a into=2 output=o",
         _ => "",
     }

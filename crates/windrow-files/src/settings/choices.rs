@@ -78,6 +78,8 @@ choices! {
         Sort = "sort",
         /// Reduce a change log to the latest row of each key
         Compact = "compact",
+        /// Apply a change log to a directory of Parquet files
+        Apply = "apply",
         /// Merge files that are sorted already
         Merge = "merge",
         /// Split rows into files by hash, range or value

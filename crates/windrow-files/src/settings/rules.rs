@@ -19,7 +19,7 @@ pub(crate) const RULES: &[(&[Verb], Rule)] = {
     use Setting::*;
     &[
         (&[Verb::Sort, Verb::Merge, Verb::Partition, Verb::Check], Rule::OneOf(&[By])),
-        (&[Verb::Diff], Rule::OneOf(&[Key])),
+        (&[Verb::Diff, Verb::Apply], Rule::OneOf(&[Key])),
         (&[Verb::Compact], Rule::OneOf(&[Key, Diff])),
         (&[Verb::Compact], Rule::Alone(Diff, &[OrderBy, OpPreset, OpColumn, OpMap, Table])),
         (&[Verb::Compact, Verb::Merge], Rule::Needs(Time, Diff)),

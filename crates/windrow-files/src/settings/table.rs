@@ -21,7 +21,7 @@ macro_rules! settings {
     ($(
         $(#[doc = $sentence:literal])+
         $variant:ident $name:literal, $kind:expr, $group:ident, $verbs:expr $(=> $default:literal)?
-        $(, $(#[doc = $other:literal])+ $others:expr $(=> $others_default:literal)?)*;
+        $(, $(#[doc = $other:literal])+ [$($others:ident),+] $(=> $others_default:literal)?)*;
     )+) => {
         /// A setting of a job, of its inputs or of its output.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ macro_rules! settings {
                         default: &[$($default)?],
                     },
                     $(Use {
-                        verbs: &$others,
+                        verbs: &[$($others),+],
                         sentence: concat!($($other),+).trim_ascii_start(),
                         default: &[$($others_default)?],
                     },)*
@@ -102,18 +102,19 @@ impl Verb {
         Setting::ALL.iter().copied().filter(move |setting| setting.is_of(self))
     }
 
-    /// Returns true if the verb writes an output.
+    /// Returns true if the verb writes an output, or changes a table.
     pub fn writes(self) -> bool {
-        Setting::Output.is_of(self)
+        Setting::MemoryLimit.is_of(self)
     }
 }
 
 use Kind::*;
-use Verb::{Check, Compact, Dedupe, Diff, Head, Merge, Partition, Sort};
+use Verb::{Apply, Check, Compact, Dedupe, Diff, Head, Inspect, Merge, Partition, Sort};
 
-const READING: [Verb; 9] = Verb::ALL;
+const READING: [Verb; 10] = Verb::ALL;
 const ROWS: [Verb; 8] = [Sort, Compact, Merge, Partition, Dedupe, Diff, Head, Check];
-const WRITING: [Verb; 7] = [Sort, Compact, Merge, Partition, Dedupe, Diff, Head];
+const LIMITED: [Verb; 8] = [Sort, Compact, Apply, Merge, Partition, Dedupe, Diff, Head];
+const LOGS: [Verb; 2] = [Compact, Apply];
 /// The greatest number of threads, above the cores of any machine: planning for more would take memory and time.
 const MOST_THREADS: u64 = 4096;
 
@@ -127,6 +128,8 @@ settings! {
 
     /// Columns that tell rows apart. With `diff`, the columns to sort by first.
     Key "key", Columns, Own, [Compact],
+    /// Columns that identify a row of the table.
+    [Apply],
     /// Columns that are equal in duplicates; all columns unless given.
     [Dedupe],
     /// Columns that tell rows apart.
@@ -136,7 +139,10 @@ settings! {
     /// COL[:asc|desc][:nulls-first|nulls-last][:KIND],... Input order decides between equals. A null is the latest unless
     /// :nulls-first says otherwise. KIND says what text stands for: number, lsn (PostgreSQL's 0/16B2D80), time, hex,
     /// uuid-time (version 1), or text for the order of bytes.
-    OrderBy "order_by", Order, Own, [Compact];
+    OrderBy "order_by", Order, Own, [Compact],
+    /// Columns that say which change of a key is the latest, as for `compact`. If the table has these columns, a change
+    /// that is older than its row loses.
+    [Apply];
 
     /// Equality and order of floats in `by`.
     FloatOrder "float_order", Choice(FloatOrder::CHOICES), Own, [Sort, Merge, Check] => "total";
@@ -172,7 +178,15 @@ settings! {
     Sort "sort", Columns, Own, [Partition];
 
     /// The time of the last change that counts, a value of `time` or of the first column of `order_by`.
-    AsOf "as_of", Value, Own, [Compact];
+    AsOf "as_of", Value, Own, [Compact],
+    /// The time of the last change that counts, a value of the first column of `order_by`.
+    [Apply];
+
+    /// Waiting for another job that changes the directory. A job that does not wait fails.
+    Wait "wait", On, Own, [Apply];
+
+    /// The changes are read and counted, and nothing is changed.
+    DryRun "dry_run", Off, Own, [Apply];
 
     /// The form of the output.
     Mode "mode", Choice(Mode::CHOICES), Own, [Compact] => "snapshot";
@@ -184,23 +198,23 @@ settings! {
     KeepBookkeeping "keep_bookkeeping", Off, Own, [Compact];
 
     /// The format of the log by its producer: how operations read, and where the row is.
-    OpPreset "op_preset", Choice(Preset::CHOICES), ChangeLog, [Compact];
+    OpPreset "op_preset", Choice(Preset::CHOICES), ChangeLog, LOGS;
 
     /// The column that says what a change does: insert, update, delete, ...
-    OpColumn "op_column", Column, ChangeLog, [Compact],
+    OpColumn "op_column", Column, ChangeLog, LOGS,
     /// The name of the column that says what a change does: insert, update or delete.
     [Diff] => "op";
 
     /// The meanings of words in `op_column`: I=insert,REFRESH=snapshot,... A meaning is insert, update, delete, snapshot or
     /// ignore. An empty word stands for null, and * for any other value.
-    OpMap "op_map", Words, ChangeLog, [Compact];
+    OpMap "op_map", Words, ChangeLog, LOGS;
 
     /// The wanted table of a log of several: NAME or SCHEMA.NAME. In a name * stands for any characters, and ? for one.
     /// All wanted tables are taken as one table.
-    Table "table", Texts, ChangeLog, [Compact];
+    Table "table", Texts, ChangeLog, LOGS;
 
     /// Treatment of updates that lack columns of their row.
-    Unchanged "unchanged", Choice(Unchanged::CHOICES), ChangeLog, [Compact] => "last";
+    Unchanged "unchanged", Choice(Unchanged::CHOICES), ChangeLog, LOGS => "last";
 
     /// The column that says how often a row was added; negative if removed.
     Diff "diff", Column, Diffs, [Compact],
@@ -229,7 +243,9 @@ settings! {
 
     /// Inputs may have other columns than the first. A missing column is null; numbers, decimals, times and structs get
     /// types that hold the values of all inputs.
-    UnionByName "union_by_name", Off, Input, READING;
+    UnionByName "union_by_name", Off, Input, [Sort, Compact, Merge, Partition, Dedupe, Diff, Head, Check, Inspect],
+    /// Inputs may have other columns than the first, and may lack columns of the table. A missing column is null.
+    [Apply];
 
     /// The encoding of CSV and NDJSON inputs: utf-8, utf-16le, utf-16be, latin1 (which is windows-1252), shift_jis, gbk,
     /// ...; UTF-8, or UTF-16 with a byte order mark, unless given. Output is UTF-8.
@@ -285,57 +301,63 @@ settings! {
     /// The columns to write, in this order.
     Select "select", Names, Output, [Sort, Compact, Merge, Partition, Dedupe, Head],
     /// The columns to compare and to write, beside those of `key`.
-    [Diff];
+    [Diff],
+    /// The columns to take from the changes.
+    [Apply];
 
     /// For Parquet none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL] or brotli[:LEVEL]; zstd:2 unless given. For text none, lz4,
     /// zstd, gzip, bzip2[:LEVEL] or xz[:LEVEL]; the name tells it unless given: .csv.gz, .ndjson.zst, ...
-    Compression "compression", Compression, Output, WRITING;
+    Compression "compression", Compression, Output, [Sort, Compact, Merge, Partition, Dedupe, Diff, Head],
+    /// The codec of new files; the codec of the old file unless given.
+    [Apply];
 
     /// The bytes of a file, at least 64KiB. `output` then names a directory of files part-00000.parquet and
     /// on, which follow from one another; `output_format` is their format. Rows that are equal in the order stay in one
     /// file, which may be larger for them.
     MaxFileSize "max_file_size", Size, Output, [Sort, Compact, Merge, Dedupe, Diff, Head],
     /// Not for partitions: the files of a partition have any size.
-    [Partition];
+    [Partition],
+    /// The bytes of a file, at least 64KiB. Larger new files are split.
+    [Apply];
 
     /// What becomes of the files in the directory of an output of several files. The change is seen whole or not at all.
-    IfExists "if_exists", Choice(Existing::CHOICES), Output, WRITING => "error";
+    IfExists "if_exists", Choice(Existing::CHOICES), Output, [Sort, Compact, Merge, Partition, Dedupe, Diff, Head] => "error";
 
     /// Row bytes of a Parquet row group, before encoding; at least 64KiB. Row groups end at 122,880 rows, and are not cut
     /// below 8192 rows or 2 MiB.
-    RowGroupSize "row_group_size", Size, Parquet, WRITING => "16MiB";
+    RowGroupSize "row_group_size", Size, Parquet, LIMITED => "16MiB";
 
     /// Bytes of a Parquet page, before compression; at least 4KiB.
-    PageSize "page_size", Size, Parquet, WRITING => "512KiB";
+    PageSize "page_size", Size, Parquet, LIMITED => "512KiB";
 
     /// The encodings of Parquet columns.
-    Encoding "encoding", Choice(Encodings::CHOICES), Parquet, WRITING => "delta";
+    Encoding "encoding", Choice(Encodings::CHOICES), Parquet, LIMITED => "delta";
 
     /// Statistics of Parquet pages and column chunks.
-    Statistics "statistics", On, Parquet, WRITING;
+    Statistics "statistics", On, Parquet, LIMITED;
 
     /// Checksums of Parquet pages.
-    Checksums "checksums", On, Parquet, WRITING;
+    Checksums "checksums", On, Parquet, LIMITED;
 
     /// Peak memory of the process: bytes (256MiB, 2GB), a share of the memory there is (50%), or `unlimited`.
-    MemoryLimit "memory_limit", Limit, Limits, WRITING => "60%";
+    MemoryLimit "memory_limit", Limit, Limits, LIMITED => "60%";
 
     /// A directory for temporary files. Several are used side by side.
-    TempDir "temp_dir", Paths, Limits, WRITING;
+    TempDir "temp_dir", Paths, Limits, LIMITED;
 
     /// The bytes that temporary files may take.
-    MaxTempSize "max_temp_size", Size, Limits, WRITING;
+    MaxTempSize "max_temp_size", Size, Limits, LIMITED;
 
     /// The number of threads; as many as there are cores unless given.
-    Threads "threads", Number(1, MOST_THREADS), Limits, WRITING;
+    Threads "threads", Number(1, MOST_THREADS), Limits, LIMITED;
 
     /// The compression of temporary files.
-    SpillCompression "spill_compression", Choice(SpillCompression::CHOICES), Limits, WRITING => "none";
+    SpillCompression "spill_compression", Choice(SpillCompression::CHOICES), Limits, LIMITED => "none";
 
     /// The place of rows that exceed the memory limit.
-    SpillTo "spill_to", Choice(SpillPlace::CHOICES), Limits, WRITING => "disk";
+    SpillTo "spill_to", Choice(SpillPlace::CHOICES), Limits, LIMITED => "disk";
 
     /// Temporary files pass the page cache by. The job is slower; the cache is left to others, and a container's memory
     /// limit counts it.
-    SpillDirect "spill_direct", Off, Limits, WRITING;
+    SpillDirect "spill_direct", Off, Limits, LIMITED;
 }

@@ -16,6 +16,7 @@ use arrow_select::filter::filter_record_batch;
 use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::known::{Filling, Known};
+use super::onto::{Conform, Onto};
 use super::project::{self, check_names, find, projection, required};
 use super::sift::Sifting;
 use super::{Arrangement, FirstRow, Transform, Verify};
@@ -147,13 +148,22 @@ impl CompactSpec {
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
         match &self.diff {
             Some(diff) => diff_log(self, inputs, diff),
-            None => op_log(self, inputs),
+            None => op_log(self, inputs, None),
         }
+    }
+
+    /// Arranges the last change of each key, deletes included, with the columns of a table; see
+    /// [`Onto`].
+    pub(crate) fn bind_onto(&self, inputs: &Inputs, onto: &mut Onto) -> Result<Arrangement> {
+        if self.diff.is_some() {
+            return Err(Error::usage("a log of (row, time, diff) has no changes by key to apply"));
+        }
+        op_log(self, inputs, Some(onto))
     }
 }
 
 /// Arranges a log of operations: the latest row of each key.
-fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
+fn op_log(spec: &CompactSpec, inputs: &Inputs, mut onto: Option<&mut Onto>) -> Result<Arrangement> {
     if let Some(time) = &spec.time {
         return Err(Error::usage(format!(
             "`time` {time} needs `diff`; without one `as_of` looks at the first `order_by` column"
@@ -177,6 +187,9 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         return Err(Error::usage("`as_of` needs `order_by`, or `time`"));
     }
     let preset = log.as_ref().map(|(_, preset)| *preset);
+    if let Some(onto) = &mut onto {
+        onto.preset = preset;
+    }
     let log = log.map(|(log, _)| log.ordered_by(&mut order_by));
     let plain = log.as_ref().map_or(inputs.schema(), |log| &log.schema);
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
@@ -184,7 +197,8 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     let mut as_of = spec.as_of.clone();
     let ranks =
         Ranks::bind(&derived.schema, preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
-    let schema = &ranks.schema;
+    let conform = onto.as_ref().map(|onto| onto.conform(&ranks.schema)).transpose()?;
+    let schema = conform.as_ref().map_or(&ranks.schema, |conform| &conform.schema);
     // To fill rows from earlier ones, the sift needs all rows of a key.
     let unknown = log.as_ref().and_then(ChangeLog::unknown);
     let mut order = if unknown.is_some() { Order::by(key) } else { Order::by(key).last() };
@@ -212,26 +226,37 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     {
         hidden.extend_from_slice(&log.bookkeeping);
     }
-    let projection = projection(schema, spec.select.as_deref(), &hidden)?;
+    let projection = match &onto {
+        Some(onto) => {
+            let log = log.as_ref().map_or(&[][..], |log| &log.bookkeeping);
+            onto.projection(schema, &[&hidden, log].concat(), &spec.select)?
+        }
+        None => projection(schema, spec.select.as_deref(), &hidden)?,
+    };
     // Keys are equal as in SQL.
     let floats = floats(schema, layout.key());
     let ranks = Arc::new(ranks);
-    let told = inputs.log().filter(|told| told.raw.is_some()).cloned();
-    let verify = (ranks.are_unsure() || told.is_some()).then(|| {
-        let ranks = Arc::clone(&ranks);
-        Box::new(move || {
-            told.as_ref().map_or(Ok(()), Log::check)?;
-            ranks.check()
-        }) as Verify
-    });
+    let verify = verify(inputs, &ranks);
     let mut arrangement = Arrangement { verify, projection, ..Arrangement::of(layout) };
     match log.as_ref().and_then(|log| Some((log, log.unknown()?))) {
         Some((log, unknown)) => fill(&mut arrangement, log, unknown, spec.mode)?,
         None => arrangement.finish = finish(spec),
     }
     let log = log.map(|log| (operation, log));
-    arrangement.transform = transform(log, derived, ranks, as_of, floats);
+    arrangement.transform = transform(log, derived, ranks, conform, as_of, floats);
     Ok(arrangement)
+}
+
+/// Returns the check of what samples of the inputs told, and of text in the order.
+fn verify(inputs: &Inputs, ranks: &Arc<Ranks>) -> Option<Verify> {
+    let told = inputs.log().filter(|told| told.raw.is_some()).cloned();
+    (ranks.are_unsure() || told.is_some()).then(|| {
+        let ranks = Arc::clone(ranks);
+        Box::new(move || {
+            told.as_ref().map_or(Ok(()), Log::check)?;
+            ranks.check()
+        }) as Verify
+    })
 }
 
 /// Adds a sift that fills the last row of each key with earlier values, by the marks in the column
@@ -269,11 +294,12 @@ fn transform(
     log: Option<(Derived, ChangeLog)>,
     derived: Derived,
     ranks: Arc<Ranks>,
+    conform: Option<Conform>,
     as_of: Option<AsOf>,
     floats: Vec<usize>,
 ) -> Option<Transform> {
     let passes = log.is_none() && derived.is_empty() && as_of.is_none() && floats.is_empty();
-    if passes && !ranks.do_anything() {
+    if passes && conform.is_none() && !ranks.do_anything() {
         return None;
     }
     Some(Arc::new(move |batch: &RecordBatch, FirstRow { row: first_row, .. }: FirstRow| {
@@ -286,6 +312,10 @@ fn transform(
             None => first_row + i as u64,
         };
         let batch = ranks.apply(derived.append(&batch)?, row)?;
+        let batch = match &conform {
+            Some(conform) => conform.apply(&batch, row)?,
+            None => batch,
+        };
         let batch = with_one_form(&batch, &floats).map_err(failed)?;
         as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of(&batch))
     }))

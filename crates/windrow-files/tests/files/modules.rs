@@ -7,7 +7,7 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 34] = [
     "lock",
     "settings",
     "error",
@@ -39,8 +39,9 @@ const ORDER: [&str; 33] = [
     "partition",
     "verbs",
     "job",
-    "request",
     "inspect",
+    "apply",
+    "request",
 ];
 
 /// The floors of `input`, in the order of the data.
@@ -60,10 +61,27 @@ const INPUT: [&str; 13] = [
     "told",
 ];
 
+/// The floors of `apply`, in the order of the data.
+const APPLY: [&str; 12] = [
+    "figures",
+    "keys",
+    "table",
+    "changes",
+    "extents",
+    "plan",
+    "find",
+    "merge",
+    "outputs",
+    "rewrite",
+    "prepared",
+    "directory",
+];
+
 #[test]
 fn a_module_uses_only_those_before_it() {
     sources::check_order(ROOT, &ORDER);
     sources::check_floors(ROOT, "input", &INPUT);
+    sources::check_floors(ROOT, "apply", &APPLY);
 }
 
 #[test]

@@ -33,6 +33,7 @@ use crate::settings::Setting;
 
 use between::Between;
 
+pub(crate) use prune::is_of_the_first_form;
 pub(super) use prune::{KeptRows, groups, rows};
 
 impl Filter {

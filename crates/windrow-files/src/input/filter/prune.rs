@@ -232,7 +232,7 @@ fn is_nan(value: &ArrayRef) -> bool {
 
 /// Returns true if a leaf's bounds have the first form of statistics, which compares all bytes as
 /// signed.
-fn is_of_the_first_form(metadata: &ParquetMetaData, leaf: usize) -> bool {
+pub(crate) fn is_of_the_first_form(metadata: &ParquetMetaData, leaf: usize) -> bool {
     metadata.row_groups().iter().map(|group| group.column(leaf)).any(|column| {
         let text = matches!(column.column_type(), Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
         let unsigned = column

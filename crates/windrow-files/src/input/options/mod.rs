@@ -48,6 +48,8 @@ pub struct ReadOptions {
     pub hive_types: Option<SchemaRef>,
     /// Whether columns, and the widths of numbers and times, may differ from the first input.
     pub union_by_name: bool,
+    /// Whether dictionary keys are as wide as for the values of several inputs.
+    pub(crate) wide_keys: bool,
     /// The condition on rows; by default, all rows are read.
     pub filter: Option<Filter>,
     /// Typed columns of CSV, if all others are carried as unchanged text.
@@ -160,6 +162,7 @@ impl Default for ReadOptions {
             asked: Asked::default(),
             hive_types: None,
             union_by_name: false,
+            wide_keys: false,
             filter: None,
             compared: None,
             wanted: None,

@@ -66,8 +66,12 @@ impl<'a> Common<'a> {
         let order = match &mut self.unifier {
             Some(unifier) => unifier.fit(name, &narrowed.schema)?,
             None => {
-                let (name, first) = (Arc::clone(name), Arc::clone(&narrowed.schema));
-                self.unifier = Some(Unifier::new(name, first, self.options.union_by_name));
+                let first = Arc::clone(&narrowed.schema);
+                let mut unifier = Unifier::new(Arc::clone(name), first, self.options.union_by_name);
+                if self.options.wide_keys {
+                    unifier.fit(name, &narrowed.schema)?;
+                }
+                self.unifier = Some(unifier);
                 None
             }
         };

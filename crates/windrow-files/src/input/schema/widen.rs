@@ -159,7 +159,7 @@ fn floats(integers: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 }
 
 /// Returns `kind` with wide dictionary keys, for the values of many files.
-pub(super) fn with_wide_keys(kind: &DataType) -> DataType {
+pub(crate) fn with_wide_keys(kind: &DataType) -> DataType {
     let wide = |field: &FieldRef| {
         Arc::new(Field::clone(field).with_data_type(with_wide_keys(field.data_type())))
     };

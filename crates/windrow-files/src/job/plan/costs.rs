@@ -272,10 +272,42 @@ impl Costs {
     }
 
     /// Returns the cost of a writer, of all columns at once or of one after the other.
-    pub(super) fn writer(&self, in_turn: bool) -> usize {
+    pub(in crate::job) fn writer(&self, in_turn: bool) -> usize {
         let Writing { together, in_turn: one, copies, copies_in_turn, .. } = self.writing;
         let (writer, copies) = if in_turn { (one, copies_in_turn) } else { (together, copies) };
         writer.saturating_add(self.long().saturating_mul(copies))
+    }
+
+    /// Returns the costs of a job that writes one of the files at a time, by the share of the largest
+    /// one in all rows.
+    pub(in crate::job) fn by_file(mut self, inputs: &Inputs) -> Self {
+        let rows = |file: &FileInfo| file.rows.unwrap_or(0);
+        let (all, most) = inputs.files().iter().fold((0, 0), |(all, most): (u64, u64), file| {
+            (all.saturating_add(rows(file)), most.max(rows(file)))
+        });
+        let share = most as f64 / all.max(1) as f64;
+        self.writing.footers = (self.writing.footers as f64 * share) as usize;
+        self
+    }
+
+    /// Returns the maximum rows and row bytes of a part.
+    pub(in crate::job) fn part(&self) -> (usize, usize) {
+        (self.writing.part_rows, self.writing.part_bytes)
+    }
+
+    /// Returns the cost of `n` threads, each of which rewrites a sorted file. `merging` is the cost
+    /// of a thread's merge, and `more` a cost of all threads together.
+    pub(in crate::job) fn rewriting(
+        &self,
+        in_turn: bool,
+        n: usize,
+        merging: usize,
+        more: usize,
+    ) -> usize {
+        // A row group may be a quarter larger than usual. The old file has a footer, too.
+        let part = (self.writing.held / 4).saturating_add(2 * self.writing.footers);
+        let thread = self.file().saturating_add(merging).saturating_add(part);
+        self.writing(in_turn, n).saturating_add(n.saturating_mul(thread)).saturating_add(more)
     }
 
     /// Returns the cost of writing by `n` threads.

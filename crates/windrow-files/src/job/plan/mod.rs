@@ -66,7 +66,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    fn available(&self) -> usize {
+    pub(super) fn available(&self) -> usize {
         self.limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED))
     }
 
@@ -76,7 +76,7 @@ impl Terms {
     }
 
     /// Returns the memory left after `needed` bytes and the reserve.
-    fn spare(&self, needed: usize) -> usize {
+    pub(super) fn spare(&self, needed: usize) -> usize {
         self.available().saturating_sub(self.more()).saturating_sub(needed)
     }
 
@@ -270,13 +270,22 @@ impl Floor {
         if in_turn.bytes < together.bytes { in_turn } else { together }
     }
 
+    /// Returns the floor of rewrites; see [`Costs::rewriting`].
+    pub(super) fn of_rewrites(costs: &Costs, merging: usize, more: usize) -> Self {
+        let [together, one] =
+            [false, true].map(|in_turn| costs.rewriting(in_turn, 1, merging, more));
+        let (needed, writing) = (together.min(one), costs.writing(one < together, 1));
+        let bytes = needed.saturating_add(reserve(needed));
+        let reading = costs.file().saturating_add(costs.process(1));
+        let (merging, long) = (merging.saturating_add(more), costs.long());
+        Self { bytes, reading, sorting: 0, writing, merging, footers: false, long }
+    }
+
     fn if_written(costs: &Costs, in_turn: bool) -> Self {
         let (reading, writing) = (costs.reading(1), costs.writing(in_turn, 1));
         let (sorting, merging) = (costs.least_sorting(), costs.least_merging());
         let needed = reading.saturating_add(sorting).max(writing.saturating_add(merging));
-        // Chosen such that at the floor itself the reserve equals `Terms::more`.
-        let more = (needed.saturating_sub(SMALL_LIMIT) / (UNCOUNTED - 1)).min(MORE_SLACK);
-        let bytes = needed.saturating_add(more);
+        let bytes = needed.saturating_add(reserve(needed));
         let footers = costs.writing.footers > costs.writer(in_turn);
         let long = costs.long();
         Self { bytes, reading, sorting, writing, merging, footers, long }
@@ -311,6 +320,11 @@ impl Floor {
         let floor = self.bytes.saturating_add(costs.sway) as u64;
         Error::memory_floor(message, floor, terms.available() as u64)
     }
+}
+
+/// Returns the reserve for a floor of `needed` bytes, which equals `Terms::more` at the floor itself.
+fn reserve(needed: usize) -> usize {
+    (needed.saturating_sub(SMALL_LIMIT) / (UNCOUNTED - 1)).min(MORE_SLACK)
 }
 
 /// Returns a limit at which a job planned with the costs `known` can continue after it meets the

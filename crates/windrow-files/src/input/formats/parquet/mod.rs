@@ -388,7 +388,17 @@ impl Content for ParquetFile {
         drop(footer);
         let (statistics, pages) = (ParquetStatisticsPolicy::KeepAll, PageIndexPolicy::Required);
         let footer = load_with(&self.origin, &file, statistics, pages)?;
-        Ok(Some(RowGroups { file, footer }))
+        Ok(Some(RowGroups { file, footer, has_bloom_filters: false }))
+    }
+
+    fn whole_row_groups(&self) -> Result<Option<RowGroups>> {
+        if self.encrypted || self.origin.is_far() {
+            return Ok(None);
+        }
+        let file = self.origin.random()?;
+        let (statistics, pages) = (ParquetStatisticsPolicy::KeepAll, PageIndexPolicy::Optional);
+        let footer = load_with(&self.origin, &file, statistics, pages)?;
+        Ok(Some(RowGroups { file, footer, has_bloom_filters: true }))
     }
 
     fn footer(&self) -> Option<Result<Footer>> {

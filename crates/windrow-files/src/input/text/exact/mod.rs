@@ -281,9 +281,12 @@ fn values(text: &StringArray, kind: &DataType, reading: Reading<'_>) -> Result<A
 /// # Errors
 /// The fault of the value. A value that the type cannot hold exactly is also refused.
 pub(crate) fn one_value(text: &str, kind: &DataType) -> Result<ArrayRef, Fault> {
-    let column = StringArray::from(vec![text]);
-    let reading = Reading::of(Writing::Csv);
-    values(&column, kind, reading)
+    exact(&StringArray::from(vec![text]), kind)
+}
+
+/// Parses values of `kind`, like [`one_value`].
+pub(crate) fn exact(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
+    values(text, kind, Reading::of(Writing::Csv))
 }
 
 /// Converts JSON `values`, decoded as a narrower type, to `kind`, their type in another part of the

@@ -1,0 +1,210 @@
+//! The files of a table and the keys in them: bounds of each row group, from statistics if they
+//! tell, else from the key columns.
+//!
+//! ```text
+//!  footers   a: [1 5][7 9]   b: [10 30]         ascending: a key is in one row group, or in none
+//!  footers   a: [1 5][3 9]   or no bounds       the key columns are read; if the bounds overlap still,
+//!                                               the file is out of order
+//! ```
+//! Invariant: the bounds of a row group enclose its keys. Bounds by statistics enclose only the
+//! first column of the key; the bytes of a key begin with this column.
+//!
+//! Statistics do not tell of NaN, the greatest float, nor where nulls stand.
+
+use std::collections::BTreeSet;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use parquet::basic::Type;
+
+use super::table::{Table, group_rows};
+use crate::error::Result;
+use crate::input::{Footer, is_of_the_first_form};
+use crate::watch::Watch;
+
+/// Bytes that follow any key in the order: no encoding of a value begins with as many.
+const END: [u8; 64] = [0xff; 64];
+
+/// A row group.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// Ordinal in the file.
+    pub(super) index: usize,
+    pub(super) rows: u64,
+    /// No key is less than the first bound, or greater than the second one.
+    pub(super) bounds: (Vec<u8>, Vec<u8>),
+}
+
+/// A file of a table.
+#[derive(Clone, Debug)]
+pub(super) struct TableFile {
+    /// Ordinal in the inputs.
+    pub(super) ordinal: usize,
+    /// The row groups with rows.
+    pub(super) groups: Vec<Group>,
+    /// Whether the bounds of the row groups ascend.
+    pub(super) ascends: bool,
+    /// Whether the bounds enclose whole keys as closely as possible.
+    is_exact: bool,
+}
+
+impl TableFile {
+    pub(super) fn new(ordinal: usize, groups: Vec<Group>, is_exact: bool) -> Self {
+        let ascends = groups.windows(2).all(|pair| pair[0].bounds.1 < pair[1].bounds.0);
+        Self { ordinal, groups, ascends, is_exact }
+    }
+
+    /// Returns the bounds of the file; `None` for a file without rows.
+    pub(super) fn bounds(&self) -> Option<(&[u8], &[u8])> {
+        let least = self.groups.iter().map(|group| &*group.bounds.0).min()?;
+        let most = self.groups.iter().map(|group| &*group.bounds.1).max()?;
+        Some((least, most))
+    }
+
+    /// Returns the number of rows.
+    pub(super) fn rows(&self) -> u64 {
+        self.groups.iter().map(|group| group.rows).sum()
+    }
+}
+
+/// The files of a table, by their least key.
+pub(super) struct Extents {
+    pub(super) files: Vec<TableFile>,
+    /// Whether no two files can have the same key.
+    pub(super) are_apart: bool,
+}
+
+impl Extents {
+    /// Finds the bounds of all files of `table`.
+    pub(super) fn of(table: &Table, watch: &Watch) -> Result<Self> {
+        let mut files = Vec::new();
+        for ordinal in 0..table.names.len() {
+            watch.pause()?;
+            let Some(footer) = table.inputs.parquet_footer(ordinal)? else { continue };
+            let mut file = TableFile::new(ordinal, by_statistics(&footer, table)?, false);
+            if !file.ascends {
+                file = exact(&file, table, watch)?;
+            }
+            files.push(file);
+        }
+        for place in overlapping(&mut files) {
+            if !files[place].is_exact {
+                files[place] = exact(&files[place], table, watch)?;
+            }
+        }
+        let are_apart = overlapping(&mut files).is_empty();
+        Ok(Self { files, are_apart })
+    }
+}
+
+/// Sorts files by their least key, files without rows first. Returns the places of the files that
+/// overlap with another one.
+fn overlapping(files: &mut [TableFile]) -> BTreeSet<usize> {
+    files.sort_by(|a, b| a.bounds().map(|bounds| bounds.0).cmp(&b.bounds().map(|bounds| bounds.0)));
+    let mut found = BTreeSet::new();
+    // The file so far with the greatest key.
+    let mut last: Option<(usize, &[u8])> = None;
+    for (place, file) in files.iter().enumerate() {
+        let Some((least, most)) = file.bounds() else { continue };
+        if let Some((before, end)) = last
+            && end >= least
+        {
+            found.extend([before, place]);
+        }
+        if last.is_none_or(|(_, end)| most > end) {
+            last = Some((place, most));
+        }
+    }
+    found
+}
+
+/// Returns the bounds of the row groups as far as the footer states them.
+fn by_statistics(footer: &Footer, table: &Table) -> Result<Vec<Group>> {
+    let known = statistics(footer, table);
+    let (by, floats) = (&table.key[0], table.code.leading().is_floating());
+    let mut groups = Vec::new();
+    for (index, group) in footer.metadata().row_groups().iter().enumerate() {
+        let rows = group.num_rows().unsigned_abs();
+        if rows == 0 {
+            continue;
+        }
+        let mut bounds = (Vec::new(), END.to_vec());
+        if let Some((mins, maxes, nulls)) = &known {
+            let ends = [mins, maxes].map(|ends| ends.slice(index, 1));
+            let [least, most] =
+                if by.descending { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
+            let has_nulls = nulls[index] != Some(0);
+            // The greatest float is unknown: it may be NaN. Nulls stand at an end.
+            let no_least = floats && by.descending || has_nulls && by.nulls_first;
+            let no_most = floats && !by.descending || has_nulls && !by.nulls_first;
+            if !no_least && is_bound(least) {
+                bounds.0 = table.code.of_leading(least)?.row(0).as_ref().to_vec();
+            }
+            if !no_most && is_bound(most) {
+                bounds.1 = table.code.of_leading(most)?.row(0).as_ref().to_vec();
+                bounds.1.extend(END);
+            }
+        }
+        groups.push(Group { index, rows, bounds });
+    }
+    Ok(groups)
+}
+
+/// Returns true if the value of a statistic is a bound. Some writers state NaN.
+fn is_bound(value: &ArrayRef) -> bool {
+    let is_nan = || {
+        let number = cast(value, &DataType::Float64);
+        number.map_or(true, |number| number.as_primitive::<Float64Type>().value(0).is_nan())
+    };
+    value.is_valid(0) && !(value.data_type().is_floating() && is_nan())
+}
+
+/// Minima, maxima and numbers of nulls of the first key column.
+type Statistics = (ArrayRef, ArrayRef, Vec<Option<u64>>);
+
+fn statistics(footer: &Footer, table: &Table) -> Option<Statistics> {
+    let (metadata, kind) = (footer.metadata(), table.code.leading());
+    let parquet = metadata.file_metadata().schema_descr();
+    let column = StatisticsConverter::try_new(&table.key[0].name, footer.schema(), parquet).ok()?;
+    let column = column.with_missing_null_counts_as_zero(false);
+    let leaf = column.parquet_column_index()?;
+    // The order of statistics of INT96 is undefined.
+    let is_int96 = parquet.column(leaf).physical_type() == Type::INT96;
+    if is_int96 || kind.is_nested() || is_of_the_first_form(metadata, leaf) {
+        return None;
+    }
+    let groups = || metadata.row_groups().iter();
+    let bounds = |bounds: ArrayRef| cast(&bounds, kind).ok();
+    let nulls = column.row_group_null_counts(groups()).ok()?;
+    Some((
+        bounds(column.row_group_mins(groups()).ok()?)?,
+        bounds(column.row_group_maxes(groups()).ok()?)?,
+        nulls.iter().collect(),
+    ))
+}
+
+/// Returns `file` with bounds found by reading the key columns.
+fn exact(file: &TableFile, table: &Table, watch: &Watch) -> Result<TableFile> {
+    let inputs = table.one(file.ordinal, true)?;
+    let mut groups = file.groups.clone();
+    for group in &mut groups {
+        let mut bounds: Option<(Vec<u8>, Vec<u8>)> = None;
+        let rows = group_rows(&inputs, 0, std::iter::once(group.index), watch);
+        for keys in table.keys_in(rows) {
+            watch.pause()?;
+            let keys = keys?;
+            let Some((least, most)) = keys.iter().min().zip(keys.iter().max()) else { continue };
+            let (least, most) = (least.as_ref().to_vec(), most.as_ref().to_vec());
+            bounds = Some(match bounds.take() {
+                None => (least, most),
+                Some((before, after)) => (before.min(least), after.max(most)),
+            });
+        }
+        group.bounds = bounds.unwrap_or_else(|| group.bounds.clone());
+    }
+    Ok(TableFile::new(file.ordinal, groups, true))
+}

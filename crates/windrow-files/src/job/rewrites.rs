@@ -1,0 +1,73 @@
+//! The memory plan of rewrites: each thread merges one sorted file with changes, while it writes.
+
+use std::num::NonZeroUsize;
+
+use windrow::SortColumn;
+
+use super::plan::{BATCH_BYTES, Costs, Floor, Output, Terms};
+use crate::error::Result;
+use crate::input::Inputs;
+use crate::limits::Limits;
+use crate::output::OutputOptions;
+use crate::size::Size;
+use crate::verbs::MergeSpec;
+
+/// Threads and memory of rewrites.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rewrites {
+    pub(crate) limit: Option<u64>,
+    pub(crate) threads: usize,
+    pub(crate) columns_in_turn: bool,
+    /// Rows of a row group, by the limits of rows and bytes.
+    pub(crate) part_rows: usize,
+    /// The smallest limit, as shown in messages.
+    pub(crate) floor: Size,
+    /// Bytes of a thread.
+    pub(crate) thread_bytes: usize,
+}
+
+impl Rewrites {
+    /// Plans the rewriting of files of `table`, sorted by `key`. `more` is the memory that all threads
+    /// share.
+    ///
+    /// # Errors
+    /// `MemoryFloor` if the limit is below the floor.
+    pub(crate) fn plan(
+        table: &Inputs,
+        changes: Option<&Inputs>,
+        key: &[SortColumn],
+        options: &OutputOptions,
+        limits: &Limits,
+        more: usize,
+    ) -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = limits.threads.map_or(cores, NonZeroUsize::get);
+        let (limit, space) = limits.within_space(threads)?;
+        let terms = Terms { limit, readers: threads, writers: threads, space };
+        let arrangement = MergeSpec::by(key.to_vec()).bind(table)?;
+        let schema = arrangement.schema()?;
+        let output = Output::Written { schema: &schema, options };
+        let costs =
+            Costs::of(table, &arrangement, &output, limits.spill_codec, threads).by_file(table);
+        // A record batch of changes and of merged rows, their keys, and the reader of the changes.
+        let merging = 4 * BATCH_BYTES + changes.map_or(0, |all| all.needs.reader_bytes);
+        let floor = Floor::of_rewrites(&costs, merging, more);
+        let in_turn = costs.writer(true) < costs.writer(false)
+            && terms.spare(costs.rewriting(false, 1, merging, more)) == 0;
+        if terms.available() < floor.bytes {
+            return Err(floor.error(&costs, &terms));
+        }
+        let need = |n: usize| costs.rewriting(in_turn, n, merging, more);
+        let threads = (1..=threads).rev().find(|&n| terms.spare(need(n)) > 0).unwrap_or(1);
+        let (rows, bytes) = costs.part();
+        let row = table.needs.row_bytes.max(1);
+        Ok(Self {
+            limit,
+            threads,
+            columns_in_turn: in_turn,
+            part_rows: rows.min(bytes / row).max(1),
+            floor: floor.named(&costs),
+            thread_bytes: need(2) - need(1),
+        })
+    }
+}

@@ -1,0 +1,290 @@
+"""Changes applied to Delta tables: one commit that removes and adds files, by deltalake's own transactions.
+
+    table, newest version --> its files --> the library: new files beside them --> commit --> done
+            ^                                                                        |
+            +----------------------------- another writer came between --------------+
+
+New files have names that no other job uses. A job that is killed leaves files that no version of the table has, which
+``vacuum`` removes.
+"""
+
+import datetime
+import json
+import os
+import re
+import secrets
+import time
+import urllib.parse
+
+from windrow import _windrow
+from windrow._errors import SpaceError, UsageError
+from windrow._progress import watching
+from windrow._results import Applied
+
+# How often a job begins again after another writer's commit.
+ATTEMPTS = 20
+# What tables may ask for without a consequence for this module, or with one that `refuse` looks at.
+KNOWN = {
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "columnMapping",
+    "deletionVectors",
+    "generatedColumns",
+    "identityColumns",
+    "invariants",
+    "timestampNtz",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+}
+TYPES = {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "binary", "boolean"}
+# What a field may say about its values.
+OF_FIELDS = {
+    "delta.generationExpression": "generated columns",
+    "delta.identity.start": "identity columns",
+    "delta.invariants": "invariants",
+}
+
+
+def is_table(target):
+    """Whether a target of changes is a Delta table."""
+    if type(target).__module__.partition(".")[0] == "deltalake":
+        return True
+    return isinstance(target, (str, os.PathLike)) and os.path.isdir(os.path.join(os.path.expanduser(target), "_delta_log"))
+
+
+def apply(target, changes, transaction, options):
+    """Applies changes to a `deltalake.DeltaTable`, or to the table at a path."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import CommitFailedError
+
+    given = None if isinstance(target, (str, os.PathLike)) else target
+    uri = os.path.expanduser(os.fspath(target)) if given is None else given.table_uri
+    table = DeltaTable(uri)
+    for attempt in range(ATTEMPTS):
+        try:
+            applied = _attempt(table, changes, transaction, options)
+            if given is not None:
+                given.update_incremental()
+            return applied
+        except CommitFailedError as error:
+            again = "another writer changed the table during the job, and the changes are not applied"
+            if (options.get("write") or {}).get("wait") is False or attempt + 1 == ATTEMPTS:
+                raise SpaceError(f"{uri}: {again}; run the job again") from error
+            if not _can_be_read_again(changes):
+                raise SpaceError(f"{uri}: {again}; run the job again, with files or tables, which are read again") from error
+            time.sleep(secrets.randbelow(100) / 1000)
+            table.update_incremental()
+
+
+def _attempt(table, changes, transaction, options):
+    from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+
+    directory = _local(table)
+    refuse(table)
+    paths = _files(table)
+    if transaction is not None:
+        app, version = transaction
+        done = table.transaction_version(app)
+        if done is not None and done >= version:
+            return _nothing(table, paths)
+    token = secrets.randbits(62)
+    schema = json.loads(table.schema().to_json())
+    empty = _empty(directory, table)
+    try:
+        target = (directory, token, [*paths, empty])
+        with watching(options.get("progress")) as progress:
+            applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
+    finally:
+        os.remove(os.path.join(directory, empty))
+    applied.files_removed = [path for path in applied.files_removed if path != empty]
+    applied.files_left = [path for path in applied.files_left if path != empty]
+    applied.version = table.version()
+    written = [os.path.join(directory, file["path"]) for file in applied.files_added]
+    try:
+        for file in applied.files_added:
+            _check_nulls(schema, file)
+        now = int(time.time() * 1000)
+        actions = [RemoveAction(path, True, now, paths[path], {}) for path in applied.files_removed]
+        for file in applied.files_added:
+            stats = json.dumps(statistics(schema, file))
+            actions.append(AddAction(file["path"], file["bytes"], {}, now, True, stats))
+        if applied.dry_run or not (actions or transaction):
+            return applied
+        # Without retries: a commit in between may have changed rows that were read here.
+        once = CommitProperties(
+            custom_metadata={"operationParameters": {"tool": "windrow apply"}},
+            max_commit_retries=0,
+            app_transactions=[Transaction(*transaction)] if transaction else None,
+        )
+        table.create_write_transaction(actions, "append", table.schema(), commit_properties=once)
+    except BaseException:
+        # An error may come after the commit, which has the files then.
+        if not _is_committed(directory, applied):
+            for path in written:
+                os.remove(path)
+        raise
+    applied.version += 1
+    return applied
+
+
+def _is_committed(directory, applied):
+    commit = os.path.join(directory, "_delta_log", f"{applied.version + 1:020}.json")
+    if not os.path.exists(commit):
+        return False
+    with open(commit, encoding="utf-8") as file:
+        log = file.read()
+    return any(file["path"] in log for file in applied.files_added)
+
+
+def _local(table):
+    uri = table.table_uri
+    if uri.startswith("file://"):
+        uri = urllib.parse.unquote(uri.removeprefix("file://"))
+    if "://" in uri:
+        raise UsageError(f"{uri}: changes are applied to Delta tables on local disks; objects in stores are not served yet")
+    return uri
+
+
+def refuse(table):
+    """Refuses a table that asks for what is not served."""
+    protocol, metadata = table.protocol(), table.metadata()
+    configuration = metadata.configuration
+    asked = [*({*(protocol.reader_features or []), *(protocol.writer_features or [])} - KNOWN)]
+    asked += ["partitions"] * bool(metadata.partition_columns)
+    asked += [f"the constraint {name.removeprefix('delta.constraints.')}" for name in configuration if name.startswith("delta.constraints.")]
+    asked += ["column mapping"] * (configuration.get("delta.columnMapping.mode") not in (None, "none"))
+    for name, what in [
+        ("delta.appendOnly", "appends alone (delta.appendOnly)"),
+        ("delta.enableChangeDataFeed", "a change data feed"),
+        ("delta.enableRowTracking", "row tracking"),
+    ]:
+        asked += [what] * (str(configuration.get(name)).lower() == "true")
+    schema = json.loads(table.schema().to_json())
+    said = json.dumps(schema)
+    asked += [what for name, what in OF_FIELDS.items() if f'"{name}"' in said]
+    asked += [f"columns of type {kind}" for kind in _primitives(schema) if kind not in TYPES and not kind.startswith("decimal")]
+    if not asked and "deletionVectors" in (protocol.reader_features or []):
+        hidden = any(batch.num_rows for batch in table.deletion_vectors())
+        asked += ["deletion vectors, which hide rows (`DeltaTable.optimize.compact` removes them)"] * hidden
+    if asked:
+        raise UsageError(f"{table.table_uri}: the table has {', '.join(sorted(asked))}; `apply` does not serve that yet")
+
+
+def _primitives(kind):
+    """The types of columns, members, elements and entries."""
+    if isinstance(kind, str):
+        return {kind}
+    inner = [field["type"] for field in kind.get("fields", [])]
+    inner += [kind[name] for name in ("elementType", "keyType", "valueType") if name in kind]
+    return set().union(*map(_primitives, inner))
+
+
+def _files(table):
+    actions = table.get_add_actions(flatten=True)
+    names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
+    for name in names:
+        if "://" in name or name.startswith("/"):
+            raise UsageError(f"{name}: is a file outside of the table's directory, as in a shallow clone; copy the table first")
+        # Writers encode other characters each in their way, and a removal would miss the file.
+        if not re.fullmatch(r"[A-Za-z0-9_.=+/-]+", name):
+            raise UsageError(f"{name}: has a name that `apply` does not serve; `DeltaTable.optimize.compact` writes new files")
+    return dict(zip(names, sizes))
+
+
+def _empty(directory, table):
+    """Writes a file without rows that has all columns of the table: files may be older than a column."""
+    from windrow import _verbs
+
+    name = f"part-00000-{secrets.token_hex(16)}.parquet"
+    _verbs.head(table.schema().to_arrow().empty_table(), output=os.path.join(directory, name))
+    return name
+
+
+def _check_nulls(schema, file):
+    nulls = {column["name"]: column["nulls"] for column in file["columns"]}
+    for field in schema["fields"]:
+        if not field["nullable"] and nulls.get(field["name"]):
+            name = field["name"]
+            raise UsageError(f"column {name!r} is null in a row of the changes, and the table allows no nulls in it")
+
+
+def _nothing(table, paths):
+    counts = dict.fromkeys(["rows_in", "keys", "inserted", "updated", "deleted", "unchanged", "stale", "absent"], 0)
+    groups = dict.fromkeys(["row_groups_rewritten", "row_groups_copied", "row_groups_left"], 0)
+    sizes = dict.fromkeys(["bytes_out", "bytes_of_changes", "spilled_bytes", "peak_rss_bytes"], 0)
+    files = {"files_removed": [], "files_added": [], "files_left": [*paths]}
+    return Applied(
+        dry_run=False, **counts, rows_out=table.count(), **files, **groups, **sizes,
+        memory_limit_bytes=None, seconds=0.0, version=table.version(),
+    )
+
+
+def _can_be_read_again(changes):
+    if isinstance(changes, (list, tuple)):
+        return all(map(_can_be_read_again, changes))
+    # Tables have a number of rows; streams do not know theirs.
+    return isinstance(changes, (str, os.PathLike)) or any(hasattr(changes, name) for name in ("num_rows", "height", "iloc"))
+
+
+def statistics(schema, file):
+    """The statistics of a file, as a Delta log has them."""
+    columns = {column["name"]: column for column in file["columns"]}
+    found = {"numRecords": file["rows"], "minValues": {}, "maxValues": {}, "nullCount": {}}
+
+    def add(fields, path, places):
+        for field in fields:
+            name, kind = field["name"], field["type"]
+            whole = ".".join([*path, name])
+            if isinstance(kind, dict) and kind["type"] == "struct":
+                inner = [{} for _ in places]
+                add(kind["fields"], [*path, name], inner)
+                for place, values in zip(places, inner):
+                    if values:
+                        place[name] = values
+                continue
+            column = columns.get(whole)
+            if column is None or not isinstance(kind, str) or "." in name:
+                continue
+            least, most, nulls = places
+            if column["nulls"] is not None:
+                nulls[name] = column["nulls"]
+            for place, text, up in [(least, column["min"], False), (most, column["max"], True)]:
+                value = None if text is None else _value(kind, text, up)
+                if value is not None:
+                    place[name] = value
+
+    add(schema["fields"], [], [found["minValues"], found["maxValues"], found["nullCount"]])
+    return found
+
+
+def _value(kind, text, up):
+    """A bound of a column as JSON, or None if the log would not have it right."""
+    if kind in ("byte", "short", "integer", "long"):
+        return int(text)
+    if kind in ("string", "date"):
+        return text
+    if kind in ("float", "double"):
+        # Not a number is the greatest value, and no bound tells of it.
+        return None if up else float(text)
+    if kind.startswith("decimal"):
+        # Numbers of JSON keep 15 digits.
+        return float(text) if sum(map(str.isdigit, text)) <= 15 else None
+    if kind in ("timestamp", "timestamp_ntz"):
+        return _time(text, up)
+    return None
+
+
+def _time(text, up):
+    """A time in milliseconds, as bounds are."""
+    try:
+        time = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    rest = time.microsecond % 1000
+    time -= datetime.timedelta(microseconds=rest)
+    if up and rest:
+        time += datetime.timedelta(milliseconds=1)
+    zone = "Z" if time.tzinfo else ""
+    return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + zone
