@@ -32,7 +32,7 @@ class Call:
             if name in options:
                 raise TypeError(f"{self.__name__}() has two values for {name}=")
             options[name] = value
-        if len(self.inputs) > 1 and len(given) == 2 and isinstance(given[1], str) and self.key not in options:
+        if self.inputs[1:] == ("new",) and len(given) == 2 and isinstance(given[1], str) and self.key not in options:
             # The key in the place of the other side.
             del options[self.inputs[1]]
         missing = [name for name in self.inputs if name not in options]
@@ -43,7 +43,8 @@ class Call:
         kept = []
         temp_dir = _temp_dir(options)
         try:
-            inputs = tuple(_taken(options.pop(name), temp_dir, kept) for name in self.inputs)
+            given = ((name, options.pop(name)) for name in self.inputs)
+            inputs = tuple(value if name == "target" else _taken(value, temp_dir, kept) for name, value in given)
             inputs = inputs if len(inputs) > 1 else inputs[0]
             options = _others(self.__name__, options)
             if not hasattr(options.get("output"), "write"):
@@ -116,14 +117,17 @@ def _others(verb, options):
     return options
 
 
-def _run(verb, inputs, options):
+def _watched(call, options):
     if options.get("progress") in (None, False):
-        result = _windrow.run(verb, inputs, None, options)
-    else:
-        from windrow._progress import watching
+        return call(None)
+    from windrow._progress import watching
 
-        with watching(options["progress"]) as progress:
-            result = _windrow.run(verb, inputs, progress, options)
+    with watching(options["progress"]) as progress:
+        return call(progress)
+
+
+def _run(verb, inputs, options):
+    result = _watched(lambda progress: _windrow.run(verb, inputs, progress, options), options)
     if options.get("output") is None:
         return Reader(result)
     if result.details.bloom_filters_dropped:
@@ -148,8 +152,7 @@ def _apply(_, inputs, options):
     if transaction is not None:
         raise UsageError("transaction= is for Delta tables: a directory has no place to record it")
     target = os.path.expanduser(os.fspath(target))
-    with watching(options.get("progress")) as progress:
-        return Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
+    return Applied(**_read(_watched(lambda progress: _windrow.apply((target, changes), progress, options), options)))
 
 
 def _check(_, inputs, options):

@@ -32,7 +32,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::atomic::{self, RANDOM, TRIES};
-use super::existing::{self, Files};
+use super::entries::{Entries, entries, exchange};
+use super::existing;
 use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::settings::{Existing, Setting};
@@ -82,8 +83,8 @@ struct Place {
     kept: bool,
     /// What becomes of the files that the target has.
     existing: Existing,
-    /// The files of the target, unless it must be new or empty.
-    old: Option<Files>,
+    /// The entries of the target, unless it must be new or empty.
+    old: Option<Entries>,
 }
 
 impl AtomicDirectory {
@@ -121,14 +122,27 @@ impl AtomicDirectory {
                  get the right to, or put the table into a directory of its own"
             )));
         }
-        Self::create_at(Place { target, parent, prefix, kept: false, existing: Existing::Error, old: None }, cancel)
+        Self::create_at(
+            Place { target, parent, prefix, kept: false, existing: Existing::Error, old: None },
+            cancel,
+        )
     }
 
     /// Creates a temporary directory inside `target`, to [add](Self::add) files to it.
     pub(crate) fn inside(target: &Path, cancel: &Cancel) -> Result<Self> {
         let target = atomic::linked(target)?;
         let (_, prefix) = atomic::parent(&target, "directory")?;
-        Self::create_at(Place { parent: target.clone(), target, prefix, kept: true, existing: Existing::Error, old: None }, cancel)
+        Self::create_at(
+            Place {
+                parent: target.clone(),
+                target,
+                prefix,
+                kept: true,
+                existing: Existing::Error,
+                old: None,
+            },
+            cancel,
+        )
     }
 
     fn create_at(place: Place, cancel: &Cancel) -> Result<Self> {
@@ -156,36 +170,13 @@ impl AtomicDirectory {
         Err(failed(io::Error::other("other processes keep locking its temporary directories")))
     }
 
-    /// Makes all files durable and exchanges the directory for its target; then removes the target's
-    /// old content. `is_unchanged` tells whether the old content, now at the given path, is the one
-    /// that the new content was made from; if not, the directories are exchanged back.
-    pub(super) fn exchange(self, is_unchanged: impl Fn(&Path) -> Result<()>) -> Result<()> {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        use rustix::io::Errno;
+    /// Makes all files durable and exchanges the directory for its target, which had the entries `old`;
+    /// then removes the target's old content.
+    pub(super) fn exchange(self, old: &Entries) -> Result<()> {
         let Self { temporary, open, live, place: Place { target, parent, .. } } = self;
-        let failed = |error: io::Error| Error::output(&target, &error);
-        sync(&open).map_err(failed)?;
-        is_unchanged(&target)?;
-        let exchange = || {
-            renameat_with(CWD, temporary.path(), CWD, &target, RenameFlags::EXCHANGE).map_err(
-                |error| match error {
-                    Errno::INVAL | Errno::NOSYS => Error::space(format!(
-                        "{}: its file system cannot exchange two directories; keep the table on another one",
-                        target.display()
-                    )),
-                    error => failed(error.into()),
-                },
-            )
-        };
-        exchange()?;
-        if let Err(error) = is_unchanged(temporary.path()) {
-            exchange()?;
-            return Err(error);
-        }
-        // The exchange becomes durable later if the parent cannot be synced.
-        if let Ok(parent) = File::open(parent) {
-            let _ = parent.sync_all();
-        }
+        sync(&open).map_err(|error| Error::output(&target, &error))?;
+        exchange(&target, temporary.path(), old)?;
+        sync_parent(&parent);
         drop((temporary, live));
         Ok(())
     }
@@ -260,11 +251,15 @@ impl AtomicDirectory {
             // An entry of the old name now belongs to another owner.
             temporary.keep();
         }
-        // The rename is done; it becomes durable later if the parent cannot be synced.
-        if let Ok(parent) = File::open(parent) {
-            let _ = parent.sync_all();
-        }
+        sync_parent(&parent);
         Ok(())
+    }
+}
+
+/// Makes a rename durable; it becomes so later if the parent cannot be synced.
+fn sync_parent(parent: &Path) {
+    if let Ok(parent) = File::open(parent) {
+        let _ = parent.sync_all();
     }
 }
 
@@ -277,19 +272,12 @@ pub(crate) struct Contents {
 
 impl Contents {
     fn of(directory: &Path) -> io::Result<Self> {
+        let entries = entries(directory)?;
+        let files = entries.values().filter_map(|entry| entry.file.as_ref());
         let mut found = Self { files: 0, bytes: 0 };
-        let mut directories = vec![directory.to_owned()];
-        while let Some(directory) = directories.pop() {
-            for entry in fs::read_dir(directory)? {
-                let entry = entry?;
-                let about = entry.metadata()?;
-                if about.is_dir() {
-                    directories.push(entry.path());
-                } else {
-                    found.files += 1;
-                    found.bytes += about.len();
-                }
-            }
+        for file in files {
+            found.files += 1;
+            found.bytes += file.bytes;
         }
         Ok(found)
     }

@@ -10,13 +10,11 @@
 //! other one under the temporary name, which the next job with this directory removes, as in
 //! [`super::directory`].
 //!
-//! Other programs may write to the directory without the lock. The entries are therefore compared
-//! with those at the start, before the exchange and after it.
+//! Other programs may write to the directory without the lock ([`super::entries`]).
 //!
 //! Known limits. The file system needs hard links, locks of directories and the exchange of names
 //! (Linux: not NFS, for instance).
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -25,6 +23,7 @@ use std::time::Duration;
 
 use super::atomic;
 use super::directory::{AtomicDirectory, make_within, same};
+use super::entries::{Entries, entries};
 use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::watch::Cancel;
@@ -38,17 +37,6 @@ pub(crate) struct LockedDirectory {
     /// Holds the lock.
     _open: File,
     entries: Entries,
-}
-
-/// The entries of a directory, at any depth.
-type Entries = BTreeMap<PathBuf, Entry>;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    mode: u32,
-    /// Number, bytes, and the time in seconds and nanoseconds of a file; `None` for a directory, whose
-    /// entries are compared themselves. Links change the time of the status, and not this time.
-    file: Option<(u64, u64, i64, i64)>,
 }
 
 impl LockedDirectory {
@@ -144,34 +132,6 @@ impl Replacement<'_> {
             open.set_permissions(Permissions::from_mode(mode & 0o7777))
                 .map_err(|error| Error::within(&to, &error))?;
         }
-        new.exchange(|path| {
-            match entries(path).map_err(|error| Error::output(path, &error))? == old.entries {
-                true => Ok(()),
-                false => Err(Error::space(format!(
-                    "{}: another program changed it during the job, and it was left as it is; keep other \
-                     programs away from it and run the job again",
-                    old.path.display()
-                ))),
-            }
-        })
+        new.exchange(&old.entries)
     }
-}
-
-fn entries(directory: &Path) -> io::Result<Entries> {
-    let (mut found, mut directories) = (Entries::new(), vec![PathBuf::new()]);
-    while let Some(below) = directories.pop() {
-        for entry in fs::read_dir(directory.join(&below))? {
-            let entry = entry?;
-            let (about, name) = (entry.metadata()?, below.join(entry.file_name()));
-            let file = match about.is_dir() {
-                true => {
-                    directories.push(name.clone());
-                    None
-                }
-                false => Some((about.ino(), about.len(), about.mtime(), about.mtime_nsec())),
-            };
-            found.insert(name, Entry { mode: about.mode(), file });
-        }
-    }
-    Ok(found)
 }

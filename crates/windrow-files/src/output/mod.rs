@@ -29,6 +29,7 @@ mod csv;
 mod csv_lines;
 mod dictionaries;
 mod directory;
+mod entries;
 mod exchange;
 mod existing;
 mod folder;
