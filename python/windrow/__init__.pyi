@@ -152,6 +152,7 @@ class Write(dict[str, Any]):
         compression: str | None = None,
         max_file_size: _Size | None = None,
         mode: Literal["error", "overwrite", "append", "replace_partitions"] | None = None,
+        wait: bool | None = None,
     ) -> None: ...
 
 class Parquet(dict[str, Any]):
@@ -274,7 +275,7 @@ def apply(
     *,
     order_by: _Columns | None = None,
     changes: ChangeLog | Mapping[str, Any] | None = None,
-    wait: bool | None = None,
+    write: Write | Mapping[str, Any] | None = None,
     dry_run: bool | None = None,
     preset: Literal["generic", "auto", "debezium", "delta-cdf", "iceberg", "wal2json", "paimon", "maxwell", "canal", "cockroach", "goldengate", "sqlserver", "dms", "snowflake", "hudi", "airbyte", "qlik"] | None = None,
     op: str | None = None,
@@ -282,7 +283,6 @@ def apply(
     storage_options: Mapping[str, object] | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
     select: _Names | None = None,
-    write: Write | Mapping[str, Any] | None = None,
     parquet: Parquet | Mapping[str, Any] | None = None,
     memory: _Size | None = None,
     spill: Spill | Mapping[str, Any] | None = None,

@@ -159,6 +159,8 @@ class Write(_Group):
         with files is an error. ``"overwrite"``: All files are replaced. ``"append"``: Files are added; one whose
         name is taken gets a number behind its name. ``"replace_partitions"``: The files of those partitions are
         replaced that have new rows, with ``hive``.
+    wait
+        Waiting for another job that changes the directory. A job that does not wait fails.
     """
 
     def __init__(
@@ -168,6 +170,7 @@ class Write(_Group):
         compression=None,
         max_file_size=None,
         mode=None,
+        wait=None,
     ):
         super().__init__(locals())
 
