@@ -254,7 +254,7 @@ impl Upload {
             match &self.ready {
                 None => return self.place.put(std::mem::take(&mut self.buffer), &self.cancel),
                 Some(ready) if self.buffer.is_empty() => {
-                    let mut ready = lock(&ready);
+                    let mut ready = lock(ready);
                     ready.push(Whole::Empty(self.place.clone()));
                     return Ok(());
                 }
@@ -271,7 +271,7 @@ impl Upload {
         match &self.ready {
             None => begun.complete(&self.cancel),
             Some(ready) => {
-                let mut ready = lock(&ready);
+                let mut ready = lock(ready);
                 ready.push(Whole::Parts(begun, live));
                 Ok(())
             }

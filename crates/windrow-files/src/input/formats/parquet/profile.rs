@@ -72,13 +72,18 @@ pub(super) struct Profile {
     is_whole: bool,
 }
 
+/// Numbers of rows and their width, from the first row of the group on.
+type Spans = Vec<(u64, u64)>;
+
+/// The bytes of the longest row, and a range of rows that contains the row.
+type Longest = (u64, Range<u64>);
+
 /// The facts in the pages of a chunk.
 struct Chunk {
     leaf: Leaf,
     is_whole: bool,
-    /// Numbers of rows and their width, from the first row of the group on.
-    spans: Vec<(u64, u64)>,
-    longest: (u64, Range<u64>),
+    spans: Spans,
+    longest: Longest,
 }
 
 impl Profile {
@@ -438,7 +443,7 @@ impl Widths {
 
     /// Returns the spans of `parts`, which have `total` rows, and the bytes and place of the longest
     /// row.
-    fn spans(&self, parts: Vec<Part<'_>>, total: u64) -> (Vec<(u64, u64)>, (u64, Range<u64>)) {
+    fn spans(&self, parts: Vec<Part<'_>>, total: u64) -> (Spans, Longest) {
         let known: u64 = parts.iter().filter_map(Part::rows).sum();
         let unknown = parts.iter().filter(|part| part.rows().is_none());
         let values = unknown.map(Part::values).sum();
