@@ -125,6 +125,7 @@ class Write(dict[str, Any]):
         format: Literal["parquet", "arrow", "arrow-stream", "csv", "ndjson"] | None = None,
         compression: str | None = None,
         max_file_size: _Size | None = None,
+        wait: bool | None = None,
     ) -> None: ...
 
 class Parquet(dict[str, Any]):
@@ -247,7 +248,7 @@ def apply(
     *,
     order_by: _Columns | None = None,
     changes: ChangeLog | Mapping[str, Any] | None = None,
-    wait: bool | None = None,
+    write: Write | Mapping[str, Any] | None = None,
     dry_run: bool | None = None,
     preset: Literal["generic", "auto", "debezium", "delta-cdf", "iceberg", "wal2json", "paimon", "maxwell", "canal", "cockroach", "goldengate", "sqlserver", "dms", "snowflake", "hudi", "airbyte", "qlik"] | None = None,
     op: str | None = None,
@@ -255,7 +256,6 @@ def apply(
     storage_options: Mapping[str, object] | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
     select: _Names | None = None,
-    write: Write | Mapping[str, Any] | None = None,
     parquet: Parquet | Mapping[str, Any] | None = None,
     memory: _Size | None = None,
     spill: Spill | Mapping[str, Any] | None = None,

@@ -152,6 +152,8 @@ class Write(_Group):
         The bytes of a file, at least 64KiB. ``output`` then names a directory, new or empty, of files
         part-00000.parquet and on, which follow from one another; ``write["format"]`` is their format. Rows that
         are equal in the order stay in one file, which may be larger for them.
+    wait
+        Waiting for another job that changes the directory. A job that does not wait fails.
     """
 
     def __init__(
@@ -160,6 +162,7 @@ class Write(_Group):
         format=None,
         compression=None,
         max_file_size=None,
+        wait=None,
     ):
         super().__init__(locals())
 
