@@ -17,7 +17,7 @@ import time
 import urllib.parse
 
 from windrow import _windrow
-from windrow._errors import SpaceError, UsageError
+from windrow._errors import DataError, SpaceError, UsageError
 from windrow._progress import watching
 from windrow._results import Applied
 
@@ -96,6 +96,11 @@ def _attempt(table, changes, transaction, options):
         target = (directory, token, [*paths, empty])
         with watching(options.get("progress")) as progress:
             applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
+    except DataError as error:
+        if empty not in str(error):
+            raise
+        what = f"{table.table_uri}: a file has other types than the table, such as times as INT96"
+        raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
     finally:
         os.remove(os.path.join(directory, empty))
     applied.files_removed = [path for path in applied.files_removed if path != empty]

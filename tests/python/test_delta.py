@@ -15,6 +15,7 @@ import time
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import windrow as wr
 from deltalake import DeltaTable, Schema, TableFeatures, write_deltalake
@@ -333,6 +334,18 @@ def test_a_column_that_is_newer_than_the_files(tmp_path):
     assert found == {"id": [1, 2, 3], "v": ["a", "B", "C"], "w": [None, 2.5, 3.5]}
     with pytest.raises(wr.UsageError, match='"x"'):
         wr.apply(table, pa.table({"id": [2], "v": ["B"], "w": [2.5], "x": [1]}), "id")
+
+
+def test_times_as_int96_are_refused(tmp_path):
+    table = str(tmp_path / "table")
+    log = pa.table({"id": [1], "at": pa.array([0], pa.timestamp("us", "UTC"))})
+    write_deltalake(table, log)
+    [name] = live(table)
+    pq.write_table(log, f"{table}/{name}", use_deprecated_int96_timestamps=True, store_schema=False)
+    before = files(table)
+    with pytest.raises(wr.UsageError, match="INT96"):
+        wr.apply(table, log, "id")
+    assert files(table) == before
 
 
 def test_an_empty_table_gets_its_first_rows_and_loses_its_last(tmp_path):
