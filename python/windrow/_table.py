@@ -55,6 +55,7 @@ class Table:
         # The number of rows, and its time.
         self._counted = (None, 0)
         self._by = key
+        self._temp_dir = _verbs.temp_dir({"spill": spill})
 
     @classmethod
     def open(cls, path, *, key=None, memory=None, spill=None):
@@ -120,20 +121,23 @@ class Table:
         several changes with one key the last counts, or the greatest by ``order_by``. Columns that the table does not
         have are left out. A deleted row needs its key alone. ``changes`` is as of `upsert`.
         """
-        named = {"op": op, "changes": {"op_map": op_map}}
-        log = {"op": op, "changes": {"op_map": op_map, "mode": "log"}}
-        time = self.now
-        for last in _verbs.compact(self._rows(changes, more=True), self.key, order_by=order_by, **log):
-            # Deletes alone may come without the other columns.
-            names = [name for name in self.schema.names if name in last.schema.names]
-            live = _verbs.compact(last, self.key, select=names, **named).to_arrow()
+        import tempfile
+
+        changes, words = self._rows(changes, more=True), {"op_map": op_map}
+        with tempfile.TemporaryDirectory(prefix="windrow-", dir=self._temp_dir) as directory:
+            # The last change of each key is read three times.
+            last = f"{directory}/last.arrow"
+            log = {"op": op, "changes": {**words, "mode": "log"}, "order_by": order_by, "output": last}
+            _verbs.compact(changes, self.key, **log)
+            given = _verbs.head(last, 0).schema.names
+
+            def live(columns):
+                return _verbs.compact(last, self.key, op=op, changes=words, select=columns)
+
             keys = _verbs.head(last, _ALL, select=self.key)
-            gone = _verbs.diff(keys, live.select(self.key), self.key).to_arrow()
-            if len(gone):
-                time = self._table.delete(gone)
-            if len(live):
-                time = self._table.upsert(live)
-        return time
+            # Deletes alone may come without the other columns.
+            self._table.upsert(live([name for name in self.schema.names if name in given]))
+            return self._table.delete(_verbs.diff(keys, live(self.key), self.key))
 
     def delete(self, keys):
         """Takes rows out by their keys; returns the time from which on they are gone.

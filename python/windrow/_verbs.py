@@ -41,17 +41,17 @@ class Call:
             raise TypeError(f"{self.__name__}() needs {missing[0]}={': ' * bool(line)}{line}")
         # Directories with copies of open files.
         kept = []
-        temp_dir = _temp_dir(options)
+        directory = temp_dir(options)
         try:
             given = ((name, options.pop(name)) for name in self.inputs)
-            inputs = tuple(value if name == "target" else _taken(value, temp_dir, kept) for name, value in given)
+            inputs = tuple(value if name == "target" else _taken(value, directory, kept) for name, value in given)
             inputs = inputs if len(inputs) > 1 else inputs[0]
             options = _others(self.__name__, options)
             if not hasattr(options.get("output"), "write"):
                 return self._run(self.__name__, inputs, options)
             from windrow import _inputs
 
-            options["output"], copy = _inputs.copied(options["output"], temp_dir, options.get("write"), kept)
+            options["output"], copy = _inputs.copied(options["output"], directory, options.get("write"), kept)
             result = self._run(self.__name__, inputs, options)
             copy()
             return result
@@ -96,7 +96,8 @@ def _taken(value, temp_dir, kept):
     return _inputs.taken(value, temp_dir, kept)
 
 
-def _temp_dir(options):
+def temp_dir(options):
+    """The directory for temporary files that an option names, or None."""
     spill = options.get("spill")
     directories = spill.get("temp_dir") if isinstance(spill, dict) else None
     return directories[0] if isinstance(directories, (list, tuple)) and directories else directories

@@ -64,7 +64,7 @@ fn kept(filter: &str) -> Vec<usize> {
 
 #[test]
 fn rows_are_kept_as_in_sql() {
-    let cases: [(&str, &[usize]); 86] = [
+    let cases: [(&str, &[usize]); 64] = [
         ("n = 3", &[3]),
         ("n==3", &[3]),
         ("n != 3", &[0, 1, 2, 4, 5, 6, 7, 8, 9]),
@@ -129,6 +129,15 @@ fn rows_are_kept_as_in_sql() {
         ("small >= 9999999999", &[]),
         ("user.id > 40", &[5, 7, 8]),
         ("flag = true and user.id is null", &[0, 6]),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(kept(filter), expected, "{filter}");
+    }
+}
+
+#[test]
+fn conditions_are_joined_as_in_sql() {
+    let cases: [(&str, &[usize]); 22] = [
         ("n = 1 or n = 3", &[1, 3]),
         ("n = 1 or n = 3 and n = 4", &[1]),
         ("(n = 1 or n = 3) and n > 2", &[3]),
