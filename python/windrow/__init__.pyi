@@ -66,7 +66,7 @@ class ArrowSchema(Protocol):
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Paths: TypeAlias = _Path | Sequence[_Path]
-# A directory, or a `deltalake.DeltaTable`.
+# A directory, a `deltalake.DeltaTable`, or a `pyiceberg.table.Table`.
 _Target: TypeAlias = _Path | Any
 _Input: TypeAlias = _Path | ArrowStream | ArrowArray
 _Inputs: TypeAlias = _Input | Sequence[_Input]
