@@ -122,7 +122,7 @@ def _empty(schema):
 
 def _small(schema):
     """A schema of pyarrow with offsets as in files."""
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
 
     def kind(of):
         if pa.types.is_large_string(of):
