@@ -89,7 +89,7 @@ class DataSet(Protocol):
 
     def scanner(self) -> Any: ...
 
-# A directory, or a `deltalake.DeltaTable`.
+# A directory, a `deltalake.DeltaTable`, or a `pyiceberg.table.Table`.
 _Target: TypeAlias = _Path | Any
 _Rows: TypeAlias = ArrowStream | ArrowArray | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 _Input: TypeAlias = _Path | _Rows | polars.LazyFrame | Scanned | DataSet | BinaryReader | Iterator[Any]

@@ -9,8 +9,8 @@ from windrow import _windrow
 _ABOUT = {
     "inputs": "Paths, directories, glob patterns, addresses of objects; Arrow objects and frames, lazy ones too, data sets and relations, "
     "which are read piece by piece; dicts, and lists of dicts; open binary files; lists and iterators of all these.",
-    "target": "The directory of Parquet files to change, or the Delta table: its path, or a `DeltaTable`.",
-    "transaction": 'An application and the version of its changes, ``("orders", 17)``: a Delta table records both, and a version '
+    "target": "The directory of Parquet files to change; or a Delta table, as its path or a `DeltaTable`; or an Iceberg table of pyiceberg.",
+    "transaction": 'An application and the version of its changes, ``("orders", 17)``: a table of Delta or Iceberg records both, and a version '
     "that is not greater than the recorded one changes nothing.",
     "old": "The old side, as the inputs of `sort`.",
     "new": "The new side, as the inputs of `sort`.",

@@ -61,21 +61,24 @@ def apply(target, changes, transaction, options):
 
     given = None if isinstance(target, (str, os.PathLike)) else target
     uri = os.path.expanduser(os.fspath(target)) if given is None else given.table_uri
-    table = DeltaTable(uri)
-    for attempt in range(ATTEMPTS):
+    applied = repeated(lambda: _attempt(DeltaTable(uri), changes, transaction, options), CommitFailedError, uri, changes, options)
+    if given is not None:
+        given.update_incremental()
+    return applied
+
+
+def repeated(attempt, conflict, name, changes, options):
+    """Attempts a job until no other writer commits in between."""
+    for number in range(1, ATTEMPTS + 1):
         try:
-            applied = _attempt(table, changes, transaction, options)
-            if given is not None:
-                given.update_incremental()
-            return applied
-        except CommitFailedError as error:
+            return attempt()
+        except conflict as error:
             again = "another writer changed the table during the job, and the changes are not applied"
-            if (options.get("write") or {}).get("wait") is False or attempt + 1 == ATTEMPTS:
-                raise SpaceError(f"{uri}: {again}; run the job again") from error
+            if (options.get("write") or {}).get("wait") is False or number == ATTEMPTS:
+                raise SpaceError(f"{name}: {again}; run the job again") from error
             if not _can_be_read_again(changes):
-                raise SpaceError(f"{uri}: {again}; run the job again, with files or tables, which are read again") from error
+                raise SpaceError(f"{name}: {again}; run the job again, with files or tables, which are read again") from error
             time.sleep(secrets.randbelow(100) / 1000)
-            table.update_incremental()
 
 
 def _attempt(table, changes, transaction, options):
@@ -88,23 +91,11 @@ def _attempt(table, changes, transaction, options):
         app, version = transaction
         done = table.transaction_version(app)
         if done is not None and done >= version:
-            return _nothing(table, paths)
-    token = secrets.randbits(62)
+            applied = nothing(paths, table.count())
+            applied.version = table.version()
+            return applied
     schema = json.loads(table.schema().to_json())
-    empty = _empty(directory, table)
-    try:
-        target = (directory, token, [*paths, empty])
-        with watching(options.get("progress")) as progress:
-            applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
-    except DataError as error:
-        if empty not in str(error):
-            raise
-        what = f"{table.table_uri}: a file has other types than the table, such as times as INT96"
-        raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
-    finally:
-        os.remove(os.path.join(directory, empty))
-    applied.files_removed = [path for path in applied.files_removed if path != empty]
-    applied.files_left = [path for path in applied.files_left if path != empty]
+    applied = written_beside(directory, "", paths, table.schema().to_arrow().empty_table(), changes, options)
     applied.version = table.version()
     written = [os.path.join(directory, file["path"]) for file in applied.files_added]
     try:
@@ -190,7 +181,7 @@ def _files(table):
     actions = table.get_add_actions(flatten=True)
     names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
     for name in names:
-        if "://" in name or name.startswith("/"):
+        if "://" in name or name.startswith("/") or ".." in name.split("/"):
             raise UsageError(f"{name}: is a file outside of the table's directory, as in a shallow clone; copy the table first")
         # Writers encode other characters each in their way, and a removal would miss the file.
         if not re.fullmatch(r"[A-Za-z0-9_.=+/-]+", name):
@@ -198,13 +189,28 @@ def _files(table):
     return dict(zip(names, sizes))
 
 
-def _empty(directory, table):
-    """Writes a file without rows that has all columns of the table: files may be older than a column."""
+def written_beside(directory, below, paths, empty, changes, options):
+    """Writes the new files of a table, whose files are `paths` below a directory. `empty` has all columns of the table."""
     from windrow import _verbs
 
-    name = f"part-00000-{secrets.token_hex(16)}.parquet"
-    _verbs.head(table.schema().to_arrow().empty_table(), output=os.path.join(directory, name))
-    return name
+    # A file without rows is one of the files: others may be older than a column.
+    name = os.path.join(below, f"part-00000-{secrets.token_hex(16)}.parquet")
+    os.makedirs(os.path.join(directory, below), exist_ok=True)
+    _verbs.head(empty, output=os.path.join(directory, name))
+    try:
+        target = (directory, secrets.randbits(62), [*paths, name])
+        with watching(options.get("progress")) as progress:
+            applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
+    except DataError as error:
+        if name not in str(error):
+            raise
+        what = f"{directory}: a file has other types than the table, such as times as INT96"
+        raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
+    finally:
+        os.remove(os.path.join(directory, name))
+    applied.files_removed = [path for path in applied.files_removed if path != name]
+    applied.files_left = [path for path in applied.files_left if path != name]
+    return applied
 
 
 def _check_nulls(schema, file):
@@ -215,15 +221,13 @@ def _check_nulls(schema, file):
             raise UsageError(f"column {name!r} is null in a row of the changes, and the table allows no nulls in it")
 
 
-def _nothing(table, paths):
+def nothing(paths, rows):
+    """The result of changes that a table has already."""
     counts = dict.fromkeys(["rows_in", "keys", "inserted", "updated", "deleted", "unchanged", "stale", "absent"], 0)
     groups = dict.fromkeys(["row_groups_rewritten", "row_groups_copied", "row_groups_left"], 0)
     sizes = dict.fromkeys(["bytes_out", "bytes_of_changes", "spilled_bytes", "peak_rss_bytes"], 0)
     files = {"files_removed": [], "files_added": [], "files_left": [*paths]}
-    return Applied(
-        dry_run=False, **counts, rows_out=table.count(), **files, **groups, **sizes,
-        memory_limit_bytes=None, seconds=0.0, version=table.version(),
-    )
+    return Applied(dry_run=False, **counts, rows_out=rows, **files, **groups, **sizes, memory_limit_bytes=None, seconds=0.0)
 
 
 def _can_be_read_again(changes):

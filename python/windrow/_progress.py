@@ -16,6 +16,9 @@ Progress.spilled_bytes.__doc__ = "Bytes of rows that went to temporary files so 
 @contextlib.contextmanager
 def watching(progress):
     """The function to call with the four parts of a `Progress`, or None."""
+    if progress in (None, False):
+        yield None
+        return
     if progress is not True:
         if not callable(progress):
             raise TypeError(f"progress= takes True, False or a function, not {type(progress).__name__}")

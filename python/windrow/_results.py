@@ -85,7 +85,7 @@ class Applied(_Result):
     """What became of changes to a table: counts of rows, and the files that were removed, added and left."""
 
     version = None
-    """The version of a Delta table."""
+    """The version of a Delta table, or the snapshot of an Iceberg table."""
 
     def __repr__(self):
         files = "would be replaced" if self.dry_run else "replaced"

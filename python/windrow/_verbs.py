@@ -144,14 +144,16 @@ def _read(text):
 
 
 def _apply(_, inputs, options):
-    from windrow import _delta
+    from windrow import _delta, _iceberg
 
     target, changes = inputs
     transaction = options.pop("transaction", None)
     if _delta.is_table(target):
         return _delta.apply(target, changes, transaction, options)
+    if _iceberg.is_table(target):
+        return _iceberg.apply(target, changes, transaction, options)
     if transaction is not None:
-        raise UsageError("transaction= is for Delta tables: a directory has no place to record it")
+        raise UsageError("transaction= is for tables of Delta and Iceberg: a directory has no place to record it")
     target = os.path.expanduser(os.fspath(target))
     return Applied(**_read(_watched(lambda progress: _windrow.apply((target, changes), progress, options), options)))
 
@@ -218,11 +220,11 @@ Examples
 apply = Call(
     "apply",
     _apply,
-    r"""Applies a change log to a directory of Parquet files, or to a Delta table: ``target`` is its path, or a `DeltaTable`.
+    r"""Applies a change log to a directory of Parquet files, or to a table of Delta or Iceberg.
 
-Only row groups with a changed key are encoded. A directory changes as a whole or not at all, and a Delta table by one
-commit. The last change of a key counts. If the files have the columns of ``order_by``, a change that is older than its
-row loses.
+Only row groups with a changed key are encoded. A directory changes as a whole or not at all, a Delta table by one commit, and an
+Iceberg table by one snapshot. The last change of a key counts. If the files have the columns of ``order_by``, a change that
+is older than its row loses.
 
 Examples
 --------

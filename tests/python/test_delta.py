@@ -33,6 +33,7 @@ def rows(rng, ids, salt):
             "n": pa.array(hashes, pa.int64(), mask=hashes % 11 == 0),
             "at": pa.array(hashes, pa.timestamp("us", "UTC")),
             "d": pa.array([decimal.Decimal(int(h)) / 100 for h in hashes], pa.decimal128(12, 2)),
+            "m": pa.array([[("k", int(h % 5))] for h in hashes], pa.map_(pa.string(), pa.int64())),
             "l": pa.array([list(range(h % 3)) for h in hashes], pa.list_(pa.int64())),
             "s": pa.array([{"x": int(h % 13), "y": None} for h in hashes], pa.struct([("x", pa.int32()), ("y", pa.string())])),
         }

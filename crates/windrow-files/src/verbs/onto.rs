@@ -205,6 +205,13 @@ fn converts(from: &DataType, to: &DataType) -> bool {
         (T::List(one) | T::LargeList(one), T::List(other) | T::LargeList(other)) => {
             converts(one.data_type(), other.data_type())
         }
+        // Writers give entries, keys and values names of their own.
+        (T::Map(one, _), T::Map(other, _)) => match (one.data_type(), other.data_type()) {
+            (T::Struct(one), T::Struct(other)) => {
+                one.iter().zip(other).all(|(a, b)| converts(a.data_type(), b.data_type()))
+            }
+            _ => false,
+        },
         _ if from.is_string() => {
             to.is_string() || to.is_numeric() || to.is_temporal() || *to == T::Boolean
         }
@@ -244,6 +251,7 @@ fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::builder::{Int64Builder, MapBuilder, StringBuilder};
     use arrow_array::{Decimal128Array, Float64Array, Int64Array, StringArray};
     use arrow_schema::TimeUnit;
 
@@ -280,6 +288,25 @@ mod tests {
             let values: ArrayRef = Arc::new(StringArray::from(vec![text]));
             assert_eq!(converted(&values, &kind).is_ok(), fits, "{text} as {kind}");
         }
+    }
+
+    #[test]
+    fn maps_have_entries_of_any_name() {
+        let map = |name: &str, keys: &str, kind: DataType| {
+            let entries =
+                [Field::new(keys, DataType::Utf8, false), Field::new("value", kind, true)];
+            let entries = Field::new(name, DataType::Struct(entries.to_vec().into()), false);
+            DataType::Map(Arc::new(entries), false)
+        };
+        let mut maps = MapBuilder::new(None, StringBuilder::new(), Int64Builder::new());
+        maps.keys().append_value("a");
+        maps.values().append_value(7);
+        maps.append(true).expect("a map");
+        let maps: ArrayRef = Arc::new(maps.finish());
+        let to = map("key_value", "key", DataType::Int32);
+        assert!(converts(maps.data_type(), &to));
+        assert_eq!(converted(&maps, &to).expect("small numbers").data_type(), &to);
+        assert!(!converts(maps.data_type(), &map("key_value", "key", DataType::Date32)));
     }
 
     #[test]
