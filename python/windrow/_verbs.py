@@ -30,7 +30,8 @@ class Call:
             raise TypeError(_arguments.positional(self, names, given))
         for name, value in zip(names, given):
             if name in options:
-                raise TypeError(f"{self.__name__}() has two values for {name}=")
+                line = f"; several inputs are one list: {self.__name__}([a, b], {name}=...)" if self.inputs == ("inputs",) else ""
+                raise TypeError(f"{self.__name__}() has two values for {name}={line}")
             options[name] = value
         if self.inputs[1:] == ("new",) and len(given) == 2 and isinstance(given[1], str) and self.key not in options:
             # The key in the place of the other side.

@@ -166,6 +166,8 @@ LINES = [
     ('wr.sort(frame, "id", output=io.BytesIO())', 'write={"format": "parquet"}'),
     ('wr.sort(frame, "id", output="a", partition_by="day")', "wr.partition(inputs, by, hive=True, output=...)"),
     ('wr.partition(frame, "day", hive=True, output="lake")', "mode"),
+    ('wr.sort((wr.partition(frame, "day", "b", hive=True), "b")[1], "id")', IDS),
+    ('wr.sort("rows.parquet", "rows.csv", by="id")', "sort([a, b], by=...)"),
     ('wr.sort((wr.partition(frame, "day", hive=True, output="lake", mode="append"), "lake")[1], "id")', sorted(IDS * 2)),
     ('wr.sort((wr.partition(frame.filter(pl.col("ts") > 2), "day", hive=True, output="lake", mode="overwrite"), "lake")[1], "id")', [1, 2]),
     ('wr.partition(frame, "day", hive=True, output="lake", existing_data_behavior="delete_matching")', "mode= of partition"),

@@ -52,7 +52,7 @@ def test_help_and_exit_codes(command):
 
 
 # What the package says otherwise, and what is the command line's alone.
-RENAMED = {"op-column": "op", "op-preset": "preset", "memory-limit": "memory", "store-option": "storage_options", "range-at": "ranges"}
+RENAMED = {"op-column": "op", "op-preset": "preset", "memory-limit": "memory", "store-option": "storage_options", "range-at": "ranges", "if-exists": "mode"}
 OF_THE_TOOL = {"help", "version", "quiet", "progress", "stats", "explain", "json"}
 # `diff=` says one, and `ranges=` the other.
 IMPLIED = {"consolidate", "range"}

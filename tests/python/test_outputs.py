@@ -114,7 +114,11 @@ def test_only_directories_of_data_are_replaced():
     for mode in EXPECTED:
         with pytest.raises(wr.UsageError, match="notes.txt"):
             put(NEW, mode=mode)
-    os.remove("lake/notes.txt")
+    os.rename("lake/notes.txt", "lake/_metadata")
+    with pytest.raises(wr.UsageError, match="_metadata"):
+        put(NEW, mode="append")
+    os.rename("lake/_metadata", "lake/_SUCCESS")
+    put(OLD, mode="overwrite")
     os.mkdir("lake/_delta_log")
     pathlib.Path("lake/_delta_log/00000000000000000000.json").write_text("{}")
     with pytest.raises(wr.UsageError, match="_delta_log"):
@@ -142,6 +146,12 @@ def test_open_files_are_written(extension):
     wr.sort(NEW, "n", output=buffer, write={"format": "csv"})
     assert buffer.getvalue() == b"in frontday,n\n2,4\n3,5\n"
     assert sorted(os.listdir()) == [f"a.{extension}", f"b.{extension}"]
+
+
+def test_explaining_writes_no_open_file():
+    buffer = io.BytesIO()
+    assert wr.explain.sort(NEW, "n", output=buffer, write={"format": "csv"}).to_dict()["order"] == "n"
+    assert buffer.getvalue() == b"" and os.listdir() == []
 
 
 def test_copies_of_open_files_do_not_stay():

@@ -62,7 +62,8 @@ pub(super) fn check(target: &Path, existing: Existing) -> Result<Entries> {
         let file = name.file_name().unwrap_or_default().as_encoded_bytes();
         !is_log
             && (Format::of_path(name).is_some()
-                || file.starts_with(b"_")
+                // Marks, but no metadata of files that would then be others.
+                || file.starts_with(b"_") && !file.ends_with(b"metadata")
                 || file.ends_with(b".crc"))
     };
     let entries = entries(target).map_err(failed)?;
