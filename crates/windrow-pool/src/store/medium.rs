@@ -56,8 +56,8 @@ struct Ways {
 }
 
 impl TempFile {
-    /// Returns a file on the file system of `directory`; without one, memory outside of the process,
-    /// swapped out by the system if there is swap.
+    /// Returns a file on the file system of `directory`; without one, memory outside of the
+    /// process, swapped out by the system if there is swap.
     pub(super) fn new(directory: Option<PathBuf>, direct: bool) -> Self {
         Self { directory, direct, ways: OnceLock::new() }
     }
