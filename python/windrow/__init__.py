@@ -95,7 +95,7 @@ _LINES = {
     "scan_parquet": "every call takes paths: wr.sort(path, by)",
     "sort_values": "wr.sort(inputs, by)",
     "unique": "wr.dedupe(inputs, key)",
-    "upsert": "wr.compact([old, changes], key, op=...), or wr.Table for rows that change often",
+    "upsert": "wr.apply(target, changes, key, op=...), or wr.Table for rows that change often",
     "write_parquet": "every call writes files: output=path",
 }
 

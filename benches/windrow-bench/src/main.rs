@@ -1,7 +1,5 @@
 //! Benches of the engine beside its rivals: each prints a table and writes `target/windrow-bench/NAME.json`.
 
-#[cfg(feature = "ballista")]
-mod ballista;
 mod cells;
 mod columns;
 #[cfg(feature = "dataflow")]
@@ -66,9 +64,6 @@ enum Command {
     /// Sort and take the latest rows inside DataFusion, beside its own operators
     #[cfg(feature = "datafusion")]
     Datafusion(datafusion::Options),
-    /// Take the latest rows on two executors of Ballista, beside its own operators
-    #[cfg(feature = "ballista")]
-    Ballista(ballista::Options),
 }
 
 fn main() {
@@ -85,8 +80,6 @@ fn main() {
         Command::Rows(options) => rows::run(&options),
         #[cfg(feature = "datafusion")]
         Command::Datafusion(options) => datafusion::run(&options),
-        #[cfg(feature = "ballista")]
-        Command::Ballista(options) => ballista::run(&options),
     };
     if let Err(error) = measured {
         eprintln!("windrow-bench: {error}");

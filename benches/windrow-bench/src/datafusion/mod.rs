@@ -22,8 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::cells::save;
 use crate::process::answer;
-#[cfg(feature = "ballista")]
-pub(crate) use check::Check;
+use check::Check;
 use queries::{QUERIES, Query};
 
 /// What is measured, and how often.
