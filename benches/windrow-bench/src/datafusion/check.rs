@@ -7,14 +7,14 @@ use crate::Result;
 
 /// An order-independent checksum of all rows, and a check of ascending order.
 #[derive(Default)]
-pub(crate) struct Check {
-    pub(crate) sum: u64,
+pub(super) struct Check {
+    pub(super) sum: u64,
     before: Option<OwnedRow>,
 }
 
 impl Check {
     /// Adds `batch`, whose first `key` columns must ascend.
-    pub(crate) fn add(&mut self, batch: &RecordBatch, key: usize) -> Result<()> {
+    pub(super) fn add(&mut self, batch: &RecordBatch, key: usize) -> Result<()> {
         let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
         let rows = |columns: &[ArrayRef]| {
             let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));

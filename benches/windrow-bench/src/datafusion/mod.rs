@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::cells::save;
 use crate::process::answer;
-use check::Check;
 use queries::{QUERIES, Query};
 
 /// What is measured, and how often.
