@@ -10,6 +10,7 @@ New files have names that no other job uses. A job that is killed leaves files t
 
 import datetime
 import json
+import math
 import os
 import re
 import secrets
@@ -275,8 +276,8 @@ def _value(kind, text, up):
     if kind in ("string", "date"):
         return text
     if kind in ("float", "double"):
-        # Not a number is the greatest value, and no bound tells of it.
-        return None if up else float(text)
+        # Not a number is the greatest value, and no bound tells of it. JSON has no infinity.
+        return None if up or not math.isfinite(float(text)) else float(text)
     if kind.startswith("decimal"):
         # Numbers of JSON keep 15 digits.
         return float(text) if sum(map(str.isdigit, text)) <= 15 else None

@@ -177,6 +177,10 @@ def test_writers_side_by_side_lose_nothing(tmp_path):
     assert found == {"id": list(range(1000)), "v": [f"{i % 4} 3" for i in range(1000)]}
 
 
+def log_of(table):
+    return "".join(path.read_text() for path in sorted((pathlib.Path(table) / "_delta_log").glob("*.json"))[1:])
+
+
 def test_statistics_are_bounds_of_every_type(tmp_path):
     table = str(tmp_path / "table")
     moment = datetime.datetime(2026, 1, 31, 12, 0, 0, 123456)
@@ -191,6 +195,7 @@ def test_statistics_are_bounds_of_every_type(tmp_path):
             "u": pa.array([moment, moment, None], pa.timestamp("us", "UTC")),
             "w": pa.array([moment, moment, None], pa.timestamp("us")),
             "f": pa.array([1.5, nan, None], pa.float64()),
+            "n": pa.array([float("-inf"), 2.5, None], pa.float64()),
             "m": pa.array([decimal.Decimal("1.25"), decimal.Decimal("-2.50"), None], pa.decimal128(9, 2)),
             "h": pa.array([decimal.Decimal(10**29 + 1), decimal.Decimal(1), None], pa.decimal128(30, 0)),
             "b": [True, False, None],
@@ -213,6 +218,7 @@ def test_statistics_are_bounds_of_every_type(tmp_path):
         assert least[name].replace(tzinfo=None) == datetime.datetime(2026, 1, 31, 12, 0, 0, 123000)
         assert most[name].replace(tzinfo=None) == datetime.datetime(2026, 1, 31, 12, 0, 0, 124000)
     assert least["f"] == 1.5 and most.get("f") is None, "not a number is greater"
+    assert least.get("n") is None and "Infinity" not in log_of(table), "JSON has no infinity"
     assert (float(least["m"]), float(most["m"])) == (-2.5, 1.25)
     assert (least["s"]["x"], most["s"]["x"], least["s"]["y"], nulls["s"]["x"], most["s"]["r"]["k"]) == (1, 5, "q", 1, 9)
     for name, value in [("t", "b" * 300), ("i", 7), ("u", moment.replace(tzinfo=datetime.timezone.utc)), ("id", 3), ("h", 10**29 + 1)]:
