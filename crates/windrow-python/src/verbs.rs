@@ -1,12 +1,12 @@
 //! The calls: arguments are converted while attached; everything else runs on the thread of a
 //! [`Task`].
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatchReader;
-use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
@@ -83,12 +83,9 @@ fn notes(job: &windrow_files::Job) -> Vec<String> {
 
 /// Warns the caller of the Python function.
 fn warn(py: Python<'_>, notes: &[String]) -> PyResult<()> {
-    // Between this function and the caller are two frames of the package.
-    const FRAMES: i32 = 3;
-    let category = py.get_type::<PyUserWarning>();
-    notes.iter().try_for_each(|note| {
-        PyErr::warn(py, &category, &CString::new(note.replace('\0', ""))?, FRAMES)
-    })
+    // It finds the caller of the package.
+    let warned = || py.import("windrow._arguments")?.getattr("warned");
+    notes.iter().try_for_each(|note| warned()?.call1((note,)).map(drop))
 }
 
 /// Does a job: to files, and returns its figures; or returns a reader.
