@@ -68,7 +68,7 @@ fn directories_patterns_and_names_stand_for_the_same() {
     assert_eq!(found("a/nothing.csv"), ["a/nothing.csv"]);
     for nothing in ["b/", "a/*.csv", "a/["] {
         let error = expand_with([address(nothing)], &read).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     }
     // Directory names become columns, as for local files.
     let inputs = Inputs::open(&expand_with([address("a/day=2026-01-31/")], &read).unwrap(), &read);

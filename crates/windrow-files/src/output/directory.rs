@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::atomic::{self, RANDOM, TRIES};
-use super::entries::{Entries, entries, exchange};
+use super::entries::{Contents, Entries, exchange};
 use super::existing;
 use super::owner::take_over;
 use crate::error::{Error, Result};
@@ -260,26 +260,6 @@ impl AtomicDirectory {
 fn sync_parent(parent: &Path) {
     if let Ok(parent) = File::open(parent) {
         let _ = parent.sync_all();
-    }
-}
-
-/// The content of a directory, at any depth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Contents {
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
-}
-
-impl Contents {
-    fn of(directory: &Path) -> io::Result<Self> {
-        let entries = entries(directory)?;
-        let files = entries.values().filter_map(|entry| entry.file.as_ref());
-        let mut found = Self { files: 0, bytes: 0 };
-        for file in files {
-            found.files += 1;
-            found.bytes += file.bytes;
-        }
-        Ok(found)
     }
 }
 

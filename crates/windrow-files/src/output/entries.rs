@@ -91,3 +91,23 @@ pub(super) fn exchange(target: &Path, new: &Path, old: &Entries) -> Result<()> {
     }
     Ok(())
 }
+
+/// The content of a directory, at any depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Contents {
+    pub(super) fn of(directory: &Path) -> io::Result<Self> {
+        let entries = entries(directory)?;
+        let files = entries.values().filter_map(|entry| entry.file.as_ref());
+        let mut found = Self { files: 0, bytes: 0 };
+        for file in files {
+            found.files += 1;
+            found.bytes += file.bytes;
+        }
+        Ok(found)
+    }
+}

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::directory::{AtomicDirectory, Contents, make_within};
+use super::directory::{AtomicDirectory, make_within};
+use super::entries::Contents;
 use super::options::OutputOptions;
 use super::target::Destination;
 use crate::error::{Error, Result};

@@ -53,7 +53,8 @@ mod text;
 mod views;
 
 pub use compression::Compression;
-pub(crate) use directory::{AtomicDirectory, Contents, make_within};
+pub(crate) use directory::{AtomicDirectory, make_within};
+pub(crate) use entries::Contents;
 pub(crate) use exchange::LockedDirectory;
 pub(crate) use folder::Directory;
 pub use options::WriteOptions;

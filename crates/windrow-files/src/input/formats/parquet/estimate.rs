@@ -14,7 +14,8 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::chosen::Chosen;
 use super::leaf::Leaf;
-use super::profile::{Profile, decoded_row, size};
+use super::profile::Profile;
+use super::widths::{decoded_row, size};
 
 /// The buffers of the file and the batch reader itself.
 const FIXED: u64 = 64 << 10;

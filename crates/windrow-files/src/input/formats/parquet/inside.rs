@@ -23,7 +23,9 @@ use parquet::file::reader::SerializedPageReader;
 use crate::input::source::random::RandomFile;
 
 use super::pages::Page;
-use super::profile::BATCH_BYTES;
+
+/// Bytes of values decoded at a time.
+pub(super) const BATCH_BYTES: u64 = 2 << 20;
 
 /// Bytes of rows, per leaf, whose distribution does not matter.
 const GRAIN: u64 = BATCH_BYTES / 8;

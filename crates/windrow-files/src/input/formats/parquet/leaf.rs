@@ -3,7 +3,7 @@
 use parquet::basic::PageType;
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats};
 
-use super::profile::{scale, size};
+use super::widths::{scale, size};
 
 /// Memory to decode a leaf column, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

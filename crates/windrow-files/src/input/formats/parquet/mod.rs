@@ -23,6 +23,7 @@ pub(crate) mod overlaps;
 pub(crate) mod pages;
 pub(crate) mod profile;
 pub(crate) mod segments;
+mod widths;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
