@@ -124,5 +124,5 @@ def test_refusals(w, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note").write_text("x")
     w("sort a.parquet --by k -o full --max-file-size 1MiB").fails(2, "not empty")
-    w("sort full/a*.parquet a.parquet --by k -o a.parquet --max-file-size 1MiB").fails(2)
+    w("sort full/a*.parquet a.parquet --by k -o a.parquet --max-file-size 1MiB").fails(3)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name in ("out", "full")) == ["full"]
