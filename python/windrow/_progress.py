@@ -41,7 +41,8 @@ def _bar():
         if sys.stderr is None:
             return None
         # Notebooks write over lines as terminals do.
-        return _Line(sys.stderr) if sys.stderr.isatty() or "ipykernel" in sys.modules else _Lines(sys.stderr)
+        of_notebook = type(sys.stderr).__module__.startswith("ipykernel")
+        return _Line(sys.stderr) if of_notebook or sys.stderr.isatty() else _Lines(sys.stderr)
     return _Tqdm(tqdm)
 
 
