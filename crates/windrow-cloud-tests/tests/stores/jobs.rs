@@ -66,7 +66,7 @@ fn directories_patterns_and_names_stand_for_the_same() {
     assert_eq!(found("a/**/[0-9].csv"), named(csv, "csv"));
     assert_eq!(found("a/day=2026-0?-31/1.*"), ["a/day=2026-01-31/1.parquet"]);
     assert_eq!(found("a/nothing.csv"), ["a/nothing.csv"]);
-    let kinds = [ErrorKind::Usage, ErrorKind::NotFound, ErrorKind::NotFound];
+    let kinds = [ErrorKind::Usage, ErrorKind::NotFound, ErrorKind::Usage];
     for (nothing, kind) in ["b/", "a/*.csv", "a/["].into_iter().zip(kinds) {
         let error = expand_with([address(nothing)], &read).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
