@@ -1,7 +1,5 @@
 //! The memory plan of rewrites: each thread merges one sorted file with changes, while it writes.
 
-use std::num::NonZeroUsize;
-
 use windrow::SortColumn;
 
 use super::plan::{BATCH_BYTES, Costs, Floor, Output, Terms};
@@ -40,15 +38,12 @@ impl Rewrites {
         limits: &Limits,
         more: usize,
     ) -> Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = limits.threads.map_or(cores, NonZeroUsize::get);
-        let (limit, space) = limits.within_space(threads)?;
-        let terms = Terms { limit, readers: threads, writers: threads, space };
+        let terms = Terms::of(limits)?;
         let arrangement = MergeSpec::by(key.to_vec()).bind(table)?;
         let schema = arrangement.schema()?;
         let output = Output::Written { schema: &schema, options };
-        let costs =
-            Costs::of(table, &arrangement, &output, limits.spill_codec, threads).by_file(table);
+        let costs = Costs::of(table, &arrangement, &output, limits.spill_codec, terms.readers)
+            .by_file(table);
         // A record batch of changes and of merged rows, their keys, and the reader of the changes.
         let merging = 4 * BATCH_BYTES + changes.map_or(0, |all| all.needs.reader_bytes);
         let floor = Floor::of_rewrites(&costs, merging, more);
@@ -58,11 +53,11 @@ impl Rewrites {
             return Err(floor.error(&costs, &terms));
         }
         let need = |n: usize| costs.rewriting(in_turn, n, merging, more);
-        let threads = (1..=threads).rev().find(|&n| terms.spare(need(n)) > 0).unwrap_or(1);
+        let threads = (1..=terms.readers).rev().find(|&n| terms.spare(need(n)) > 0).unwrap_or(1);
         let (rows, bytes) = costs.part();
         let row = table.needs.row_bytes.max(1);
         Ok(Self {
-            limit,
+            limit: terms.limit,
             threads,
             columns_in_turn: in_turn,
             part_rows: rows.min(bytes / row).max(1),

@@ -60,7 +60,7 @@ pub(crate) use folder::Directory;
 pub use options::WriteOptions;
 pub(crate) use options::{OutputOptions, Uploads, not_written};
 pub(crate) use owner::take_over;
-pub(crate) use parquet_file::takes_row_groups;
+pub(crate) use parquet_file::{open_like, takes_row_groups};
 pub(crate) use parquet_memory::footer_bytes;
 pub(crate) use part::{Appender, Encoder, Incoming, Part, PartRows, Written};
 pub(crate) use properties::SAMPLE_ROWS;
@@ -100,17 +100,6 @@ pub(crate) fn open(
         Format::Parquet => parquet_file::open(target, schema, sample, options),
         _ => ipc::open(target, schema, options),
     }
-}
-
-/// Opens a Parquet file that takes row groups of the file with the footer `like` beside new ones.
-pub(crate) fn open_like(
-    target: &Destination,
-    schema: &SchemaRef,
-    sample: &RecordBatch,
-    options: &OutputOptions,
-    like: Option<&Footer>,
-) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
-    parquet_file::open_like(target, schema, sample, options, like)
 }
 
 /// Depth of nested fields supported by Arrow readers.

@@ -65,7 +65,7 @@ pub(super) fn open(
 }
 
 /// Opens a file that can take row groups of the file with the footer `like`, if it is given.
-pub(super) fn open_like(
+pub(crate) fn open_like(
     target: &Destination,
     schema: &SchemaRef,
     sample: &RecordBatch,

@@ -21,7 +21,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Schema};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::equality::{one_form, plain_type};
 use crate::error::{Error, Result, failed};
@@ -88,7 +88,7 @@ impl Condition {
                 BoundTest::In(there.collect(), *within)
             }
             Test::Like(pattern, within) if kind.is_string() => {
-                BoundTest::Like(like(pattern), *within)
+                BoundTest::Like(like(pattern)?, *within)
             }
             Test::Like(..) => {
                 let message = format!("`like` takes text, and column {:?} is {kind}", self.column);
@@ -118,7 +118,10 @@ fn literal(text: &str, kind: &DataType) -> Option<ArrayRef> {
 
 /// Returns the expression of a pattern, where `%` stands for any text, `_` for a character, and `\` takes the meaning
 /// from the next character.
-fn like(pattern: &str) -> Regex {
+///
+/// # Errors
+/// `Usage` for a pattern that takes more than [`PATTERN_BYTES`] of memory, which no plan counts.
+fn like(pattern: &str) -> Result<Regex> {
     let mut expression = "(?s)^".to_owned();
     let mut letters = pattern.chars();
     while let Some(letter) = letters.next() {
@@ -129,8 +132,14 @@ fn like(pattern: &str) -> Regex {
             letter => expression += &regex::escape(&letter.to_string()),
         }
     }
-    Regex::new(&(expression + "$")).expect("escaped letters")
+    RegexBuilder::new(&(expression + "$")).size_limit(PATTERN_BYTES).build().map_err(|_| {
+        let message = "a pattern of `like` is too long: some thousand characters are possible, and fewer `%` and `_`";
+        Error::usage(message).of(Setting::Where)
+    })
 }
+
+/// Maximum bytes of a compiled pattern.
+const PATTERN_BYTES: usize = 1 << 20;
 
 /// A [`Filter`] bound to the columns of a schema.
 pub(crate) struct Bound(Tree<BoundCondition>);

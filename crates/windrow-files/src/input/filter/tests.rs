@@ -210,6 +210,7 @@ fn what_is_no_filter_is_told() {
         ("user = 1", "no value of column"),
         ("flag = maybe", "no value of column"),
         ("n like '1%'", "`like` takes text"),
+        (&format!("text like '{}'", "%_".repeat(50_000)), "is too long"),
     ] {
         let bound = filter.parse::<Filter>().unwrap().bind(rows().schema_ref());
         let error = bound.err().unwrap_or_else(|| panic!("{filter}"));

@@ -264,10 +264,11 @@ impl Costs {
         self.files.saturating_mul(file)
     }
 
-    /// Returns the bytes of record batches from which a merge of all files has picked rows that
-    /// `writers` writers have not written yet, beside the rows of their parts.
+    /// Returns the bytes of record batches and of their keys, which may be all columns, from which a
+    /// merge of all files has picked rows that `writers` writers have not written yet, beside the
+    /// rows of their parts.
     pub(super) fn picked(&self, writers: usize) -> usize {
-        let batch = self.batch.saturating_add(self.long());
+        let batch = self.batch.saturating_add(self.long()).saturating_mul(2);
         self.files.saturating_mul(batch).saturating_mul(writers + 1)
     }
 

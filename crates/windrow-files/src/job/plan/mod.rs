@@ -66,6 +66,14 @@ pub(super) struct Terms {
 }
 
 impl Terms {
+    /// Returns what `limits` grant to a job that reads and writes.
+    pub(super) fn of(limits: &Limits) -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = limits.threads.map_or(cores, NonZeroUsize::get);
+        let (limit, space) = limits.within_space(threads)?;
+        Ok(Self { limit, readers: threads, writers: threads, space })
+    }
+
     pub(super) fn available(&self) -> usize {
         self.limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED))
     }
@@ -110,10 +118,7 @@ impl Planned {
         limits: &Limits,
     ) -> Result<Self> {
         let began = Instant::now();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = limits.threads.map_or(cores, NonZeroUsize::get);
-        let (limit, space) = limits.within_space(threads)?;
-        let terms = Terms { limit, readers: threads, writers: threads, space };
+        let terms = Terms::of(limits)?;
         let costs = Costs::of(inputs, arrangement, output, limits.spill_codec, terms.readers);
         let plan = Plan::choose(&costs, &terms).map_err(|floor| floor.error(&costs, &terms))?;
         Ok(Self { costs, terms, plan, began })
