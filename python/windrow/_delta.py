@@ -12,9 +12,9 @@ import datetime
 import json
 import math
 import os
-import re
 import secrets
 import time
+import typing
 import urllib.parse
 
 from windrow import _windrow
@@ -39,7 +39,20 @@ KNOWN = {
     "vacuumProtocolCheck",
     "variantType",
 }
-TYPES = {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "binary", "boolean"}
+TYPES = {
+    "byte": "int8",
+    "short": "int16",
+    "integer": "int32",
+    "long": "int64",
+    "float": "float32",
+    "double": "float64",
+    "string": "utf8",
+    "date": "date32",
+    "timestamp": "timestamp_us(UTC)",
+    "timestamp_ntz": "timestamp_us",
+    "binary": "binary",
+    "boolean": "bool",
+}
 # What a field may say about its values.
 OF_FIELDS = {
     "delta.generationExpression": "generated columns",
@@ -87,26 +100,32 @@ def _attempt(table, changes, transaction, options):
 
     directory = _local(table)
     refuse(table)
-    paths = _files(table)
+    by = table.metadata().partition_columns
+    sizes, values = _files(table, by)
     if transaction is not None:
         app, version = transaction
         done = table.transaction_version(app)
         if done is not None and done >= version:
-            applied = nothing(paths, table.count())
+            applied = nothing(sizes, table.count())
             applied.version = table.version()
             return applied
     schema = json.loads(table.schema().to_json())
-    applied = written_beside(directory, "", paths, table.schema().to_arrow().empty_table(), changes, options)
+    kinds = {field["name"]: field["type"] for field in schema["fields"]}
+    types = ",".join(f"{name}:{TYPES.get(kinds[name]) or kinds[name].replace('decimal', 'decimal128')}" for name in by)
+    empty = table.schema().to_arrow().empty_table()
+    files = {path: [(name, values[path][name]) for name in by] for path in sizes}
+    listed = Listed(directory, "", files, empty.drop_columns(by), [(name, None) for name in by], [], types)
+    applied = listed.apply(changes, options)
     applied.version = table.version()
     written = [os.path.join(directory, file["path"]) for file in applied.files_added]
     try:
         for file in applied.files_added:
             _check_nulls(schema, file)
         now = int(time.time() * 1000)
-        actions = [RemoveAction(path, True, now, paths[path], {}) for path in applied.files_removed]
+        actions = [RemoveAction(path, True, now, sizes[path], values[path]) for path in applied.files_removed]
         for file in applied.files_added:
             stats = json.dumps(statistics(schema, file))
-            actions.append(AddAction(file["path"], file["bytes"], {}, now, True, stats))
+            actions.append(AddAction(file["path"], file["bytes"], dict(zip(by, file["partition"])), now, True, stats))
         if applied.dry_run or not (actions or transaction):
             return applied
         # Without retries: a commit in between may have changed rows that were read here.
@@ -149,7 +168,6 @@ def refuse(table):
     protocol, metadata = table.protocol(), table.metadata()
     configuration = metadata.configuration
     asked = [*({*(protocol.reader_features or []), *(protocol.writer_features or [])} - KNOWN)]
-    asked += ["partitions"] * bool(metadata.partition_columns)
     asked += [f"the constraint {name.removeprefix('delta.constraints.')}" for name in configuration if name.startswith("delta.constraints.")]
     asked += ["column mapping"] * (configuration.get("delta.columnMapping.mode") not in (None, "none"))
     for name, what in [
@@ -178,40 +196,70 @@ def _primitives(kind):
     return set().union(*map(_primitives, inner))
 
 
-def _files(table):
+def _files(table, by):
+    """The sizes of the files of a table, and their values of the columns `by`, as text."""
     actions = table.get_add_actions(flatten=True)
-    names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
-    for name in names:
+    columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", *(f"partition.{name}" for name in by))]
+    sizes, values = {}, {}
+    for name, size, *partition in zip(*columns):
         if "://" in name or name.startswith("/") or ".." in name.split("/"):
             raise UsageError(f"{name}: is a file outside of the table's directory, as in a shallow clone; copy the table first")
+        path = urllib.parse.unquote(name)
         # Writers encode other characters each in their way, and a removal would miss the file.
-        if not re.fullmatch(r"[A-Za-z0-9_.=+/-]+", name):
+        if urllib.parse.quote(path, safe="/=+") != name:
             raise UsageError(f"{name}: has a name that `apply` does not serve; `DeltaTable.optimize.compact` writes new files")
-    return dict(zip(names, sizes))
+        sizes[path], values[path] = size, {name: _text(value) for name, value in zip(by, partition)}
+    return sizes, values
 
 
-def written_beside(directory, below, paths, empty, changes, options):
-    """Writes the new files of a table, whose files are `paths` below a directory. `empty` has all columns of the table."""
-    from windrow import _verbs
+def _text(value):
+    """The value of a partition as a Delta log has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if value is None else str(value)
 
-    # A file without rows is one of the files: others may be older than a column.
-    name = os.path.join(below, f"part-00000-{secrets.token_hex(16)}.parquet")
-    os.makedirs(os.path.join(directory, below), exist_ok=True)
-    _verbs.head(empty, output=os.path.join(directory, name))
-    try:
-        target = (directory, secrets.randbits(62), [*paths, name])
-        with watching(options.get("progress")) as progress:
-            applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
-    except DataError as error:
-        if name not in str(error):
-            raise
-        what = f"{directory}: a file has other types than the table, such as times as INT96"
-        raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
-    finally:
-        os.remove(os.path.join(directory, name))
-    applied.files_removed = [path for path in applied.files_removed if path != name]
-    applied.files_left = [path for path in applied.files_left if path != name]
-    return applied
+
+class Listed(typing.NamedTuple):
+    """A table by its files."""
+
+    directory: str
+    # The directory of new files, below the other one.
+    below: str
+    # The files below the directory, and the values of columns that they do not have.
+    files: dict
+    # All columns of the files, without rows.
+    empty: typing.Any
+    # The columns that files do not have, without values.
+    partition: list
+    # The columns that divide the table, and their transforms; by default the columns that files do not have.
+    by: list
+    # The types of columns that files do not have.
+    types: str
+
+    def apply(self, changes, options):
+        """Writes the new files."""
+        from windrow import _verbs
+
+        # A file without rows is one of the files: others may be older than a column.
+        name = os.path.join(self.below, f"part-00000-{secrets.token_hex(16)}.parquet")
+        there = os.path.join(self.directory, name)
+        os.makedirs(os.path.dirname(there), exist_ok=True)
+        _verbs.head(self.empty, output=there)
+        try:
+            files = [*self.files.items(), (name, self.partition)]
+            target = (self.directory, (secrets.randbits(62), files, self.below, self.by, self.types))
+            with watching(options.get("progress")) as progress:
+                applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
+        except DataError as error:
+            if name not in str(error):
+                raise
+            what = f"{self.directory}: a file has other types than the table, such as times as INT96"
+            raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
+        finally:
+            os.remove(there)
+        applied.files_removed = [path for path in applied.files_removed if path != name]
+        applied.files_left = [path for path in applied.files_left if path != name]
+        return applied
 
 
 def _check_nulls(schema, file):

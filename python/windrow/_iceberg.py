@@ -5,7 +5,7 @@ The files are written as for Delta tables, see `windrow._delta`. A transaction o
 
 import os
 
-from windrow._delta import nothing, repeated, written_beside
+from windrow._delta import Listed, nothing, repeated
 from windrow._errors import UsageError
 
 # The property that records the version of an application's changes.
@@ -32,7 +32,6 @@ def apply(table, changes, transaction, options):
 
 def _attempt(table, name, changes, transaction, options):
     from pyiceberg.exceptions import CommitFailedException
-    from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
     refuse(table, name)
     directory = _local(table.location())
@@ -45,7 +44,8 @@ def _attempt(table, name, changes, transaction, options):
             done = nothing(files, sum(file.record_count for file in files.values()))
             done.version = table.metadata.current_snapshot_id
             return done
-    applied = written_beside(directory, "data", files, _empty(table.schema()), changes, options)
+    by = [(table.schema().find_column_name(field.source_id), str(field.transform)) for field in _fields(table)]
+    applied = Listed(directory, "data", {path: [] for path in files}, _empty(table.schema()), [], by, "").apply(changes, options)
     applied.version = table.metadata.current_snapshot_id
     new = {os.path.join(directory, file["path"]): file for file in applied.files_added}
     if applied.dry_run or not (new or applied.files_removed or transaction):
@@ -62,8 +62,7 @@ def _attempt(table, name, changes, transaction, options):
                     for path in applied.files_removed:
                         snapshot.delete_data_file(files[path])
                     for path in new:
-                        uri = _uri(table.location(), path)
-                        snapshot.append_data_file(parquet_file_to_data_file(table.io, table.metadata, uri))
+                        snapshot.append_data_file(_data_file(table, path))
     except (CommitFailedException, UsageError):
         # After another error nobody knows whether the catalogue has the files.
         for path in new:
@@ -86,10 +85,51 @@ def _uri(location, path):
     return f"file://{path}" if location.startswith("file:") else path
 
 
+def _fields(table):
+    """The fields of a table's partitions."""
+    return [field for field in table.spec().fields if str(field.transform) != "void"]
+
+
+def _data_file(table, path):
+    """The entry of a new file in a manifest, as pyiceberg makes it for tables whose partitions statistics tell."""
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    from pyiceberg.io import pyarrow as io
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.partitioning import partition_record_value
+    from pyiceberg.typedef import Record
+
+    schema = table.schema()
+    with pq.ParquetFile(path) as file:
+        columns = io.compute_statistics_plan(schema, table.metadata.properties)
+        numbers = io.parquet_path_to_id_mapping(schema)
+        figures = io.data_file_statistics_from_parquet_metadata(file.metadata, columns, numbers)
+        names = {field.source_id: schema.find_column_name(field.source_id) for field in _fields(table)}
+        first = next(file.iter_batches(1, columns=list(names.values())), None) if names else None
+    values = []
+    for field in table.spec().fields:
+        value = None
+        if field.source_id in names and first is not None:
+            value = partition_record_value(field, first.column(names[field.source_id])[0].as_py(), schema)
+            value = field.transform.transform(schema.find_field(field.source_id).field_type)(value)
+        values.append(value)
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=_uri(table.location(), path),
+        file_format=FileFormat.PARQUET,
+        partition=Record(*values),
+        file_size_in_bytes=os.path.getsize(path),
+        sort_order_id=None,
+        spec_id=table.spec().spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **figures.to_serialized_dict(),
+    )
+
+
 def refuse(table, name):
     """Refuses a table that asks for what is not served."""
     metadata = table.metadata
-    asked = ["partitions"] * any(spec.fields for spec in metadata.partition_specs)
+    asked = ["a partition by a member of a struct"] * any("." in metadata.schema().find_column_name(field.source_id) for field in _fields(table))
     asked += ["row lineage (version 3 of the format)"] * (metadata.format_version > 2)
     # Files are read by the names of columns, and Iceberg knows columns by their numbers.
     names, numbers = {}, {}
@@ -109,6 +149,10 @@ def _files(table, name):
             raise UsageError(f"{name}: the table has delete files; `apply` does not serve that yet: rewrite the table's files first")
         if str(task.file.file_format).rpartition(".")[2].upper() != "PARQUET":
             raise UsageError(f"{task.file.file_path}: changes are applied to Parquet files")
+        if task.file.spec_id != table.spec().spec_id:
+            raise UsageError(f"{name}: the table has files of an earlier partition spec; rewrite them first")
+        if any(task.file.value_counts and field.source_id not in task.file.value_counts for field in _fields(table)):
+            raise UsageError(f"{task.file.file_path}: lacks a column of the table's partitions; rewrite it first")
         files.append(task.file)
     return files
 

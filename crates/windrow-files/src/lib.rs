@@ -79,7 +79,10 @@ mod watch;
 
 pub use windrow::{Codec, IntoColumns, SortColumn, SpillTo, asc, desc};
 
-pub use apply::{AddedFile, Applied, Apply, ApplySpec, ColumnFigures, Counts};
+pub use apply::{
+    AddedFile, Applied, Apply, ApplySpec, ColumnFigures, Counts, ListedFile, PartitionColumn,
+    PartitionTransform,
+};
 pub use columns::{Columns, Names, OrderBy, TextAs};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use input::{

@@ -10,8 +10,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
-    Apply, Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits,
-    ReadOptions, Request, Result, Setting, Source, Spec, Target, Verb, WriteOptions,
+    Apply, Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits, ListedFile,
+    PartitionColumn, ReadOptions, Request, Result, Setting, Source, Spec, Target, Verb,
+    WriteOptions, parse_schema,
 };
 
 use crate::errors::{name, place, usage};
@@ -126,8 +127,24 @@ pub(crate) fn run(
     }
 }
 
+/// The files of a table, as Python lists them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Listed {
+    /// The version of new files.
+    version: u64,
+    /// The files, and the values of columns that they do not have.
+    files: Vec<(PathBuf, Vec<(String, Option<String>)>)>,
+    /// The directory of files for new partitions.
+    below: PathBuf,
+    /// The columns that divide the table, and their transforms.
+    by: Vec<(String, String)>,
+    /// The types of columns that files do not have.
+    types: String,
+}
+
 /// Applies changes to the first of `inputs`, and returns the figures as JSON. The first one is a
-/// directory; or a directory, the version of new files, and the files below it.
+/// directory; or a directory, and the files below it.
 #[pyfunction]
 pub(crate) fn apply(
     py: Python<'_>,
@@ -136,12 +153,12 @@ pub(crate) fn apply(
     options: &Bound<'_, PyDict>,
 ) -> PyResult<String> {
     let (target, _): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
-    let (directory, files): (PathBuf, Option<(u64, Vec<PathBuf>)>) = match target.extract() {
-        Ok((directory, version, files)) => (directory, Some((version, files))),
+    let (directory, listed): (PathBuf, Option<Listed>) = match target.extract() {
+        Ok((directory, listed)) => (directory, Some(listed)),
         Err(_) => (target.extract()?, None),
     };
     let call = Call::new("apply", inputs, options)?;
-    let Spec::Apply(spec) = call.request.spec.clone() else {
+    let Spec::Apply(mut spec) = call.request.spec.clone() else {
         return Err(PyRuntimeError::new_err("internal error: no apply"));
     };
     let task = Task::new(progress, Some(call.memory.clone()));
@@ -150,10 +167,18 @@ pub(crate) fn apply(
         let (limits, cancel) = (call.limits(), &watch.cancel);
         let changes = Inputs::open(&call.sources, &call.read.clone().cancelled_by(cancel))?;
         let notes: Vec<String> = changes.notes().map(str::to_owned).collect();
-        let apply = match &files {
+        let apply = match listed {
             None => Apply::to_directory(&directory, changes, &spec, &limits, cancel)?,
-            Some((version, files)) => {
-                Apply::to_files((&directory, *version), files, changes, &spec, &limits, cancel)?
+            Some(Listed { version, files, below, by, types }) => {
+                let columns = by
+                    .into_iter()
+                    .map(|(name, transform)| Ok(PartitionColumn::new(name, transform.parse()?)));
+                spec.partition_by = columns.collect::<windrow_files::Result<_>>()?;
+                spec.partition_types = Some(parse_schema(&types)?);
+                spec.data_directory = below;
+                let file = |(path, partition)| ListedFile { path, partition };
+                let files: Vec<ListedFile> = files.into_iter().map(file).collect();
+                Apply::to_files((&directory, version), &files, changes, &spec, &limits, cancel)?
             }
         };
         let applied = apply.watched_by(Arc::clone(&watch) as _).run(&call.request.write)?;

@@ -18,6 +18,7 @@ use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions, new_null_array}
 use arrow_row::Rows as Keys;
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 
+use super::homes::{Homes, Move};
 use super::table::{Rows, Table, group_rows};
 use crate::changelog::DELETED;
 use crate::error::{Error, Result, failed};
@@ -90,7 +91,7 @@ impl Changes {
         &'a self,
         table: &'a Table,
         range: Range<u64>,
-        home: Option<(&'a [u32], usize)>,
+        home: Option<(&'a Homes, usize)>,
         watch: &Watch,
     ) -> Cursor<'a> {
         let unit = self.starts.partition_point(|start| *start <= range.start).saturating_sub(1);
@@ -127,7 +128,7 @@ pub(super) struct Cursor<'a> {
     changes: &'a Changes,
     table: &'a Table,
     range: Range<u64>,
-    home: Option<(&'a [u32], usize)>,
+    home: Option<(&'a Homes, usize)>,
     /// The number of the first change of the next record batch.
     next: u64,
     batches: Rows<'a>,
@@ -183,10 +184,17 @@ impl Cursor<'_> {
     fn skip(&mut self) {
         let Some((homes, file)) = self.home else { return };
         while let Some((batch, row)) = self.row()
-            && homes[batch.first as usize + row] as usize != file
+            && !homes.has(file, batch.first + row as u64)
         {
             self.at += 1;
         }
+    }
+
+    /// Returns whether the current change moves its row between files: away from this one, or to it.
+    pub(super) fn moves(&self) -> Option<Move> {
+        let (homes, file) = self.home?;
+        let (batch, row) = self.row()?;
+        homes.moves(file, batch.first + row as u64)
     }
 }
 

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, SchemaRef, TimeUnit};
 
 use super::figures::Applied;
 use super::prepared::Prepared;
 use super::table::Table;
+use super::transform::PartitionColumn;
 use crate::error::{Error, Result};
 use crate::input::{Inputs, ReadOptions, Source, expand_with};
 use crate::job::{Explain, Job};
@@ -31,12 +32,27 @@ pub struct ApplySpec {
     pub waits: bool,
     /// Whether the changes are only counted, and nothing is changed.
     pub dry_run: bool,
+    /// The columns that divide the table into partitions; by default those in the names of directories.
+    pub partition_by: Vec<PartitionColumn>,
+    /// The types of columns that files do not have, of [`ListedFile::partition`].
+    pub partition_types: Option<SchemaRef>,
+    /// The directory of files for new partitions, below the directory of the table.
+    pub data_directory: PathBuf,
+}
+
+/// A file of a table.
+#[derive(Clone, Debug, Default)]
+pub struct ListedFile {
+    /// The path of the file, below the directory of the table.
+    pub path: PathBuf,
+    /// Columns with the same value in all rows, as text; `None` is null.
+    pub partition: Vec<(String, Option<String>)>,
 }
 
 impl ApplySpec {
     /// Applies the changes of a log.
     pub fn of(changes: CompactSpec) -> Self {
-        Self { changes, lacking_is_null: false, waits: true, dry_run: false }
+        Self { changes, waits: true, ..Self::default() }
     }
 
     setters! {
@@ -46,6 +62,12 @@ impl ApplySpec {
         waits: bool;
         /// Sets whether the changes are only counted.
         dry_run: bool;
+        /// Sets the columns that divide the table into partitions.
+        partition_by: Vec<PartitionColumn>;
+        /// Sets the types of columns that files do not have.
+        partition_types: SchemaRef => Some(partition_types);
+        /// Sets the directory of files for new partitions.
+        data_directory: PathBuf;
     }
 }
 
@@ -72,8 +94,8 @@ impl Apply {
     /// Locks `directory` and binds the changes in `inputs` to the columns of its Parquet files.
     ///
     /// # Errors
-    /// `Usage` for a directory that is a table of Delta, Iceberg or Hudi, for Hive directories, and
-    /// for columns or types that do not fit the table.
+    /// `Usage` for a directory that is a table of Delta, Iceberg or Hudi, and for columns or types that
+    /// do not fit the table.
     pub fn to_directory(
         directory: &Path,
         inputs: Inputs,
@@ -118,15 +140,19 @@ impl Apply {
     /// tables of Delta and Iceberg do not hold.
     pub fn to_files(
         (directory, version): (&Path, u64),
-        files: &[PathBuf],
+        files: &[ListedFile],
         inputs: Inputs,
         spec: &ApplySpec,
         limits: &Limits,
         cancel: &Cancel,
     ) -> Result<Self> {
         let read = ReadOptions::default().cancelled_by(cancel).within(limits)?.union_by_name(true);
+        let read = ReadOptions { hive_types: spec.partition_types.clone(), ..read };
         let place = Site::Beside(directory.to_owned(), version);
-        let files = files.iter().map(|name| (Source::File(directory.join(name)), name.clone()));
+        let files = files.iter().map(|ListedFile { path: name, partition }| {
+            let path = directory.join(name);
+            (Source::Partition { path, values: partition.as_slice().into() }, name.clone())
+        });
         let bound = Self::bind(place, files.collect(), inputs, spec, read, limits, cancel)?;
         let is_nano =
             |kind: &DataType| matches!(kind, DataType::Timestamp(TimeUnit::Nanosecond, _));
@@ -153,11 +179,13 @@ impl Apply {
     ) -> Result<Self> {
         let read = ReadOptions { wide_keys: true, ..read };
         // A log keeps the deletes.
-        let changes = CompactSpec { mode: Mode::Log, ..spec.changes.clone() };
-        let mut table = Table::open(files, read, &changes.key)?;
+        let mut changes = CompactSpec { mode: Mode::Log, ..spec.changes.clone() };
+        let mut table = Table::open(files, read, &changes.key, &spec.partition_by)?;
+        changes.key.clone_from(&table.key);
         let mut onto = Onto::of(table.schema(), &changes, spec.lacking_is_null);
         let job = Job::compact_onto(inputs, &changes, &mut onto)?.cancelled_by(cancel);
         table.order_by(&changes, onto.preset)?;
+        table.data_directory.clone_from(&spec.data_directory);
         let (limits, cancel) = (limits.clone(), cancel.clone());
         let (dry_run, progress) = (spec.dry_run, Arc::new(()));
         Ok(Self { place, table, job, limits, dry_run, cancel, progress })
@@ -196,7 +224,7 @@ impl Apply {
                 let folder = replacement.path().to_owned();
                 let applied = prepared.run(Some(folder), None, &*progress)?;
                 cancel.check()?;
-                if !applied.files_removed.is_empty() {
+                if !applied.files_removed.is_empty() || !applied.files_added.is_empty() {
                     replacement.commit(&applied.files_removed)?;
                 }
                 Ok(applied)
@@ -219,15 +247,7 @@ fn files(directory: &Path, read: &ReadOptions) -> Result<Vec<(Source, PathBuf)>>
     for source in expand_with([directory], read)? {
         let Some(path) = source.path() else { continue };
         let name = path.strip_prefix(directory).unwrap_or(path).to_owned();
-        let mut directories = name.parent().into_iter().flat_map(Path::components);
-        if directories.any(|part| part.as_os_str().as_encoded_bytes().contains(&b'=')) {
-            return Err(Error::usage(format!(
-                "{}: changes are not applied to Hive directories yet; apply them to one directory of \
-                 Parquet files",
-                path.display()
-            )));
-        }
-        files.push((Source::File(path.to_owned()), name));
+        files.push((source, name));
     }
     Ok(files)
 }

@@ -12,6 +12,8 @@
 //! Statistics do not tell of NaN, the greatest float, nor where nulls stand.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -44,6 +46,11 @@ pub(super) struct Group {
 pub(super) struct TableFile {
     /// Ordinal in the inputs.
     pub(super) ordinal: usize,
+    /// The number of the partition; 0 without partitions.
+    pub(super) partition: usize,
+    /// The path of a file that is not there yet, for rows of a new partition. It is written like the file
+    /// `ordinal`.
+    pub(super) fresh: Option<PathBuf>,
     /// The row groups with rows.
     pub(super) groups: Vec<Group>,
     /// Whether the bounds of the row groups ascend.
@@ -55,7 +62,7 @@ pub(super) struct TableFile {
 impl TableFile {
     pub(super) fn new(ordinal: usize, groups: Vec<Group>, is_exact: bool) -> Self {
         let ascends = groups.windows(2).all(|pair| pair[0].bounds.1 < pair[1].bounds.0);
-        Self { ordinal, groups, ascends, is_exact }
+        Self { ordinal, partition: 0, fresh: None, groups, ascends, is_exact }
     }
 
     /// Returns the bounds of the file; `None` for a file without rows.
@@ -71,17 +78,18 @@ impl TableFile {
     }
 }
 
-/// The files of a table, by their least key.
+/// The files of a table, by partition and least key.
 pub(super) struct Extents {
     pub(super) files: Vec<TableFile>,
-    /// Whether no two files can have the same key.
+    /// Whether no two files of a partition can have the same key.
     pub(super) are_apart: bool,
 }
 
 impl Extents {
     /// Finds the bounds of all files of `table`.
-    pub(super) fn of(table: &Table, watch: &Watch) -> Result<Self> {
+    pub(super) fn of(table: &mut Table, watch: &Watch) -> Result<Self> {
         let mut files = Vec::new();
+        let mut partitions = table.partitions.take();
         for ordinal in 0..table.names.len() {
             watch.pause()?;
             let Some(footer) = table.inputs.parquet_footer(ordinal)? else { continue };
@@ -89,8 +97,14 @@ impl Extents {
             if !file.ascends {
                 file = exact(&file, table, watch)?;
             }
+            if let Some(partitions) = &mut partitions
+                && let Some(first) = table.first_row(&file, &partitions.schema, watch)?
+            {
+                file.partition = partitions.number(&partitions.rows(&first)?, &first, 0)?;
+            }
             files.push(file);
         }
+        table.partitions = partitions;
         for place in overlapping(&mut files) {
             if !files[place].is_exact {
                 files[place] = exact(&files[place], table, watch)?;
@@ -99,17 +113,35 @@ impl Extents {
         let are_apart = overlapping(&mut files).is_empty();
         Ok(Self { files, are_apart })
     }
+
+    /// Adds a file for rows of a new partition, the last one. Returns its place.
+    pub(super) fn add(&mut self, partition: usize, path: PathBuf) -> usize {
+        let like = self.files.iter().find(|file| !file.groups.is_empty());
+        let ordinal = like.map_or(0, |file| file.ordinal);
+        let file = TableFile::new(ordinal, Vec::new(), true);
+        self.files.push(TableFile { partition, fresh: Some(path), ..file });
+        self.files.len() - 1
+    }
+
+    /// Returns the places of the files of a partition.
+    pub(super) fn of_partition(&self, number: usize) -> Range<usize> {
+        let before =
+            |partition: usize| self.files.partition_point(|file| file.partition < partition);
+        before(number)..before(number + 1)
+    }
 }
 
 /// Sorts files by their least key, files without rows first. Returns the places of the files that
 /// overlap with another one.
 fn overlapping(files: &mut [TableFile]) -> BTreeSet<usize> {
-    files.sort_by(|a, b| a.bounds().map(|bounds| bounds.0).cmp(&b.bounds().map(|bounds| bounds.0)));
+    let by = |file: &TableFile| (file.partition, file.bounds().map(|bounds| bounds.0.to_vec()));
+    files.sort_by_cached_key(by);
     let mut found = BTreeSet::new();
     // The file so far with the greatest key.
     let mut last: Option<(usize, &[u8])> = None;
     for (place, file) in files.iter().enumerate() {
         let Some((least, most)) = file.bounds() else { continue };
+        last = last.filter(|(before, _)| files[*before].partition == file.partition);
         if let Some((before, end)) = last
             && end >= least
         {
@@ -189,14 +221,14 @@ fn statistics(footer: &Footer, table: &Table) -> Option<Statistics> {
 
 /// Returns `file` with bounds found by reading the key columns.
 fn exact(file: &TableFile, table: &Table, watch: &Watch) -> Result<TableFile> {
-    let inputs = table.one(file.ordinal, true)?;
+    let inputs = table.keys_of(file.ordinal)?;
     let mut groups = file.groups.clone();
     for group in &mut groups {
         let mut bounds: Option<(Vec<u8>, Vec<u8>)> = None;
         let rows = group_rows(&inputs, 0, std::iter::once(group.index), watch);
         for keys in table.keys_in(rows) {
             watch.pause()?;
-            let keys = keys?;
+            let (keys, _) = keys?;
             let Some((least, most)) = keys.iter().min().zip(keys.iter().max()) else { continue };
             let (least, most) = (least.as_ref().to_vec(), most.as_ref().to_vec());
             bounds = Some(match bounds.take() {
@@ -206,5 +238,6 @@ fn exact(file: &TableFile, table: &Table, watch: &Watch) -> Result<TableFile> {
         }
         group.bounds = bounds.unwrap_or_else(|| group.bounds.clone());
     }
-    Ok(TableFile::new(file.ordinal, groups, true))
+    let exact = TableFile::new(file.ordinal, groups, true);
+    Ok(TableFile { partition: file.partition, ..exact })
 }

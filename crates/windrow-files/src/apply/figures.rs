@@ -20,12 +20,15 @@ pub struct Counts {
     pub stale: u64,
     /// Deletes of keys that the table does not have.
     pub absent: u64,
+    /// Rows that left a file for one of another partition, where they are counted as updated.
+    #[serde(skip)]
+    pub(super) left: u64,
 }
 
 impl Counts {
     /// Returns the number of changed rows.
     pub fn changed(&self) -> u64 {
-        self.inserted + self.updated + self.deleted
+        self.inserted + self.updated + self.deleted + self.left
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -35,6 +38,7 @@ impl Counts {
         self.unchanged += other.unchanged;
         self.stale += other.stale;
         self.absent += other.absent;
+        self.left += other.left;
     }
 }
 
@@ -91,6 +95,9 @@ pub struct AddedFile {
     pub bytes: u64,
     /// The columns, each leaf by its path.
     pub columns: Vec<ColumnFigures>,
+    /// The value of each column of the table's partitions in the first row, as text, if the value itself is
+    /// common to all rows.
+    pub partition: Vec<Option<String>>,
 }
 
 /// The values of a column in a file.

@@ -92,7 +92,7 @@ impl Code {
 }
 
 /// Returns the values in one form, without a dictionary or run-end encoding.
-fn plain(values: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn plain(values: &ArrayRef) -> Result<ArrayRef> {
     let kind = plain_type(values.data_type());
     match kind == values.data_type() {
         true => Ok(one_form(values)),

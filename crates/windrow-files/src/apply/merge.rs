@@ -19,6 +19,7 @@ use arrow_select::interleave::interleave;
 
 use super::changes::{ChangeBatch, Cursor};
 use super::figures::Counts;
+use super::homes::Move;
 use super::table::{Rows, Table};
 use crate::error::{Error, ErrorKind, Result, failed};
 use crate::watch::Watch;
@@ -151,7 +152,11 @@ impl<'a> Merger<'a> {
                 }
                 _ if changes.is_delete(change) => self.counts.absent += 1,
                 _ => {
-                    self.counts.inserted += 1;
+                    match self.changes.moves() {
+                        None => self.counts.inserted += 1,
+                        Some(Move::Here) => self.counts.updated += 1,
+                        Some(Move::Away) => return Err(self.moved()),
+                    }
                     picks.push((CHANGES, change));
                 }
             }
@@ -165,6 +170,10 @@ impl<'a> Merger<'a> {
         let (Some(rows), Some((changes, change))) = (&mut self.current, self.changes.row()) else {
             return Ok(None);
         };
+        if let Some(Move::Away) = self.changes.moves() {
+            self.counts.left += 1;
+            return Ok(None);
+        }
         if let (Some(code), Some(theirs)) = (&self.table.order, &changes.order) {
             let ours = match &mut rows.order {
                 Some(ours) => ours,
@@ -206,6 +215,10 @@ impl<'a> Merger<'a> {
         let columns = columns.collect::<Result<Vec<ArrayRef>, _>>().map_err(failed)?;
         let count = RecordBatchOptions::new().with_row_count(Some(picks.len()));
         RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &count).map_err(failed)
+    }
+
+    fn moved(&self) -> Error {
+        Error::data(format!("{}: was changed by another program while it was read", self.name))
     }
 
     fn repeated(&self) -> Error {

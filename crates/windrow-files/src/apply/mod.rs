@@ -27,13 +27,17 @@ mod directory;
 mod extents;
 mod figures;
 mod find;
+mod homes;
 mod keys;
 mod merge;
 mod outputs;
+mod partitions;
 mod plan;
 mod prepared;
 mod rewrite;
 mod table;
+mod transform;
 
-pub use directory::{Apply, ApplySpec};
+pub use directory::{Apply, ApplySpec, ListedFile};
 pub use figures::{AddedFile, Applied, ColumnFigures, Counts};
+pub use transform::{PartitionColumn, PartitionTransform};

@@ -144,7 +144,8 @@ impl Outputs {
             fs::rename(self.numbered(number), &there).map_err(failed)?;
             let file = File::open(&there).map_err(failed)?;
             take_over(&file, &self.old, &there)?;
-            added.push(AddedFile { columns: columns(&file, &there)?, path, rows, bytes });
+            let columns = columns(&file, &there)?;
+            added.push(AddedFile { path, rows, bytes, columns, partition: Vec::new() });
         }
         self.finished.clear();
         Ok(added)
@@ -176,14 +177,25 @@ impl Versioned {
     /// Returns the name of the file in the place of `names[ordinal]`: of `version`, or else of the next
     /// one. Files of one name and of different versions get different new versions.
     pub(super) fn next(names: &[PathBuf], ordinal: usize, version: Option<u64>) -> Self {
-        let mut next = Self::of(&names[ordinal]);
+        Self::beside(names, &names[ordinal], &names[..ordinal], version)
+    }
+
+    /// Returns the name of a file that is called `name` and stands beside `names`, after those of
+    /// `before`.
+    pub(super) fn beside(
+        names: &[PathBuf],
+        name: &Path,
+        before: &[PathBuf],
+        version: Option<u64>,
+    ) -> Self {
+        let mut next = Self::of(name);
         let alike = |name: &PathBuf| {
             let other = Self::of(name);
             let is_alike = (&other.directory, &other.stem) == (&next.directory, &next.stem);
             is_alike.then_some(other.version)
         };
         let latest = names.iter().filter_map(alike).max().unwrap_or(0);
-        let before = names[..ordinal].iter().filter_map(alike).count();
+        let before = before.iter().filter_map(alike).count();
         let first = version.unwrap_or(latest.saturating_add(1));
         next.version = first.saturating_add(before as u64);
         next

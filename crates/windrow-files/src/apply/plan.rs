@@ -4,14 +4,20 @@
 //!  files apart      a 1..5   c 8..9    changes 0 3 7 9:  a has 0 3 7, c has 9       neighbours in one range
 //!  files overlap    the key columns are read: each change has the file with its key; a new key has the file
 //!                   with the last least key before it
+//!  partitions       the same among the files of the change's partition; a row of another one moves
 //! ```
-//! A change before all keys belongs to the first file, or row group.
+//! A change before all keys belongs to the first file, or row group, of its partition.
 
 use std::ops::Range;
 
+use arrow_array::RecordBatch;
+use arrow_row::Rows;
+
 use super::changes::Changes;
-use super::extents::TableFile;
+use super::extents::{Extents, TableFile};
 use super::figures::Counts;
+use super::homes::Homes;
+use super::partitions::Partitions;
 use super::table::Table;
 use crate::error::Result;
 use crate::watch::Watch;
@@ -60,45 +66,102 @@ pub(super) fn place_of(files: &[TableFile], key: &[u8]) -> usize {
     after.saturating_sub(1).max(first)
 }
 
-/// No file.
-pub(super) const NONE: u32 = u32::MAX;
+/// The assignment of changes to files.
+pub(super) struct Assign<'a> {
+    pub(super) table: &'a Table,
+    pub(super) changes: &'a Changes,
+    pub(super) partitions: Option<Partitions>,
+    /// The files with the keys of changes, if they were searched.
+    pub(super) homes: Option<Homes>,
+    /// Whether a key without a file there is new.
+    pub(super) are_searched: bool,
+    pub(super) extents: &'a mut Extents,
+    pub(super) counts: &'a mut Counts,
+}
 
-/// Assigns every change to a file. `homes` are the files with the keys of changes, if files overlap; a
-/// new key gets its file there, and a delete of a key that no file has is counted.
-pub(super) fn assign(
-    table: &Table,
-    files: &[TableFile],
-    changes: &Changes,
-    mut homes: Option<&mut [u32]>,
-    counts: &mut Counts,
-    watch: &Watch,
-) -> Result<Vec<FilePlan>> {
-    let mut plans: Vec<FilePlan> =
-        files.iter().enumerate().map(|(place, file)| FilePlan::new(place, file)).collect();
-    let mut cursor = changes.all(table, watch);
-    while cursor.settle()? {
-        watch.pause()?;
-        while let Some((batch, row)) = cursor.row() {
-            let (change, key) = (batch.first + row as u64, batch.keys.row(row));
-            let place = match &mut homes {
-                None => place_of(files, key.as_ref()),
-                Some(homes) => {
-                    let home = &mut homes[change as usize];
-                    if *home == NONE && !batch.is_delete(row) {
-                        *home = place_of(files, key.as_ref()) as u32;
-                    }
-                    *home as usize
+impl Assign<'_> {
+    /// Assigns every change to a file. A new key gets its file in `homes`, and a new partition a file in
+    /// `extents`. A delete of a key that no file has is counted.
+    pub(super) fn plans(&mut self, watch: &Watch) -> Result<Vec<FilePlan>> {
+        let files = self.extents.files.iter().enumerate();
+        let mut plans: Vec<FilePlan> =
+            files.map(|(place, file)| FilePlan::new(place, file)).collect();
+        let mut cursor = self.changes.all(self.table, watch);
+        // The partitions of the current record batch.
+        let mut current: Option<(u64, RecordBatch, Rows)> = None;
+        while cursor.settle()? {
+            watch.pause()?;
+            while let Some((batch, row)) = cursor.row() {
+                let (change, key) = (batch.first + row as u64, batch.keys.row(row));
+                if let Some(partitions) = &self.partitions
+                    && current.as_ref().is_none_or(|(first, ..)| *first != batch.first)
+                {
+                    let values = partitions.values(&batch.rows)?;
+                    let rows = partitions.rows(&values)?;
+                    current = Some((batch.first, values, rows));
                 }
-            };
-            match plans.get_mut(place) {
-                Some(plan) => plan.add(&files[place], change, key.as_ref()),
-                None => counts.absent += 1,
+                let of = current.as_ref().map(|(_, values, rows)| (values, rows, row));
+                let found = self.file_of(change, key.as_ref(), batch.is_delete(row), of)?;
+                for place in found.into_iter().flatten() {
+                    while plans.len() < self.extents.files.len() {
+                        plans.push(FilePlan::new(plans.len(), &self.extents.files[plans.len()]));
+                    }
+                    plans[place].add(&self.extents.files[place], change, key.as_ref());
+                }
+                cursor.advance();
             }
-            cursor.advance();
         }
+        plans.retain(|plan| !plan.changes.is_empty());
+        Ok(plans)
     }
-    plans.retain(|plan| !plan.changes.is_empty());
-    Ok(plans)
+
+    /// Returns the files that a change concerns: the one it goes to, and the one that its row leaves.
+    fn file_of(
+        &mut self,
+        change: u64,
+        key: &[u8],
+        is_delete: bool,
+        partition: Option<(&RecordBatch, &Rows, usize)>,
+    ) -> Result<[Option<usize>; 2]> {
+        let found = self.homes.as_ref().and_then(|homes| homes.get(change));
+        let stays = self.homes.as_mut().is_some_and(|homes| homes.is_kept(change));
+        if is_delete && self.are_searched || stays {
+            self.counts.absent += u64::from(found.is_none());
+            return Ok([found, None]);
+        }
+        let Some((values, rows, row)) = partition else {
+            let place = found.unwrap_or_else(|| place_of(&self.extents.files, key));
+            self.homes.iter_mut().for_each(|homes| homes.set(change, place));
+            return Ok([Some(place), None]);
+        };
+        let Some(partitions) = &mut self.partitions else { return Ok([None, None]) };
+        let known = partitions.known(rows, row);
+        if let Some(place) =
+            found.filter(|&place| Some(self.extents.files[place].partition) == known)
+        {
+            return Ok([Some(place), None]);
+        }
+        let place = match known {
+            Some(number) => {
+                let places = self.extents.of_partition(number);
+                places.start + place_of(&self.extents.files[places], key)
+            }
+            None if is_delete => {
+                self.counts.absent += 1;
+                return Ok([None, None]);
+            }
+            None => {
+                let number = partitions.number(rows, values, row)?;
+                let name = partitions.file(number, values, row)?;
+                self.extents.add(number, self.table.data_directory.join(name))
+            }
+        };
+        match (&mut self.homes, found) {
+            (Some(homes), Some(_)) => homes.move_to(change, place),
+            (homes, _) => homes.iter_mut().for_each(|homes| homes.set(change, place)),
+        }
+        Ok([Some(place), found])
+    }
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use std::time::Instant;
 use super::changes::Changes;
 use super::extents::Extents;
 use super::figures::{Applied, Counts};
-use super::find::homes;
-use super::plan::{FilePlan, assign};
+use super::find::Search;
+use super::homes::Homes;
+use super::plan::{Assign, FilePlan};
 use super::rewrite::{Rewriting, Rewritten};
 use super::table::Table;
 use crate::error::Result;
@@ -35,7 +36,7 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Reduces the changes by `job`, and finds the files and row groups that may have their keys.
     pub(super) fn new(
-        table: Table,
+        mut table: Table,
         job: Job,
         write: &WriteOptions,
         limits: &Limits,
@@ -58,12 +59,36 @@ impl Prepared {
             ..Applied::default()
         };
         let watch = Watch::new(cancel, limits.memory_bytes()?, limits.alone);
-        let extents = Extents::of(&table, &watch)?;
-        let find = || homes(&table, &changes, &extents, limits, &watch);
-        let mut homes = (!extents.are_apart).then(find).transpose()?;
-        let (files, counts) = (&extents.files, &mut applied.counts);
-        let plans = assign(&table, files, &changes, homes.as_deref_mut(), counts, &watch)?;
-        let more = homes.as_ref().map_or(0, |homes| homes.len() * size_of::<u32>());
+        let mut extents = Extents::of(&mut table, &watch)?;
+        let partitions = table.partitions.take();
+        let rows_move = partitions.as_ref().is_some_and(|partitions| !partitions.is_local);
+        let are_searched = rows_move || !extents.are_apart;
+        let homes = match are_searched {
+            true => {
+                let search = Search {
+                    table: &table,
+                    changes: &changes,
+                    extents: &extents,
+                    limits,
+                    watch: &watch,
+                };
+                Some(search.homes(rows_move)?)
+            }
+            false => partitions.is_some().then(|| Homes::new(changes.len(), false)),
+        };
+        let mut assign = Assign {
+            table: &table,
+            changes: &changes,
+            partitions,
+            homes,
+            are_searched,
+            extents: &mut extents,
+            counts: &mut applied.counts,
+        };
+        let plans = assign.plans(&watch)?;
+        let Assign { partitions, homes, .. } = assign;
+        table.partitions = partitions;
+        let more = homes.as_ref().map_or(0, Homes::bytes);
         let all = Some(&changes.inputs);
         let rewrites = Rewrites::plan(&table.inputs, all, &table.key, &options, limits, more)?;
         let watch = Watch::new(cancel, rewrites.limit, limits.alone);
@@ -109,17 +134,21 @@ impl Prepared {
         let applied = &mut self.applied;
         let mut plans = self.plans.iter().peekable();
         for (place, file) in extents.files.iter().enumerate() {
-            let name = table.names[file.ordinal].clone();
+            let name = file.fresh.is_none().then(|| table.names[file.ordinal].clone());
             let done = plans.next_if(|plan| plan.place == place).and_then(|_| done.next());
             let done = done.unwrap_or_default();
             applied.counts.add(&done.counts);
             match done.outputs {
                 None => {
-                    applied.files_left.push(name);
+                    applied.files_left.extend(name);
                     applied.row_groups_left += file.groups.len() as u64;
                 }
-                Some(added) => {
-                    applied.files_removed.push(name);
+                Some(mut added) => {
+                    if let Some(partitions) = &table.partitions {
+                        let texts = &partitions.texts[file.partition];
+                        added.iter_mut().for_each(|added| added.partition.clone_from(texts));
+                    }
+                    applied.files_removed.extend(name);
                     applied.row_groups_copied += done.groups_copied;
                     applied.row_groups_rewritten += done.groups_rewritten;
                     applied.bytes_out += added.iter().map(|file| file.bytes).sum::<u64>();
@@ -183,7 +212,8 @@ impl Prepared {
             let has_changes = plan.groups.iter().filter(|changes| !changes.is_empty());
             changed += if file.ascends { has_changes.count() } else { file.groups.len() };
         }
-        let (files, some) = (files.len(), self.plans.len());
+        let fresh = files.iter().filter(|file| file.fresh.is_some()).count();
+        let (files, some) = (files.len() - fresh, self.plans.len() - fresh);
         let (copied, left) = (in_files - changed, all - in_files);
         let (rewrites, applied) = (&self.rewrites, &self.applied);
         let limit = rewrites.limit.map_or("none".to_owned(), |limit| Size(limit).to_string());

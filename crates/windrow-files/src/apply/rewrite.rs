@@ -21,6 +21,7 @@ use arrow_schema::SchemaRef;
 use super::changes::Changes;
 use super::extents::{Extents, TableFile};
 use super::figures::{AddedFile, Counts};
+use super::homes::Homes;
 use super::merge::Merger;
 use super::outputs::{Outputs, Versioned};
 use super::plan::FilePlan;
@@ -37,8 +38,8 @@ pub(super) struct Rewriting {
     pub(super) table: Table,
     pub(super) changes: Changes,
     pub(super) extents: Extents,
-    /// The file of each change, if files overlap.
-    pub(super) homes: Option<Vec<u32>>,
+    /// The file of each change, if the bounds of files do not tell it.
+    pub(super) homes: Option<Homes>,
     pub(super) options: OutputOptions,
     /// Rows of a row group, by the limits of rows and bytes.
     pub(super) part_rows: u64,
@@ -128,14 +129,23 @@ impl Rewriting {
         Ok(None)
     }
 
-    /// Rewrites a file whose rows are not sorted by the key.
+    /// Rewrites a file whose rows are not sorted by the key, or writes a file for a new partition.
     fn sorted(&self, plan: &FilePlan, file: &TableFile) -> Result<Rewritten> {
-        let limits = self.sort_limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = self.table.one(file.ordinal, false)?;
-        let rows = self.table.sorted(one, &limits, &self.watch)?;
-        let rows = conformed(rows, self.table.schema());
+        let limits = file
+            .fresh
+            .is_none()
+            .then(|| self.sort_limits.lock().unwrap_or_else(PoisonError::into_inner));
+        let rows: Rows<'_> = match &limits {
+            None => Box::new(std::iter::empty()),
+            Some(limits) => {
+                let one = self.table.one(file.ordinal, None)?;
+                conformed(self.table.sorted(one, limits, &self.watch)?, self.table.schema())
+            }
+        };
         let merger = self.merger(plan, file, rows, plan.changes.clone());
-        let mut outputs = self.outputs(file, Some(sort_columns(&self.table.key)))?;
+        let mut sorting = sort_columns(&self.table.key);
+        sorting.retain(|column| self.table.stored_schema.index_of(&column.name).is_ok());
+        let mut outputs = self.outputs(file, Some(sorting))?;
         let counts = self.encode(merger, file.rows() + plan.count, outputs.as_mut())?;
         if counts.changed() == 0 {
             return Ok(Rewritten { counts, ..Rewritten::default() });
@@ -160,7 +170,7 @@ impl Rewriting {
         rows: Rows<'a>,
         changes: Range<u64>,
     ) -> Merger<'a> {
-        let home = self.homes.as_deref().map(|homes| (homes, plan.place));
+        let home = self.homes.as_ref().map(|homes| (homes, plan.place));
         let cursor = self.changes.cursor(&self.table, changes, home, &self.watch);
         Merger::new(rows, cursor, &self.table, file.ordinal, &self.watch)
     }
@@ -179,7 +189,11 @@ impl Rewriting {
         sorting: Option<Vec<DeclaredColumn>>,
     ) -> Result<Option<Outputs>> {
         let Some(folder) = &self.folder else { return Ok(None) };
-        let name = Versioned::next(&self.table.names, file.ordinal, self.version);
+        let names = &self.table.names;
+        let name = match &file.fresh {
+            None => Versioned::next(names, file.ordinal, self.version),
+            Some(path) => Versioned::beside(names, path, &[], self.version),
+        };
         let path = self.table.inputs.files()[file.ordinal].path().unwrap_or(Path::new(""));
         let old = fs::metadata(path).map_err(|error| Error::input(path, error))?;
         let like = self.table.row_groups(file.ordinal)?;
@@ -190,8 +204,9 @@ impl Rewriting {
             order.clear();
         }
         let first = self.rows(file, 0..1.min(file.groups.len())).next().transpose()?;
-        let schema = self.table.schema();
-        let sample = first.unwrap_or_else(|| RecordBatch::new_empty(SchemaRef::clone(schema)));
+        let schema = &self.table.stored_schema;
+        let none = || Ok(RecordBatch::new_empty(SchemaRef::clone(schema)));
+        let sample = first.map_or_else(none, |rows| self.table.to_store(&rows))?;
         let sorting = sorting.unwrap_or(order);
         let options = OutputOptions { sorting, ..self.options.clone() };
         Outputs::open(folder, name, schema, sample, options, like, old).map(Some)
@@ -236,7 +251,7 @@ impl Rewriting {
                 rest =
                     (rows < batch.num_rows()).then(|| batch.slice(rows, batch.num_rows() - rows));
                 left -= rows;
-                Some(Ok(batch.slice(0, rows)))
+                Some(self.table.to_store(&batch.slice(0, rows)))
             });
             let part = encoder.encode(&mut part)?;
             outputs.append(part)?;

@@ -8,7 +8,10 @@ use arrow_row::Rows as Keys;
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 use windrow::SortColumn;
 
+use super::extents::TableFile;
 use super::keys::Code;
+use super::partitions::{Partitions, constant_last};
+use super::transform::{PartitionColumn, PartitionTransform};
 use crate::columns::{are_of, names};
 use crate::error::{Error, Result, failed};
 use crate::input::{Inputs, ReadOptions, RowGroups, Source, conform};
@@ -31,8 +34,15 @@ pub(super) struct Table {
     pub(super) code: Code,
     /// The encoder of the order of changes, if the table has its columns.
     pub(super) order: Option<Code>,
-    /// The columns of the key alone, and their encoder.
-    keys: (SchemaRef, Code),
+    /// The columns that a search for keys reads.
+    searched: Searched,
+    /// The partitions, if the table has some.
+    pub(super) partitions: Option<Partitions>,
+    /// The columns that files have; all others are in the names of directories.
+    stored: Vec<usize>,
+    pub(super) stored_schema: SchemaRef,
+    /// The directory of files for new partitions.
+    pub(super) data_directory: PathBuf,
     read: ReadOptions,
 }
 
@@ -45,6 +55,7 @@ impl Table {
         files: Vec<(Source, PathBuf)>,
         read: ReadOptions,
         key: &[SortColumn],
+        by: &[PartitionColumn],
     ) -> Result<Self> {
         let (sources, paths): (Vec<_>, _) = files.into_iter().unzip();
         let inputs = Inputs::open(&sources, &read)?;
@@ -57,29 +68,85 @@ impl Table {
         if key.is_empty() {
             return Err(Error::usage("changes need a `key`"));
         }
-        let code = Code::of(inputs.schema(), key)?;
-        let columns = names(key);
-        let fields = inputs.schema().fields().iter();
-        let fields = fields.filter(|field| are_of(&columns, field.name()));
-        let schema = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
-        let keys = (Arc::clone(&schema), Code::of(&schema, key)?);
-        Ok(Self { inputs, names: paths, key: key.to_vec(), code, order: None, keys, read })
+        let in_names = in_names(&inputs)?;
+        let given = in_names.iter();
+        let given =
+            given.map(|field| PartitionColumn::new(field.name(), PartitionTransform::Identity));
+        let by = if by.is_empty() { given.collect() } else { by.to_vec() };
+        let key = constant_last(key, &by);
+        let schema = inputs.schema();
+        let code = Code::of(schema, &key)?;
+        let stored =
+            (0..schema.fields().len()).filter(|place| !in_names.contains(&schema.fields()[*place]));
+        let stored: Vec<usize> = stored.collect();
+        let stored_schema = Arc::new(schema.project(&stored).map_err(failed)?);
+        let partitions = Partitions::of(schema, &by, &names(&key))?;
+        let read = match in_names.is_empty() {
+            true => read,
+            // The names of one file alone could give other types.
+            false => read.hive_types(Arc::new(Schema::new(in_names.to_vec()))),
+        };
+        let searched = Searched::of(schema, &key, &CompactSpec::default(), None)?;
+        let data_directory = PathBuf::new();
+        Ok(Self {
+            searched,
+            partitions,
+            stored,
+            stored_schema,
+            data_directory,
+            inputs,
+            names: paths,
+            key,
+            code,
+            order: None,
+            read,
+        })
     }
 
     /// Sets the order of changes and rows.
     pub(super) fn order_by(&mut self, spec: &CompactSpec, preset: Option<Preset>) -> Result<()> {
         let (order, texts) = (&spec.order_by, &spec.order_texts);
         self.order = Code::of_order(self.schema(), order, preset, texts)?;
+        // Whether a change is older than its row decides whether the row moves.
+        if self.order.is_some() && self.partitions.as_ref().is_some_and(|all| !all.is_local) {
+            self.searched = Searched::of(self.schema(), &self.key, spec, preset)?;
+        }
         Ok(())
+    }
+
+    /// Returns the columns that files have.
+    pub(super) fn to_store(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        match self.stored.len() == rows.num_columns() {
+            true => Ok(rows.clone()),
+            false => rows.project(&self.stored).map_err(failed),
+        }
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {
         self.inputs.schema()
     }
 
-    /// Opens the key columns of a file, or all of them.
-    pub(super) fn one(&self, file: usize, keys: bool) -> Result<Inputs> {
-        let names = keys.then(|| names(&self.key));
+    /// Opens the columns of a file that a search reads.
+    pub(super) fn keys_of(&self, file: usize) -> Result<Inputs> {
+        self.one(file, Some(self.searched.names.clone()))
+    }
+
+    /// Returns the first row of a file with rows, in the columns of `schema`.
+    pub(super) fn first_row(
+        &self,
+        file: &TableFile,
+        schema: &SchemaRef,
+        watch: &Watch,
+    ) -> Result<Option<RecordBatch>> {
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        let one = self.one(file.ordinal, Some(names.collect()))?;
+        let groups = file.groups.iter().map(|group| group.index);
+        let rows = group_rows(&one, 0, groups.collect::<Vec<_>>().into_iter(), watch);
+        conformed(rows, schema).next().transpose()
+    }
+
+    /// Opens some columns of a file, or all of them.
+    pub(super) fn one(&self, file: usize, names: Option<Vec<String>>) -> Result<Inputs> {
         let read = self.read.clone().selecting(names.clone(), names.as_deref());
         Inputs::open(&[self.inputs.files()[file].source.clone()], &read)
     }
@@ -92,10 +159,18 @@ impl Table {
         Ok(Box::new(rows.fuse()))
     }
 
-    /// Returns the keys of record batches that have the key columns of one file.
-    pub(super) fn keys_in<'a>(&'a self, rows: Rows<'a>) -> impl Iterator<Item = Result<Keys>> + 'a {
-        let (schema, code) = &self.keys;
-        conformed(rows, schema).map(|batch| code.rows(&batch?))
+    /// Returns the keys of record batches with the searched columns of one file, and their order if a row
+    /// may move.
+    pub(super) fn keys_in<'a>(
+        &'a self,
+        rows: Rows<'a>,
+    ) -> impl Iterator<Item = Result<(Keys, Option<Keys>)>> + 'a {
+        let Searched { schema, code, order, .. } = &self.searched;
+        conformed(rows, schema).map(|batch| {
+            let batch = batch?;
+            let order = order.as_ref().map(|order| order.rows(&batch)).transpose()?;
+            Ok((code.rows(&batch)?, order))
+        })
     }
 
     /// Returns all row groups of a file, from a new read of its footer.
@@ -105,6 +180,44 @@ impl Table {
             let name = &self.inputs.files()[file].name;
             Error::usage(format!("{name}: is encrypted, and a new file in its place would not be"))
         })
+    }
+}
+
+/// The columns that a search for keys reads: those of the key, and those of the order if a row may move.
+struct Searched {
+    names: Vec<String>,
+    schema: SchemaRef,
+    code: Code,
+    order: Option<Code>,
+}
+
+impl Searched {
+    fn of(
+        table: &SchemaRef,
+        key: &[SortColumn],
+        spec: &CompactSpec,
+        preset: Option<Preset>,
+    ) -> Result<Self> {
+        let names = [names(key), names(&spec.order_by)].concat();
+        let fields = table.fields().iter().filter(|field| are_of(&names, field.name()));
+        let schema = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
+        let order = Code::of_order(&schema, &spec.order_by, preset, &spec.order_texts)?;
+        Ok(Self { names, code: Code::of(&schema, key)?, schema, order })
+    }
+}
+
+/// Returns the columns in the names of the directories, which all files must have there.
+fn in_names(inputs: &Inputs) -> Result<Vec<FieldRef>> {
+    let of = |file: usize| inputs.directory_columns(file);
+    match (1..inputs.files().len()).find(|file| of(*file) != of(0)) {
+        None => Ok(of(0).to_vec()),
+        Some(file) => {
+            let [one, other] = [0, file].map(|file| &inputs.files()[file].name);
+            Err(Error::usage(format!(
+                "{one} and {other} have different columns in the names of their directories; changes are \
+                 applied to tables whose partitions are all by the same columns"
+            )))
+        }
     }
 }
 

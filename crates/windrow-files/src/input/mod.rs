@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::packing::Packing;
@@ -384,6 +384,11 @@ impl Inputs {
     ) -> Result<Option<RowGroups>> {
         let File { content, appendix, .. } = &self.contents[file];
         if appendix.is_some() { Ok(None) } else { content.row_groups(wanted) }
+    }
+
+    /// Returns the columns of an input that its directories have, and not the file.
+    pub(crate) fn directory_columns(&self, file: usize) -> &[FieldRef] {
+        self.contents[file].appendix.as_ref().map_or(&[], |appendix| appendix.fields())
     }
 
     /// Returns all row groups of a Parquet input, with page index and Bloom filters, from a new read

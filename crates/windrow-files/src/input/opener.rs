@@ -41,10 +41,10 @@ impl Opener<'_> {
     ) -> Result<Opened> {
         match source {
             Source::Reader(reader) => handed::open(reader),
-            Source::File(path) | Source::Found { path, .. } => {
+            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, like),
+            Source::File(path) | Source::Found { path, .. } | Source::Partition { path, .. } => {
                 self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, like)
             }
-            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, like),
         }
     }
 

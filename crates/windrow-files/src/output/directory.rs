@@ -188,7 +188,8 @@ impl AtomicDirectory {
         let mut linked = Vec::<PathBuf>::new();
         for name in files {
             let to = self.place.target.join(name);
-            if let Err(error) = fs::hard_link(self.path().join(name), &to) {
+            let made = fs::create_dir_all(to.parent().unwrap_or(&self.place.target));
+            if let Err(error) = made.and_then(|()| fs::hard_link(self.path().join(name), &to)) {
                 linked.iter().for_each(|path| remove(path));
                 return Err(Error::output(&to, &error));
             }

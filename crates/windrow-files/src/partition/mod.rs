@@ -20,7 +20,7 @@ mod names;
 mod sample;
 
 pub(crate) use ids::Ids;
-pub(crate) use names::{Name, Names, numbered};
+pub(crate) use names::{Name, Names, numbered, text};
 pub(crate) use sample::Sample;
 
 use std::fmt;

@@ -99,7 +99,10 @@ pub(crate) fn numbered(number: u32, files: u32, extension: &str) -> Name {
 }
 
 /// Returns a value as text; `None` for a null.
-fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow_schema::ArrowError> {
+pub(crate) fn text(
+    values: &ArrayRef,
+    row: usize,
+) -> Result<Option<String>, arrow_schema::ArrowError> {
     let mut value = values.slice(row, 1);
     if value.logical_null_count() > 0 {
         return Ok(None);

@@ -188,6 +188,7 @@ impl Settings {
                 lacking_is_null: self.flag(Setting::UnionByName, false),
                 waits: self.flag(Setting::Wait, true),
                 dry_run: self.flag(Setting::DryRun, false),
+                ..ApplySpec::default()
             }),
             Verb::Merge => Spec::Merge(MergeSpec {
                 by: self.columns(Setting::By),

@@ -150,7 +150,11 @@ impl Hive {
 
 /// Returns the names and values in the directory names of a file.
 fn levels(source: &Source) -> Vec<(String, Option<String>)> {
-    let Source::Found { path, by } = source else { return Vec::new() };
+    let (path, by) = match source {
+        Source::Found { path, by } => (path, by),
+        Source::Partition { values, .. } => return values.to_vec(),
+        _ => return Vec::new(),
+    };
     let directory = path.parent().unwrap_or(Path::new(""));
     let within = directory.strip_prefix(&**by).unwrap_or(directory);
     let mut levels: Vec<(String, Option<String>)> = Vec::new();
@@ -220,24 +224,22 @@ impl Appendix {
         with_rows(&self.schema, columns, rows).map_err(failed)
     }
 
+    /// Returns the appended columns.
+    pub(crate) fn fields(&self) -> &[FieldRef] {
+        &self.schema.fields()[self.schema.fields().len() - self.values.len()..]
+    }
+
     /// Returns the value of a column that has it in all rows.
     pub(crate) fn value(&self, column: &str) -> Option<&ArrayRef> {
-        let first = self.schema.fields().len() - self.values.len();
-        let fields = &self.schema.fields()[first..];
-        self.values.get(fields.iter().position(|field| field.name() == column)?)
+        self.values.get(self.fields().iter().position(|field| field.name() == column)?)
     }
 }
 
 /// Returns true if all `sources` are CSV by their names. Standard input alone counts too, since its
 /// content decides later.
 pub(crate) fn are_csv(sources: &[Source], format: Option<Format>) -> bool {
-    let is_csv = |source: &Source| {
-        let named = match source {
-            Source::File(path) | Source::Found { path, .. } => Format::of_path(path),
-            Source::Stdin | Source::Reader(_) => None,
-        };
-        format.or(named) == Some(Format::Csv)
-    };
+    let is_csv =
+        |source: &Source| format.or(source.path().and_then(Format::of_path)) == Some(Format::Csv);
     matches!(sources, [Source::Stdin]) && format.is_none() || sources.iter().all(is_csv)
 }
 

@@ -30,6 +30,14 @@ pub enum Source {
         /// The pattern or directory.
         by: Arc<OsStr>,
     },
+    /// A file of a partition of a table.
+    Partition {
+        /// The file.
+        path: PathBuf,
+        /// Columns with the same value in all rows, as text; `None` is null. A column in the file
+        /// itself has precedence.
+        values: Arc<[(String, Option<String>)]>,
+    },
     /// Standard input, at most once in a list.
     Stdin,
     /// Record batches of the caller; see [`Source::reader`].
@@ -39,7 +47,9 @@ pub enum Source {
 impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::File(path) | Self::Found { path, .. } => path.display().fmt(f),
+            Self::File(path) | Self::Found { path, .. } | Self::Partition { path, .. } => {
+                path.display().fmt(f)
+            }
             Self::Stdin => f.write_str("stdin"),
             Self::Reader(reader) => reader.fmt(f),
         }
@@ -50,7 +60,9 @@ impl Source {
     /// Returns the path of a file.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
-            Self::File(path) | Self::Found { path, .. } => Some(path),
+            Self::File(path) | Self::Found { path, .. } | Self::Partition { path, .. } => {
+                Some(path)
+            }
             Self::Stdin | Self::Reader(_) => None,
         }
     }
