@@ -247,7 +247,7 @@ class Listed(typing.NamedTuple):
         _verbs.head(self.empty, output=there)
         try:
             files = [*self.files.items(), (name, self.partition)]
-            target = (self.directory, (secrets.randbits(62), files, self.below, self.by, self.types))
+            target = (self.directory, (secrets.randbits(62), files, self.below, self.by, self.types or None))
             with watching(options.get("progress")) as progress:
                 applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
         except DataError as error:

@@ -104,6 +104,7 @@ def _data_file(table, path):
         numbers = io.parquet_path_to_id_mapping(schema)
         figures = io.data_file_statistics_from_parquet_metadata(file.metadata, columns, numbers)
         names = {field.source_id: schema.find_column_name(field.source_id) for field in _fields(table)}
+        order = _order(table, file.metadata)
         first = next(file.iter_batches(1, columns=list(names.values())), None) if names else None
     values = []
     for field in table.spec().fields:
@@ -118,12 +119,26 @@ def _data_file(table, path):
         file_format=FileFormat.PARQUET,
         partition=Record(*values),
         file_size_in_bytes=os.path.getsize(path),
-        sort_order_id=None,
+        sort_order_id=order,
         spec_id=table.spec().spec_id,
         equality_ids=None,
         key_metadata=None,
         **figures.to_serialized_dict(),
     )
+
+
+def _order(table, metadata):
+    """The number of the table's order if a file declares to be in it."""
+    order, names = table.sort_order(), [column.path for column in metadata.schema]
+    declared = metadata.row_group(0).sorting_columns if metadata.num_row_groups else ()
+    found = [(names[column.column_index], column.descending, column.nulls_first) for column in declared]
+    asked = [
+        (table.schema().find_column_name(field.source_id), field.direction.name == "DESC", field.null_order.name == "NULLS_FIRST")
+        for field in order.fields
+        if str(field.transform) == "identity"
+    ]
+    is_it = asked and len(asked) == len(order.fields) and found[: len(asked)] == asked
+    return order.order_id if is_it else None
 
 
 def refuse(table, name):

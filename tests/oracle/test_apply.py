@@ -249,10 +249,6 @@ def test_other_tables_and_repeated_keys_are_refused(w, tmp_path):
         (lake / log).mkdir(parents=True)
         pq.write_table(pa.table({"id": [1], "v": ["a"]}), lake / "a.parquet")
         w(f"apply {lake} c.ndjson --key id").fails(2, name)
-    hive = tmp_path / "hive"
-    (hive / "day=1").mkdir(parents=True)
-    pq.write_table(pa.table({"id": [1], "v": ["a"]}), hive / "day=1" / "a.parquet")
-    w(f"apply {hive} c.ndjson --key id").fails(2, "Hive")
     for files in [[[1, 1]], [[1], [1]], [[0, 1], [1, 2]], [[2, 1, 1]]]:
         lake = tmp_path / "twice"
         lake.mkdir()

@@ -234,7 +234,6 @@ def test_statistics_are_bounds_of_every_type(tmp_path):
     [
         ({"configuration": {"delta.appendOnly": "true"}}, "appends alone"),
         ({"configuration": {"delta.enableChangeDataFeed": "true"}}, "change data feed"),
-        ({"partition_by": ["v"]}, "partitions"),
     ],
 )
 def test_what_a_table_asks_for_is_refused_by_name(tmp_path, how, message):
@@ -381,8 +380,12 @@ def test_a_table_in_an_odd_place_and_files_of_odd_names(tmp_path):
     [name] = live(other)
     os.rename(f"{other}/{name}", f"{other}/a b.parquet")
     edited(other, lambda action: action.get("add", {}).update(path="a%20b.parquet"))
-    assert DeltaTable(other).to_pyarrow_table().num_rows == 1
-    with pytest.raises(wr.UsageError, match="a%20b.parquet"):
+    assert wr.apply(other, pa.table({"id": [1], "v": ["c"]}), "id").updated == 1
+    assert DeltaTable(other).to_pyarrow_table()["v"].to_pylist() == ["c"], "the old file is removed"
+    [name] = live(other)
+    # Another writer encoded a character that need not be.
+    edited(other, lambda action: action.get("add", {}).update(path="%61.parquet"))
+    with pytest.raises(wr.UsageError, match="%61.parquet"):
         wr.apply(other, log, "id")
 
 

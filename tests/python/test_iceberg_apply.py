@@ -11,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 import windrow as wr
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.types import DoubleType, LongType
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField
 from test_delta import MOST, changes, rows
 from windrow import _delta
 
@@ -165,8 +168,12 @@ def test_what_is_not_served_is_refused_by_name(catalog):
         update.add_column("v", LongType())
     with pytest.raises(wr.UsageError, match="added again"):
         wr.apply(table, log, "id")
-    table = created(catalog, "parts", log)
-    with table.update_spec() as update:
-        update.add_identity("v")
-    with pytest.raises(wr.UsageError, match="partitions"):
-        wr.apply(table, log, "id")
+
+
+def test_files_in_the_order_of_the_table_say_so(catalog):
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "n", LongType()))
+    order = SortOrder(SortField(1, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_LAST))
+    table = catalog.create_table("n.ordered", schema, sort_order=order)
+    for key, expected in [("id", order.order_id), ("n", None)]:
+        wr.apply(table, pa.table({"id": [2, 1], "n": [len(key), 0]}), key)
+        assert {task.file.sort_order_id for task in table.scan().plan_files()} >= {expected}

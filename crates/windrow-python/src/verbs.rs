@@ -127,21 +127,20 @@ pub(crate) fn run(
     }
 }
 
-/// The files of a table, as Python lists them.
+/// Columns with the same value in all rows.
+type Values = Vec<(String, Option<String>)>;
+
+/// The files of a table, as Python lists them: the version of new files; the files, and the values of
+/// columns that they do not have; the directory of new files; the columns that divide the table, and
+/// their transforms; the types of columns that files do not have.
 #[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct Listed {
-    /// The version of new files.
-    version: u64,
-    /// The files, and the values of columns that they do not have.
-    files: Vec<(PathBuf, Vec<(String, Option<String>)>)>,
-    /// The directory of files for new partitions.
-    below: PathBuf,
-    /// The columns that divide the table, and their transforms.
-    by: Vec<(String, String)>,
-    /// The types of columns that files do not have.
-    types: String,
-}
+struct Listed(
+    u64,
+    Vec<(PathBuf, Values)>,
+    PathBuf,
+    Vec<(String, String)>,
+    Option<String>,
+);
 
 /// Applies changes to the first of `inputs`, and returns the figures as JSON. The first one is a
 /// directory; or a directory, and the files below it.
@@ -169,12 +168,12 @@ pub(crate) fn apply(
         let notes: Vec<String> = changes.notes().map(str::to_owned).collect();
         let apply = match listed {
             None => Apply::to_directory(&directory, changes, &spec, &limits, cancel)?,
-            Some(Listed { version, files, below, by, types }) => {
+            Some(Listed(version, files, below, by, types)) => {
                 let columns = by
                     .into_iter()
                     .map(|(name, transform)| Ok(PartitionColumn::new(name, transform.parse()?)));
                 spec.partition_by = columns.collect::<windrow_files::Result<_>>()?;
-                spec.partition_types = Some(parse_schema(&types)?);
+                spec.partition_types = types.as_deref().map(parse_schema).transpose()?;
                 spec.data_directory = below;
                 let file = |(path, partition)| ListedFile { path, partition };
                 let files: Vec<ListedFile> = files.into_iter().map(file).collect();

@@ -97,10 +97,11 @@ impl Extents {
             if !file.ascends {
                 file = exact(&file, table, watch)?;
             }
-            if let Some(partitions) = &mut partitions
-                && let Some(first) = table.first_row(&file, &partitions.schema, watch)?
+            if let (Some(partitions), Some(group)) = (&mut partitions, file.groups.first())
+                && let Some(row) =
+                    table.first_row((ordinal, group.index), &partitions.schema, watch)?
             {
-                file.partition = partitions.number(&partitions.rows(&first)?, &first, 0)?;
+                file.partition = partitions.number(&partitions.rows(&row)?, &row, 0)?;
             }
             files.push(file);
         }

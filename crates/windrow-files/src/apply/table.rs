@@ -8,7 +8,6 @@ use arrow_row::Rows as Keys;
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 use windrow::SortColumn;
 
-use super::extents::TableFile;
 use super::keys::Code;
 use super::partitions::{Partitions, constant_last};
 use super::transform::{PartitionColumn, PartitionTransform};
@@ -131,17 +130,16 @@ impl Table {
         self.one(file, Some(self.searched.names.clone()))
     }
 
-    /// Returns the first row of a file with rows, in the columns of `schema`.
+    /// Returns the first row of a row group, in the columns of `schema`.
     pub(super) fn first_row(
         &self,
-        file: &TableFile,
+        (file, group): (usize, usize),
         schema: &SchemaRef,
         watch: &Watch,
     ) -> Result<Option<RecordBatch>> {
         let names = schema.fields().iter().map(|field| field.name().clone());
-        let one = self.one(file.ordinal, Some(names.collect()))?;
-        let groups = file.groups.iter().map(|group| group.index);
-        let rows = group_rows(&one, 0, groups.collect::<Vec<_>>().into_iter(), watch);
+        let one = self.one(file, Some(names.collect()))?;
+        let rows = group_rows(&one, 0, std::iter::once(group), watch);
         conformed(rows, schema).next().transpose()
     }
 
