@@ -4,7 +4,9 @@ The files are written as for Delta tables, see `windrow._delta`. A transaction o
 """
 
 import os
+import uuid
 
+from windrow import _vectors
 from windrow._delta import Listed, nothing, repeated
 from windrow._errors import UsageError
 
@@ -17,7 +19,7 @@ def is_table(target):
     return type(target).__module__.partition(".")[0] == "pyiceberg"
 
 
-def apply(table, changes, transaction, options):
+def apply(table, changes, transaction, mode, options):
     """Applies changes to a `pyiceberg.table.Table`, which is refreshed."""
     from pyiceberg.exceptions import CommitFailedException
 
@@ -25,51 +27,86 @@ def apply(table, changes, transaction, options):
 
     def attempt():
         table.refresh()
-        return _attempt(table, name, changes, transaction, options)
+        return _attempt(table, name, changes, transaction, mode, options)
 
     return repeated(attempt, CommitFailedException, name, changes, options)
 
 
-def _attempt(table, name, changes, transaction, options):
+def _attempt(table, name, changes, transaction, mode, options):
     from pyiceberg.exceptions import CommitFailedException
 
     refuse(table, name)
     directory = _local(table.location())
-    files = {os.path.relpath(_local(file.file_path), directory): file for file in _files(table, name)}
+    files, hidden = _files(table, name)
+    files = {os.path.relpath(_local(file.file_path), directory): file for file in files}
+    hidden = {path: hidden[file.file_path] for path, file in files.items() if file.file_path in hidden}
     if any(path.startswith("..") for path in files):
         raise UsageError(f"{name}: the table has files outside of its directory; rewrite them first")
     if transaction is not None:
         record, version = RECORD + transaction[0], transaction[1]
         if int(table.properties.get(record, version - 1)) >= version:
-            done = nothing(files, sum(file.record_count for file in files.values()))
+            done = nothing(files, sum(file.record_count for file in files.values()) - sum(map(len, hidden.values())))
             done.version = table.metadata.current_snapshot_id
             return done
     by = [(table.schema().find_column_name(field.source_id), str(field.transform)) for field in _fields(table)]
-    applied = Listed(directory, "data", {path: [] for path in files}, _empty(table.schema()), [], by, "").apply(changes, options)
+    paths, bitmaps = {path: [] for path in files}, {path: rows.serialize() for path, rows in hidden.items()}
+    listed = Listed(directory, "data", paths, bitmaps, _empty(table.schema()), [], by, "", _mode(table, name, mode))
+    applied, bitmaps = listed.apply(changes, options)
     applied.version = table.metadata.current_snapshot_id
     new = {os.path.join(directory, file["path"]): file for file in applied.files_added}
-    if applied.dry_run or not (new or applied.files_removed or transaction):
+    if applied.dry_run or not (new or applied.files_removed or applied.vectors or transaction):
         return applied
+    written = [*new]
     # Not sent to the catalogue. Without retries: a commit in between may have changed rows that were read here.
     table.metadata.properties["commit.retry.num-retries"] = "0"
     try:
         _check_nulls(table.schema(), applied.files_added)
+        deletes = _hide(table, directory, applied, files, hidden, bitmaps, written)
         with table.transaction() as commit:
             if transaction is not None:
                 commit.set_properties({record: str(version)})
-            if new or applied.files_removed:
-                with commit.update_snapshot(snapshot_properties={"tool": "windrow apply"}).overwrite() as snapshot:
+            if new or applied.files_removed or deletes:
+                said = {"tool": "windrow apply"}
+                update = commit.update_snapshot(snapshot_properties=said)
+                with _vectors.overwriting(commit, table.io, said, deletes) if deletes else update.overwrite() as snapshot:
                     for path in applied.files_removed:
                         snapshot.delete_data_file(files[path])
                     for path in new:
                         snapshot.append_data_file(_data_file(table, path))
     except (CommitFailedException, UsageError):
         # After another error nobody knows whether the catalogue has the files.
-        for path in new:
+        for path in written:
             os.remove(path)
         raise
     applied.version = table.metadata.current_snapshot_id
     return applied
+
+
+def _mode(table, name, mode):
+    if table.metadata.format_version == 2 and _vectors.known_version():
+        return mode
+    if mode == "vectors":
+        raise UsageError(f'{name}: write_mode="vectors" is served with pyiceberg 0.12 and tables of version 2 of the format')
+    return "copy"
+
+
+def _hide(table, directory, applied, files, hidden, bitmaps, written):
+    """Writes position deletes, a file for each partition. `written` gets their paths."""
+    from pyroaring import BitMap64
+
+    parts = {}
+    for of, bitmap in zip(applied.vectors, bitmaps):
+        file, rows = files[of["path"]], BitMap64.deserialize(bitmap)
+        rows -= hidden.get(of["path"], BitMap64())
+        parts.setdefault((file.spec_id, file.partition), {})[file.file_path] = (rows, file)
+    deletes = []
+    for part in parts.values():
+        path = os.path.join(directory, "data", f"{uuid.uuid4()}-deletes.parquet")
+        written.append(path)
+        rows, [like, *_] = {name: rows for name, (rows, _) in part.items()}, [file for _, file in part.values()]
+        deletes.append(_vectors.write_positions(_uri(table.location(), path), path, rows, like))
+        applied.bytes_out += os.path.getsize(path)
+    return deletes
 
 
 def _local(uri):
@@ -158,10 +195,15 @@ def refuse(table, name):
 
 
 def _files(table, name):
-    files = []
+    """The data files, and the hidden rows of each by its path."""
+    from pyiceberg.manifest import DataFileContent
+
+    files, deletes = [], {}
     for task in table.scan().plan_files():
-        if task.delete_files:
-            raise UsageError(f"{name}: the table has delete files; `apply` does not serve that yet: rewrite the table's files first")
+        for file in task.delete_files:
+            if file.content != DataFileContent.POSITION_DELETES or not str(file.file_format).upper().endswith("PARQUET"):
+                raise UsageError(f"{name}: the table has delete files that are no position deletes; `apply` does not serve that yet: rewrite the table's files first")
+            deletes[file.file_path] = file
         if str(task.file.file_format).rpartition(".")[2].upper() != "PARQUET":
             raise UsageError(f"{task.file.file_path}: changes are applied to Parquet files")
         if task.file.spec_id != table.spec().spec_id:
@@ -169,7 +211,7 @@ def _files(table, name):
         if any(task.file.value_counts and field.source_id not in task.file.value_counts for field in _fields(table)):
             raise UsageError(f"{task.file.file_path}: lacks a column of the table's partitions; rewrite it first")
         files.append(task.file)
-    return files
+    return files, _vectors.positions(deletes.values(), _local) if deletes else {}
 
 
 def _empty(schema):
