@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import windrow as wr
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from pyiceberg.transforms import parse_transform
+from test_apply_partitions import applied, in_order, logs
 from test_delta import MOST, changes, edited, files, in_between, rows
 from test_iceberg_apply import catalog, created, data  # noqa: F401
 from windrow import _vectors
@@ -336,3 +338,40 @@ def test_what_has_no_changed_key_is_not_read(tmp_path):
     path.write_bytes(kept)
     found = by_key(table)
     assert (len(found), found[10_000], found[39_999], found[50_000]) == (40_001, "x", "y", "z")
+
+
+@pytest.mark.parametrize("by", [["region"], ["n", "region"], ["at"], ["b"]], ids="-".join)
+@pytest.mark.parametrize("modes", [["vectors"] * 3, ["vectors", "copy", "vectors"], ["copy", "vectors", "copy"]], ids="-".join)
+def test_partitions_of_delta(tmp_path, by, modes):
+    rng = np.random.default_rng(len(by[0]))
+    first, *rest = logs(rng)
+    table, model = str(tmp_path / "table"), {}
+    delta(table, first, partition_by=by)
+    applied(model, first)
+    for log, mode in zip(rest, modes):
+        done = wr.apply(table, log, "id", op="op", write_mode=mode)
+        applied(model, log)
+        assert in_order(pl.read_delta(table).to_dicts()) == in_order(model.values())
+        assert in_order(pa.table(DeltaTable(table).scan()).to_pylist()) == in_order(model.values())
+        assert (done.rows_out, done.write_mode) == (len(model), mode)
+        pruned = pl.scan_delta(table).filter(pl.col("region") == "a b").collect()
+        assert pruned.height == sum(row["region"] == "a b" for row in model.values())
+
+
+@pytest.mark.parametrize("by", [("region", "identity"), ("id", "bucket[5]"), ("day", "day"), ("region", "truncate[1]")], ids="-".join)
+def test_partitions_of_iceberg(catalog, by):  # noqa: F811
+    rng = np.random.default_rng(len(by[0]))
+    first, *rest = logs(rng)
+    table, model = created(catalog, "t", None, first.schema), {}
+    with table.update_spec() as spec:
+        spec.add_field(by[0], parse_transform(by[1]), "part")
+    wr.apply(table, first, "id", write_mode="vectors")
+    applied(model, first)
+    for log, mode in zip(rest, ["vectors", "vectors", "copy"]):
+        done = wr.apply(table, log, "id", op="op", write_mode=mode)
+        applied(model, log)
+        assert in_order(table.scan().to_arrow().to_pylist()) == in_order(model.values())
+        assert in_order(pl.scan_iceberg(table).collect().to_dicts()) == in_order(model.values())
+        assert (done.rows_out, done.write_mode) == (len(model), mode)
+        pruned = table.scan(row_filter="region = 'a b'").to_arrow()
+        assert pruned.num_rows == sum(row["region"] == "a b" for row in model.values())
