@@ -5,9 +5,10 @@
 //!  keys      a: 1 4 5 7 9    b: 3 8 30     a hides its row 1, b its row 1; the new rows of 4 and 8 go to a new file
 //! ```
 //! Row groups whose bounds have no changed key are not read, and of the others only the columns of key
-//! and order. The keys of a row group are merged with the changes; keys out of order are sorted in
-//! memory first. Each change takes 9 bytes of memory, and hidden rows the size of their bitmap.
+//! and order. Each ascending run of keys is merged with the changes; the keys of a row group with many
+//! runs are sorted in memory first. Each change takes 9 bytes of memory, and hidden rows the size of their bitmap.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -31,6 +32,10 @@ const DELETE: u8 = 1;
 const FOUND: u8 = 2;
 const STALE: u8 = 4;
 
+/// Runs of a row group above which its keys are sorted: each run reads changes again. Some writers put a
+/// few pieces of sorted rows in another order.
+const MOST_RUNS: usize = 16;
+
 /// The search for the rows of changed keys.
 pub(super) struct Positions<'a> {
     table: &'a Table,
@@ -53,19 +58,11 @@ pub(super) struct Found {
     groups: usize,
 }
 
-/// A change of the key of a row.
-struct Hit {
-    change: u64,
-    row: u64,
-    is_stale: bool,
-}
+/// A change of the key of a row, the position of the row, and whether the row is newer.
+type Hit = (u64, u64, bool);
 
-/// Keys of consecutive rows of a file, and their order.
-struct Block {
-    keys: Keys,
-    order: Option<Keys>,
-    first: u64,
-}
+/// Keys of consecutive rows of a file, their order, and the position of the first row.
+type Block = (Keys, Option<Keys>, u64);
 
 impl<'a> Positions<'a> {
     /// Finds the rows of changed keys on some threads; `None` if their files are to be rewritten by
@@ -173,23 +170,26 @@ impl<'a> Positions<'a> {
         let Some(start) = groups().map(|(_, range)| range.start).min() else { return Ok(found) };
         let end = groups().map(|(_, range)| range.end).max().unwrap_or(start);
         let inputs = self.table.keys_of(file.ordinal)?;
-        let cursor = |start| self.changes.cursor(self.table, start..end, None, self.watch);
-        let mut changes = cursor(start);
+        let mut changes = self.cursor(start..end);
         // The greatest bound so far: the changes before it may have been passed.
         let (mut passed, mut hits): (&[u8], _) = (&[], Vec::new());
         for (group, range) in groups() {
             if *group.bounds.0 <= *passed {
-                changes = cursor(range.start);
+                changes = self.cursor(range.start..end);
             }
-            if !self.in_order(&inputs, group, &mut changes, &mut hits)? {
+            if !self.by_runs(&inputs, group, range.start..end, &mut changes, &mut hits)? {
                 hits.clear();
-                changes = cursor(range.start);
+                changes = self.cursor(range.start..end);
                 self.out_of_order(&inputs, group, &mut changes, &mut hits)?;
             }
             passed = passed.max(&group.bounds.1);
             self.record(file, hits.drain(..), &mut found)?;
         }
         Ok(found)
+    }
+
+    fn cursor(&self, range: Range<u64>) -> Cursor<'a> {
+        self.changes.cursor(self.table, range, None, self.watch)
     }
 
     /// Records what was found of changes, and the positions of rows that are not hidden yet.
@@ -201,7 +201,7 @@ impl<'a> Positions<'a> {
     ) -> Result<()> {
         let hidden = self.table.hidden.of_file(file.ordinal);
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        for Hit { change, row, is_stale } in hits {
+        for (change, row, is_stale) in hits {
             if hidden.is_some_and(|hidden| hidden.contains(row)) {
                 continue;
             }
@@ -235,28 +235,39 @@ impl<'a> Positions<'a> {
             self.watch.pause()?;
             let ((keys, order), first) = (keys?, next);
             next += keys.num_rows() as u64;
-            Ok(Block { keys, order, first })
+            Ok((keys, order, first))
         })
     }
 
-    /// Finds the changed keys of a row group. Returns false at the first key out of order.
-    fn in_order(
+    /// Finds the changed keys of a row group, the changes of which are in a range. Returns false if the keys
+    /// have many runs.
+    fn by_runs(
         &self,
         inputs: &Inputs,
         group: &Group,
-        changes: &mut Cursor<'_>,
+        range: Range<u64>,
+        changes: &mut Cursor<'a>,
         hits: &mut Vec<Hit>,
     ) -> Result<bool> {
-        let mut last: Option<Vec<u8>> = None;
+        let (mut last, mut runs): (Vec<u8>, _) = (Vec::new(), 1);
         for block in self.blocks(inputs, group) {
-            let block = block?;
-            let Some(end) = block.keys.num_rows().checked_sub(1) else { continue };
-            let follows = last.is_none_or(|last| *last <= *block.keys.row(0).as_ref());
-            if !follows || !(0..end).all(|row| block.keys.row(row) <= block.keys.row(row + 1)) {
-                return Ok(false);
+            let (block, mut start) = (block?, 0);
+            let (keys, rows) = (&block.0, block.0.num_rows());
+            while start < rows {
+                if *keys.row(start).as_ref() < *last {
+                    runs += 1;
+                    *changes = self.cursor(range.clone());
+                }
+                if runs > MOST_RUNS {
+                    return Ok(false);
+                }
+                let descends = |row: &usize| keys.row(*row) < keys.row(row - 1);
+                let end = (start + 1..rows).find(descends).unwrap_or(rows);
+                join(changes, (start..end).map(|row| (&block, row)), hits)?;
+                last.clear();
+                last.extend_from_slice(keys.row(end - 1).as_ref());
+                start = end;
             }
-            last = Some(block.keys.row(end).as_ref().to_vec());
-            join(changes, (0..=end).map(|row| (&block, row)), hits)?;
         }
         Ok(true)
     }
@@ -271,10 +282,10 @@ impl<'a> Positions<'a> {
     ) -> Result<()> {
         let blocks = self.blocks(inputs, group).collect::<Result<Vec<_>>>()?;
         let rows = |(place, block): (usize, &Block)| {
-            (0..block.keys.num_rows()).map(move |row| (place as u32, row as u32))
+            (0..block.0.num_rows()).map(move |row| (place as u32, row as u32))
         };
         let mut rows: Vec<(u32, u32)> = blocks.iter().enumerate().flat_map(rows).collect();
-        let key = |(block, row): (u32, u32)| blocks[block as usize].keys.row(row as usize);
+        let key = |(block, row): (u32, u32)| blocks[block as usize].0.row(row as usize);
         rows.sort_unstable_by(|a, b| key(*a).cmp(&key(*b)));
         join(changes, rows.into_iter().map(|(at, row)| (&blocks[at as usize], row as usize)), hits)
     }
@@ -286,21 +297,22 @@ fn join<'b>(
     rows: impl Iterator<Item = (&'b Block, usize)>,
     hits: &mut Vec<Hit>,
 ) -> Result<()> {
-    for (block, row) in rows {
-        let key = block.keys.row(row);
+    for ((keys, order, first), row) in rows {
+        let key = keys.row(row);
         while changes.settle()? {
             let Some((batch, change)) = changes.row() else { break };
-            let order = batch.keys.row(change).cmp(&key);
-            if order.is_lt() {
-                changes.advance();
-                continue;
-            }
-            if order.is_eq() {
-                let orders = block.order.as_ref().zip(batch.order.as_ref());
-                let is_stale =
-                    orders.is_some_and(|(ours, theirs)| theirs.row(change) < ours.row(row));
-                let (change, row) = (batch.first + change as u64, block.first + row as u64);
-                hits.push(Hit { change, row, is_stale });
+            match batch.keys.row(change).cmp(&key) {
+                Less => {
+                    changes.advance();
+                    continue;
+                }
+                Equal => {
+                    let orders = order.as_ref().zip(batch.order.as_ref());
+                    let is_stale =
+                        orders.is_some_and(|(ours, theirs)| theirs.row(change) < ours.row(row));
+                    hits.push((batch.first + change as u64, first + row as u64, is_stale));
+                }
+                Greater => {}
             }
             break;
         }
