@@ -375,3 +375,16 @@ def test_partitions_of_iceberg(catalog, by):  # noqa: F811
         assert (done.rows_out, done.write_mode) == (len(model), mode)
         pruned = table.scan(row_filter="region = 'a b'").to_arrow()
         assert pruned.num_rows == sum(row["region"] == "a b" for row in model.values())
+
+
+def test_sorted_pieces_in_another_order(tmp_path):
+    # Some writers put pieces of sorted rows in another order: a row group has a few runs of ascending keys.
+    table, ids = str(tmp_path / "table"), np.arange(30_000)
+    pieces = np.concatenate([ids[20_000:], ids[:7_000], ids[13_000:20_000], ids[7_000:13_000]])
+    delta(table, pa.table({"id": pieces, "v": [f"{i}" for i in pieces]}))
+    changed = [0, 6_999, 7_000, 12_999, 13_000, 19_999, 20_000, 29_999]
+    log = pa.table({"id": [*changed, 30_000], "v": ["new"] * 9})
+    done = wr.apply(table, log, "id", write_mode="vectors")
+    assert (done.updated, done.inserted, done.vectors[0]["rows"]) == (8, 1, 8)
+    found = by_key(table)
+    assert found == {i: "new" if i in {*changed, 30_000} else f"{i}" for i in range(30_001)}
