@@ -10,6 +10,7 @@ use windrow::SortColumn;
 
 use super::figures::WriteMode;
 use super::hidden::Hidden;
+pub(super) use super::hidden::Rows;
 use super::keys::Code;
 use super::partitions::{Partitions, constant_last};
 use super::transform::{PartitionColumn, PartitionTransform};
@@ -21,9 +22,6 @@ use crate::limits::Limits;
 use crate::settings::{FloatOrder, Format, Preset};
 use crate::verbs::{CompactSpec, SortSpec};
 use crate::watch::Watch;
-
-/// Rows as record batches.
-pub(super) type Rows<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
 /// The files of a table.
 pub(super) struct Table {

@@ -62,14 +62,19 @@ const INPUT: [&str; 13] = [
 ];
 
 /// The floors of `apply`, in the order of the data.
-const APPLY: [&str; 12] = [
+const APPLY: [&str; 17] = [
     "figures",
+    "hidden",
     "keys",
+    "transform",
+    "partitions",
+    "homes",
     "table",
     "changes",
     "extents",
     "plan",
     "find",
+    "positions",
     "merge",
     "outputs",
     "rewrite",
