@@ -134,13 +134,7 @@ type Values = Vec<(String, Option<String>)>;
 /// columns that they do not have; the directory of new files; the columns that divide the table, and
 /// their transforms; the types of columns that files do not have.
 #[derive(FromPyObject)]
-struct Listed(
-    u64,
-    Vec<(PathBuf, Values)>,
-    PathBuf,
-    Vec<(String, String)>,
-    Option<String>,
-);
+struct Listed(u64, Vec<(PathBuf, Values)>, PathBuf, Vec<(String, String)>, Option<String>);
 
 /// Applies changes to the first of `inputs`, and returns the figures as JSON. The first one is a
 /// directory; or a directory, and the files below it.

@@ -203,7 +203,10 @@ impl Rewriting {
         if !order.starts_with(&key) && !key.starts_with(&order) {
             order.clear();
         }
-        let first = self.rows(file, 0..1.min(file.groups.len())).next().transpose()?;
+        // The rows of a new partition are encoded as those of the file that it is like.
+        let is_like = |other: &&TableFile| other.ordinal == file.ordinal && other.fresh.is_none();
+        let alike = self.extents.files.iter().find(is_like).unwrap_or(file);
+        let first = self.rows(alike, 0..1.min(alike.groups.len())).next().transpose()?;
         let schema = &self.table.stored_schema;
         let none = || Ok(RecordBatch::new_empty(SchemaRef::clone(schema)));
         let sample = first.map_or_else(none, |rows| self.table.to_store(&rows))?;

@@ -149,6 +149,27 @@ pub(super) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOpti
             .is_ok_and(|usual| chunks.all(|chunk| codec(chunk) == std::mem::discriminant(&usual)))
 }
 
+/// Returns true if readers take the row groups of another writer's file as well as new ones: the same
+/// leaves, compressed, and not many small row groups.
+pub(crate) fn are_passable(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {
+    use parquet::basic::Compression as Codec;
+    let groups = footer.metadata().row_groups();
+    let bytes: i64 = groups.iter().map(RowGroupMetaData::compressed_size).sum();
+    let mut chunks =
+        groups.iter().flat_map(RowGroupMetaData::columns).map(|chunk| chunk.compression());
+    let is_common = |codec: Codec| {
+        matches!(codec, Codec::SNAPPY | Codec::ZSTD(_) | Codec::GZIP(_) | Codec::LZ4_RAW)
+    };
+    options.as_usual
+        && !options.long_rows
+        && (groups.len() == 1 || bytes >= LEAST_GROUP_BYTES * groups.len() as i64)
+        && chunks.all(is_common)
+        && takes_row_groups(footer, schema)
+}
+
+/// Bytes of a row group, in the mean of a file, below which readers would pay for many of them.
+const LEAST_GROUP_BYTES: i64 = 1 << 20;
+
 struct RowGroupAppender(SerializedFileWriter<Sink>);
 
 impl Appender for RowGroupAppender {

@@ -62,9 +62,12 @@ const INPUT: [&str; 13] = [
 ];
 
 /// The floors of `apply`, in the order of the data.
-const APPLY: [&str; 12] = [
+const APPLY: [&str; 15] = [
     "figures",
     "keys",
+    "transform",
+    "partitions",
+    "homes",
     "table",
     "changes",
     "extents",
