@@ -8,6 +8,7 @@ New files have names that no other job uses. A job that is killed leaves files t
 ``vacuum`` removes.
 """
 
+import contextlib
 import datetime
 import json
 import math
@@ -19,6 +20,7 @@ import urllib.parse
 
 from windrow import _windrow
 from windrow._errors import DataError, SpaceError, UsageError
+from windrow._places import Local, Store, temp_dir
 from windrow._progress import watching
 from windrow._results import Applied
 
@@ -65,7 +67,11 @@ def is_table(target):
     """Whether a target of changes is a Delta table."""
     if type(target).__module__.partition(".")[0] == "deltalake":
         return True
-    return isinstance(target, (str, os.PathLike)) and os.path.isdir(os.path.join(os.path.expanduser(target), "_delta_log"))
+    if not isinstance(target, (str, os.PathLike)):
+        return False
+    target = os.path.expanduser(os.fspath(target))
+    # A prefix of a store is a table of Delta, or is refused by its library.
+    return "://" in target or os.path.isdir(os.path.join(target, "_delta_log"))
 
 
 def apply(target, changes, transaction, options):
@@ -75,7 +81,17 @@ def apply(target, changes, transaction, options):
 
     given = None if isinstance(target, (str, os.PathLike)) else target
     uri = os.path.expanduser(os.fspath(target)) if given is None else given.table_uri
-    applied = repeated(lambda: _attempt(DeltaTable(uri), changes, transaction, options), CommitFailedError, uri, changes, options)
+    stored = options.get("storage_options") or getattr(given, "_storage_options", None)
+    if stored:
+        options = {**options, "storage_options": stored}
+        stored = {name: _text(value) for name, value in stored.items()}
+
+    def attempt():
+        place = _place(uri, stored, options)
+        with contextlib.closing(place):
+            return _attempt(DeltaTable(uri, storage_options=stored), place, changes, transaction, options)
+
+    applied = repeated(attempt, CommitFailedError, uri, changes, options)
     if given is not None:
         given.update_incremental()
     return applied
@@ -95,10 +111,9 @@ def repeated(attempt, conflict, name, changes, options):
             time.sleep(secrets.randbelow(100) / 1000)
 
 
-def _attempt(table, changes, transaction, options):
+def _attempt(table, place, changes, transaction, options):
     from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
-    directory = _local(table)
     refuse(table)
     by = table.metadata().partition_columns
     sizes, values = _files(table, by)
@@ -114,10 +129,10 @@ def _attempt(table, changes, transaction, options):
     types = ",".join(f"{name}:{TYPES.get(kinds[name]) or kinds[name].replace('decimal', 'decimal128')}" for name in by)
     empty = table.schema().to_arrow().empty_table()
     files = {path: [(name, values[path][name]) for name in by] for path in sizes}
-    listed = Listed(directory, "", files, empty.drop_columns(by), [(name, None) for name in by], [], types)
+    listed = Listed(place, "", files, empty.drop_columns(by), [(name, None) for name in by], [], types)
     applied = listed.apply(changes, options)
     applied.version = table.version()
-    written = [os.path.join(directory, file["path"]) for file in applied.files_added]
+    written = [file["path"] for file in applied.files_added]
     try:
         for file in applied.files_added:
             _check_nulls(schema, file)
@@ -128,6 +143,7 @@ def _attempt(table, changes, transaction, options):
             actions.append(AddAction(file["path"], file["bytes"], dict(zip(by, file["partition"])), now, True, stats))
         if applied.dry_run or not (actions or transaction):
             return applied
+        place.publish(written)
         # Without retries: a commit in between may have changed rows that were read here.
         once = CommitProperties(
             custom_metadata={"operationParameters": {"tool": "windrow apply"}},
@@ -137,30 +153,40 @@ def _attempt(table, changes, transaction, options):
         table.create_write_transaction(actions, "append", table.schema(), commit_properties=once)
     except BaseException:
         # An error may come after the commit, which has the files then.
-        if not _is_committed(directory, applied):
-            for path in written:
-                os.remove(path)
+        if not _is_committed(place, applied):
+            place.remove(written)
         raise
     applied.version += 1
     return applied
 
 
-def _is_committed(directory, applied):
-    commit = os.path.join(directory, "_delta_log", f"{applied.version + 1:020}.json")
-    if not os.path.exists(commit):
-        return False
-    with open(commit, encoding="utf-8") as file:
-        log = file.read()
-    return any(file["path"] in log for file in applied.files_added)
+def _is_committed(place, applied):
+    log = place.read(f"_delta_log/{applied.version + 1:020}.json")
+    return log is not None and any(file["path"] in log for file in applied.files_added)
 
 
-def _local(table):
-    uri = table.table_uri
+def _place(uri, stored, options):
     if uri.startswith("file://"):
         uri = urllib.parse.unquote(uri.removeprefix("file://"))
-    if "://" in uri:
-        raise UsageError(f"{uri}: changes are applied to Delta tables on local disks; objects in stores are not served yet")
-    return uri
+    if "://" not in uri:
+        return Local(uri)
+    return Store(uri, _Files(uri, stored), temp_dir(options))
+
+
+class _Files:
+    """The files of a table in a store, as `Store` reaches them."""
+
+    def __init__(self, uri, stored):
+        from deltalake.fs import DeltaStorageHandler
+
+        handler = DeltaStorageHandler(uri, stored)
+        self.delete_file, self.open_input_file, self._open = handler.delete_file, handler.open_input_file, handler.open_output_stream
+
+    def open_output_stream(self, name):
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        # The stream takes bytes of Python, which pyarrow makes of a buffer that it owns.
+        return pa.BufferedOutputStream(self._open(name), 8 << 20)
 
 
 def refuse(table):
@@ -222,10 +248,10 @@ def _text(value):
 class Listed(typing.NamedTuple):
     """A table by its files."""
 
-    directory: str
-    # The directory of new files, below the other one.
+    place: typing.Any
+    # The directory of new files, below the place.
     below: str
-    # The files below the directory, and the values of columns that they do not have.
+    # The files below the place, and the values of columns that they do not have.
     files: dict
     # All columns of the files, without rows.
     empty: typing.Any
@@ -242,23 +268,24 @@ class Listed(typing.NamedTuple):
 
         # A file without rows is one of the files: others may be older than a column.
         name = os.path.join(self.below, f"part-00000-{secrets.token_hex(16)}.parquet")
-        there = os.path.join(self.directory, name)
+        place, there = self.place, self.place.there(name)
         os.makedirs(os.path.dirname(there), exist_ok=True)
         _verbs.head(self.empty, output=there)
         try:
-            files = [*self.files.items(), (name, self.partition)]
-            target = (self.directory, (secrets.randbits(62), files, self.below, self.by, self.types or None))
+            files = [*self.files.items(), (there, self.partition)]
+            listed = (secrets.randbits(62), files, self.below, place.written_in, self.by, self.types or None)
+            target = (place.directory, listed)
             with watching(options.get("progress")) as progress:
                 applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
         except DataError as error:
             if name not in str(error):
                 raise
-            what = f"{self.directory}: a file has other types than the table, such as times as INT96"
+            what = f"{place.directory}: a file has other types than the table, such as times as INT96"
             raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
         finally:
             os.remove(there)
-        applied.files_removed = [path for path in applied.files_removed if path != name]
-        applied.files_left = [path for path in applied.files_left if path != name]
+        applied.files_removed = [path for path in applied.files_removed if path != there]
+        applied.files_left = [path for path in applied.files_left if path != there]
         return applied
 
 

@@ -3,10 +3,12 @@
 The files are written as for Delta tables, see `windrow._delta`. A transaction of the caller is a property of the table.
 """
 
+import contextlib
 import os
 
 from windrow._delta import Listed, nothing, repeated
 from windrow._errors import UsageError
+from windrow._places import Local, Store, temp_dir
 
 # The property that records the version of an application's changes.
 RECORD = "windrow.transaction."
@@ -17,25 +19,40 @@ def is_table(target):
     return type(target).__module__.partition(".")[0] == "pyiceberg"
 
 
+# Names of pyiceberg's settings of a store, and Windrow's.
+SETTINGS = {
+    "s3.endpoint": "endpoint",
+    "s3.region": "region",
+    "s3.access-key-id": "access_key_id",
+    "s3.secret-access-key": "secret_access_key",
+    "s3.session-token": "session_token",
+}
+
+
 def apply(table, changes, transaction, options):
     """Applies changes to a `pyiceberg.table.Table`, which is refreshed."""
     from pyiceberg.exceptions import CommitFailedException
 
     name = ".".join(table.name())
+    if not options.get("storage_options"):
+        known = {ours: table.io.properties[theirs] for theirs, ours in SETTINGS.items() if theirs in table.io.properties}
+        if known.get("endpoint", "").startswith("http:"):
+            known["allow_http"] = True
+        options = {**options, "storage_options": known} if known else options
 
     def attempt():
         table.refresh()
-        return _attempt(table, name, changes, transaction, options)
+        with contextlib.closing(_place(table, options)) as place:
+            return _attempt(table, name, place, changes, transaction, options)
 
     return repeated(attempt, CommitFailedException, name, changes, options)
 
 
-def _attempt(table, name, changes, transaction, options):
+def _attempt(table, name, place, changes, transaction, options):
     from pyiceberg.exceptions import CommitFailedException
 
     refuse(table, name)
-    directory = _local(table.location())
-    files = {os.path.relpath(_local(file.file_path), directory): file for file in _files(table, name)}
+    files = {os.path.relpath(_plain(file.file_path), place.directory): file for file in _files(table, name)}
     if any(path.startswith("..") for path in files):
         raise UsageError(f"{name}: the table has files outside of its directory; rewrite them first")
     if transaction is not None:
@@ -45,15 +62,16 @@ def _attempt(table, name, changes, transaction, options):
             done.version = table.metadata.current_snapshot_id
             return done
     by = [(table.schema().find_column_name(field.source_id), str(field.transform)) for field in _fields(table)]
-    applied = Listed(directory, "data", {path: [] for path in files}, _empty(table.schema()), [], by, "").apply(changes, options)
+    applied = Listed(place, "data", {path: [] for path in files}, _empty(table.schema()), [], by, "").apply(changes, options)
     applied.version = table.metadata.current_snapshot_id
-    new = {os.path.join(directory, file["path"]): file for file in applied.files_added}
+    new = [file["path"] for file in applied.files_added]
     if applied.dry_run or not (new or applied.files_removed or transaction):
         return applied
     # Not sent to the catalogue. Without retries: a commit in between may have changed rows that were read here.
     table.metadata.properties["commit.retry.num-retries"] = "0"
     try:
         _check_nulls(table.schema(), applied.files_added)
+        place.publish(new)
         with table.transaction() as commit:
             if transaction is not None:
                 commit.set_properties({record: str(version)})
@@ -62,27 +80,36 @@ def _attempt(table, name, changes, transaction, options):
                     for path in applied.files_removed:
                         snapshot.delete_data_file(files[path])
                     for path in new:
-                        snapshot.append_data_file(_data_file(table, path))
+                        snapshot.append_data_file(_data_file(table, path, place.there(path)))
     except (CommitFailedException, UsageError):
         # After another error nobody knows whether the catalogue has the files.
-        for path in new:
-            os.remove(path)
+        place.remove(new)
         raise
     applied.version = table.metadata.current_snapshot_id
     return applied
 
 
-def _local(uri):
-    if uri.startswith("file:"):
-        # Iceberg's paths are not encoded.
-        uri = "/" + uri.removeprefix("file:").lstrip("/")
-    if "://" in uri:
-        raise UsageError(f"{uri}: changes are applied to Iceberg tables on local disks; objects in stores are not served yet")
-    return uri
+def _plain(uri):
+    # Iceberg's paths are not encoded.
+    return "/" + uri.removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
 
 
-def _uri(location, path):
-    return f"file://{path}" if location.startswith("file:") else path
+class _Files:
+    """The files of a table below its location, as `Store` reaches them."""
+
+    def __init__(self, table):
+        self._table, self._io = table, table.io
+
+    def open_output_stream(self, name):
+        return self._io.new_output(f"{self._table.location()}/{name}").create()
+
+    def delete_file(self, name):
+        self._io.delete(f"{self._table.location()}/{name}")
+
+
+def _place(table, options):
+    location = _plain(table.location())
+    return Store(location, _Files(table), temp_dir(options)) if "://" in location else Local(location)
 
 
 def _fields(table):
@@ -90,7 +117,7 @@ def _fields(table):
     return [field for field in table.spec().fields if str(field.transform) != "void"]
 
 
-def _data_file(table, path):
+def _data_file(table, name, path):
     """The entry of a new file in a manifest, as pyiceberg makes it for tables whose partitions statistics tell."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
     from pyiceberg.io import pyarrow as io
@@ -115,7 +142,7 @@ def _data_file(table, path):
         values.append(value)
     return DataFile.from_args(
         content=DataFileContent.DATA,
-        file_path=_uri(table.location(), path),
+        file_path=f"{table.location()}/{name}",
         file_format=FileFormat.PARQUET,
         partition=Record(*values),
         file_size_in_bytes=os.path.getsize(path),

@@ -131,10 +131,18 @@ pub(crate) fn run(
 type Values = Vec<(String, Option<String>)>;
 
 /// The files of a table, as Python lists them: the version of new files; the files, and the values of
-/// columns that they do not have; the directory of new files; the columns that divide the table, and
-/// their transforms; the types of columns that files do not have.
+/// columns that they do not have; the directory of new files, and the local one in which they are
+/// written first, if any; the columns that divide the table, and their transforms; the types of columns
+/// that files do not have.
 #[derive(FromPyObject)]
-struct Listed(u64, Vec<(PathBuf, Values)>, PathBuf, Vec<(String, String)>, Option<String>);
+struct Listed(
+    u64,
+    Vec<(PathBuf, Values)>,
+    PathBuf,
+    Option<PathBuf>,
+    Vec<(String, String)>,
+    Option<String>,
+);
 
 /// Applies changes to the first of `inputs`, and returns the figures as JSON. The first one is a
 /// directory; or a directory, and the files below it.
@@ -162,13 +170,13 @@ pub(crate) fn apply(
         let notes: Vec<String> = changes.notes().map(str::to_owned).collect();
         let apply = match listed {
             None => Apply::to_directory(&directory, changes, &spec, &limits, cancel)?,
-            Some(Listed(version, files, below, by, types)) => {
+            Some(Listed(version, files, below, written_in, by, types)) => {
                 let columns = by
                     .into_iter()
                     .map(|(name, transform)| Ok(PartitionColumn::new(name, transform.parse()?)));
                 spec.partition_by = columns.collect::<windrow_files::Result<_>>()?;
                 spec.partition_types = types.as_deref().map(parse_schema).transpose()?;
-                spec.data_directory = below;
+                (spec.data_directory, spec.written_in) = (below, written_in);
                 let file = |(path, partition)| ListedFile { path, partition };
                 let files: Vec<ListedFile> = files.into_iter().map(file).collect();
                 Apply::to_files((&directory, version), &files, changes, &spec, &limits, cancel)?

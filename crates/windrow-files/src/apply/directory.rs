@@ -38,6 +38,8 @@ pub struct ApplySpec {
     pub partition_types: Option<SchemaRef>,
     /// The directory of files for new partitions, below the directory of the table.
     pub data_directory: PathBuf,
+    /// The local directory in which new files are written, if the table is in a store.
+    pub written_in: Option<PathBuf>,
 }
 
 /// A file of a table.
@@ -68,6 +70,8 @@ impl ApplySpec {
         partition_types: SchemaRef => Some(partition_types);
         /// Sets the directory of files for new partitions.
         data_directory: PathBuf;
+        /// Sets the local directory in which new files are written, if the table is in a store.
+        written_in: PathBuf => Some(written_in);
     }
 }
 
@@ -132,8 +136,8 @@ impl Apply {
     }
 
     /// Binds the changes in `inputs` to the columns of `files`, whose paths are below `directory`. New
-    /// files are written beside the old ones and made durable; their names have `version`, which no
-    /// other job may use. Nothing is removed: the caller commits the result, and excludes other writers.
+    /// files are written beside the old ones, or in [`ApplySpec::written_in`], and made durable; their names
+    /// have `version`, which no other job may use. Nothing is removed: the caller commits the result, and excludes other writers.
     ///
     /// # Errors
     /// `Usage` for columns or types that do not fit the table, and for times in nanoseconds, which
@@ -148,7 +152,9 @@ impl Apply {
     ) -> Result<Self> {
         let read = ReadOptions::default().cancelled_by(cancel).within(limits)?.union_by_name(true);
         let read = ReadOptions { hive_types: spec.partition_types.clone(), ..read };
-        let place = Site::Beside(directory.to_owned(), version);
+        let read = read.stores(&inputs.stores);
+        let new = spec.written_in.as_deref().unwrap_or(directory);
+        let place = Site::Beside(new.to_owned(), version);
         let files = files.iter().map(|ListedFile { path: name, partition }| {
             let path = directory.join(name);
             (Source::Partition { path, values: partition.as_slice().into() }, name.clone())

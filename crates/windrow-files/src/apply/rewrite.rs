@@ -30,6 +30,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::input::{DeclaredColumn, common_order};
 use crate::limits::Limits;
 use crate::output::{Encoder, OutputOptions};
+use crate::store;
 use crate::verbs::sort_columns;
 use crate::watch::Watch;
 
@@ -195,7 +196,8 @@ impl Rewriting {
             Some(path) => Versioned::beside(names, path, &[], self.version),
         };
         let path = self.table.inputs.files()[file.ordinal].path().unwrap_or(Path::new(""));
-        let old = fs::metadata(path).map_err(|error| Error::input(path, error))?;
+        let old = (!store::is_far(path)).then(|| fs::metadata(path)).transpose();
+        let old = old.map_err(|error| Error::input(path, error))?;
         let like = self.table.row_groups(file.ordinal)?;
         // Rows with unique keys that are sorted by the key are in any order that begins with it.
         let (key, mut order) =

@@ -31,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::input::widen::with_wide_keys;
 use crate::input::{Footer, annotated, common_order};
 use crate::nested::child_fields;
+use crate::settings::Format;
 
 /// Returns an error for columns without a counterpart in Parquet.
 pub(super) fn check(schema: &Schema) -> Result<()> {
@@ -160,7 +161,8 @@ pub(crate) fn are_passable(footer: &Footer, schema: &SchemaRef, options: &Output
     let is_common = |codec: Codec| {
         matches!(codec, Codec::SNAPPY | Codec::ZSTD(_) | Codec::GZIP(_) | Codec::LZ4_RAW)
     };
-    options.as_usual
+    options.format == Format::Parquet
+        && options.as_usual
         && !options.long_rows
         && (groups.len() == 1 || bytes >= LEAST_GROUP_BYTES * groups.len() as i64)
         && chunks.all(is_common)
@@ -185,9 +187,12 @@ impl Appender for RowGroupAppender {
                 Payload::Columns(chunks) => chunks
                     .into_iter()
                     .try_for_each(|chunk| chunk.append_to_row_group(&mut group))?,
-                Payload::RowGroup(groups, index) => groups
-                    .chunks(index)
-                    .try_for_each(|chunk| group.append_column(groups.bytes(), chunk?))?,
+                Payload::RowGroup(groups, index) => {
+                    groups.announce(index);
+                    groups
+                        .chunks(index)
+                        .try_for_each(|chunk| group.append_column(groups.bytes(), chunk?))?;
+                }
                 _ => return Ok(false),
             }
             group.close().map(|_| true)

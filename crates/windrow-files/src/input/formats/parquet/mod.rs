@@ -393,7 +393,7 @@ impl Content for ParquetFile {
     }
 
     fn whole_row_groups(&self) -> Result<Option<RowGroups>> {
-        if self.encrypted || self.origin.is_far() {
+        if self.encrypted {
             return Ok(None);
         }
         let file = self.origin.random()?;
