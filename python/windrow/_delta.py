@@ -284,8 +284,8 @@ class Listed(typing.NamedTuple):
             raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
         finally:
             os.remove(there)
-        applied.files_removed = [path for path in applied.files_removed if path != there]
-        applied.files_left = [path for path in applied.files_left if path != there]
+        applied.files_removed = [path for path in applied.files_removed if path != name]
+        applied.files_left = [path for path in applied.files_left if path != name]
         return applied
 
 

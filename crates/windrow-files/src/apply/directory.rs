@@ -45,7 +45,8 @@ pub struct ApplySpec {
 /// A file of a table.
 #[derive(Clone, Debug, Default)]
 pub struct ListedFile {
-    /// The path of the file, below the directory of the table.
+    /// The path of the file, below the directory of the table; or an absolute path, of a file that counts
+    /// as one in the directory of new files.
     pub path: PathBuf,
     /// Columns with the same value in all rows, as text; `None` is null.
     pub partition: Vec<(String, Option<String>)>,
@@ -157,7 +158,11 @@ impl Apply {
         let place = Site::Beside(new.to_owned(), version);
         let files = files.iter().map(|ListedFile { path: name, partition }| {
             let path = directory.join(name);
-            (Source::Partition { path, values: partition.as_slice().into() }, name.clone())
+            let name = match name.file_name().filter(|_| name.is_absolute()) {
+                Some(file) => spec.data_directory.join(file),
+                None => name.clone(),
+            };
+            (Source::Partition { path, values: partition.as_slice().into() }, name)
         });
         let bound = Self::bind(place, files.collect(), inputs, spec, read, limits, cancel)?;
         let is_nano =
