@@ -288,6 +288,7 @@ def apply(
     spill: Spill | Mapping[str, Any] | None = None,
     threads: int | None = None,
     transaction: tuple[str, int] | None = None,
+    write_mode: Literal["copy", "vectors", "auto"] | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
 ) -> Applied: ...
 @overload
@@ -559,6 +560,7 @@ class Stats(_Result):
 class Applied(_Result):
     rows_in: int
     dry_run: bool
+    write_mode: Literal["copy", "vectors"]
     keys: int
     inserted: int
     updated: int
@@ -570,6 +572,7 @@ class Applied(_Result):
     files_removed: list[str]
     files_added: list[dict[str, Any]]
     files_left: list[str]
+    vectors: list[dict[str, Any]]
     row_groups_rewritten: int
     row_groups_copied: int
     row_groups_left: int

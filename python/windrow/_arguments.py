@@ -12,6 +12,8 @@ _ABOUT = {
     "target": "The directory of Parquet files to change; or a Delta table, as its path or a `DeltaTable`; or an Iceberg table of pyiceberg.",
     "transaction": 'An application and the version of its changes, ``("orders", 17)``: a table of Delta or Iceberg records both, and a version '
     "that is not greater than the recorded one changes nothing.",
+    "write_mode": 'How a table of Delta or Iceberg is changed: ``"copy"``, the default, writes row groups with a change anew; ``"vectors"`` hides '
+    'their changed rows and adds a file of new ones; ``"auto"`` takes the mode that writes less.',
     "old": "The old side, as the inputs of `sort`.",
     "new": "The new side, as the inputs of `sort`.",
     "descending": "Whether the greatest comes first: one for all columns, or a list.",
@@ -84,7 +86,7 @@ _LINES = {
     "how": "wr.merge interleaves sorted inputs; join columns with Polars or DuckDB",
 }
 # Verbs whose jobs show progress have the argument; a sort has directions.
-_MORE = {"sort": ["descending", "nulls_last"], "partition": ["mode"], "apply": ["transaction"]}
+_MORE = {"sort": ["descending", "nulls_last"], "partition": ["mode"], "apply": ["transaction", "write_mode"]}
 _QUIET = ["check", "inspect"]
 GROUPS = {
     "read": ("Read", "How inputs are read."),

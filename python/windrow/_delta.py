@@ -18,7 +18,7 @@ import time
 import typing
 import urllib.parse
 
-from windrow import _windrow
+from windrow import _vectors, _windrow
 from windrow._errors import DataError, SpaceError, UsageError
 from windrow._places import Local, Store, temp_dir
 from windrow._progress import watching
@@ -74,7 +74,7 @@ def is_table(target):
     return "://" in target or os.path.isdir(os.path.join(target, "_delta_log"))
 
 
-def apply(target, changes, transaction, options):
+def apply(target, changes, transaction, mode, options):
     """Applies changes to a `deltalake.DeltaTable`, or to the table at a path."""
     from deltalake import DeltaTable
     from deltalake.exceptions import CommitFailedError
@@ -89,9 +89,9 @@ def apply(target, changes, transaction, options):
     def attempt():
         place = _place(uri, stored, options)
         with contextlib.closing(place):
-            return _attempt(DeltaTable(uri, storage_options=stored), place, changes, transaction, options)
+            return _attempt(DeltaTable(uri, storage_options=stored), place, changes, transaction, mode, options)
 
-    applied = repeated(attempt, CommitFailedError, uri, changes, options)
+    applied = repeated(attempt, (CommitFailedError, _vectors.Conflict), uri, changes, options)
     if given is not None:
         given.update_incremental()
     return applied
@@ -111,17 +111,22 @@ def repeated(attempt, conflict, name, changes, options):
             time.sleep(secrets.randbelow(100) / 1000)
 
 
-def _attempt(table, place, changes, transaction, options):
-    from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
-
+def _attempt(table, place, changes, transaction, mode, options):
     refuse(table)
     by = table.metadata().partition_columns
     sizes, values = _files(table, by)
+    may_hide = "deletionVectors" in (table.protocol().reader_features or [])
+    if may_hide and place.written_in:
+        if any(batch.num_rows for batch in table.deletion_vectors()):
+            raise UsageError(f"{table.table_uri}: the table has deletion vectors, which `apply` does not serve in a store")
+        may_hide = False
+    adds = _vectors.adds(place.directory, table.version(), sizes) if may_hide else {}
+    vectors = {path: add["deletionVector"] for path, add in adds.items() if add.get("deletionVector")}
     if transaction is not None:
         app, version = transaction
         done = table.transaction_version(app)
         if done is not None and done >= version:
-            applied = nothing(sizes, table.count())
+            applied = nothing(sizes, table.count() - sum(vector["cardinality"] for vector in vectors.values()))
             applied.version = table.version()
             return applied
     schema = json.loads(table.schema().to_json())
@@ -129,40 +134,95 @@ def _attempt(table, place, changes, transaction, options):
     types = ",".join(f"{name}:{TYPES.get(kinds[name]) or kinds[name].replace('decimal', 'decimal128')}" for name in by)
     empty = table.schema().to_arrow().empty_table()
     files = {path: [(name, values[path][name]) for name in by] for path in sizes}
-    listed = Listed(place, "", files, empty.drop_columns(by), [(name, None) for name in by], [], types)
-    applied = listed.apply(changes, options)
+    hidden = {path: _vectors.read(place.directory, vector) for path, vector in vectors.items()}
+    hides = _mode(table, mode, may_hide)
+    listed = Listed(place, "", files, hidden, empty.drop_columns(by), [(name, None) for name in by], [], types, hides)
+    applied, bitmaps = listed.apply(changes, options)
     applied.version = table.version()
     written = [file["path"] for file in applied.files_added]
     try:
         for file in applied.files_added:
             _check_nulls(schema, file)
-        now = int(time.time() * 1000)
-        actions = [RemoveAction(path, True, now, sizes[path], values[path]) for path in applied.files_removed]
-        for file in applied.files_added:
-            stats = json.dumps(statistics(schema, file))
-            actions.append(AddAction(file["path"], file["bytes"], dict(zip(by, file["partition"])), now, True, stats))
-        if applied.dry_run or not (actions or transaction):
+        if applied.dry_run or not (applied.files_removed or applied.files_added or applied.vectors or transaction):
             return applied
+        new = [(file["path"], file["bytes"], dict(zip(by, file["partition"])), json.dumps(statistics(schema, file))) for file in applied.files_added]
         place.publish(written)
-        # Without retries: a commit in between may have changed rows that were read here.
-        once = CommitProperties(
-            custom_metadata={"operationParameters": {"tool": "windrow apply"}},
-            max_commit_retries=0,
-            app_transactions=[Transaction(*transaction)] if transaction else None,
-        )
-        table.create_write_transaction(actions, "append", table.schema(), commit_properties=once)
-    except BaseException:
+        if applied.vectors or vectors.keys() & {*applied.files_removed}:
+            _commit_vectors(table, place.directory, applied, adds, new, bitmaps, transaction, written)
+        else:
+            _commit(table, [(path, sizes[path], values[path]) for path in applied.files_removed], new, transaction)
+    except BaseException as error:
         # An error may come after the commit, which has the files then.
-        if not _is_committed(place, applied):
+        if isinstance(error, _vectors.Conflict) or not _is_committed(place, applied.version + 1, written):
             place.remove(written)
         raise
     applied.version += 1
     return applied
 
 
-def _is_committed(place, applied):
-    log = place.read(f"_delta_log/{applied.version + 1:020}.json")
-    return log is not None and any(file["path"] in log for file in applied.files_added)
+def _mode(table, mode, may_hide):
+    if may_hide and table.metadata().configuration.get("delta.enableDeletionVectors") == "true":
+        return mode
+    if mode == "vectors":
+        how = "`DeltaTable.alter.set_table_properties({'delta.enableDeletionVectors': 'true'})` allows them"
+        raise UsageError(f"{table.table_uri}: the table has no deletion vectors, which write_mode=\"vectors\" writes; {how}, for readers that know them")
+    return "copy"
+
+
+def _commit(table, removed, new, transaction):
+    """Commits by deltalake, which knows no vectors."""
+    from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+
+    now = int(time.time() * 1000)
+    actions = [RemoveAction(path, True, now, size, partition) for path, size, partition in removed]
+    actions += [AddAction(path, size, partition, now, True, stats) for path, size, partition, stats in new]
+    # Without retries: a commit in between may have changed rows that were read here.
+    once = CommitProperties(
+        custom_metadata={"operationParameters": {"tool": "windrow apply"}},
+        max_commit_retries=0,
+        app_transactions=[Transaction(*transaction)] if transaction else None,
+    )
+    table.create_write_transaction(actions, "append", table.schema(), commit_properties=once)
+
+
+def _commit_vectors(table, directory, applied, adds, new, bitmaps, transaction, written):
+    """Commits files and deletion vectors. `written` gets the file of the vectors."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    now, hides, version = int(time.time() * 1000), applied.vectors, applied.version + 1
+    places = []
+    if hides:
+        path, places = _vectors.write(directory, [(bitmap, file["hidden"]) for bitmap, file in zip(bitmaps, hides)])
+        written.append(path)
+        applied.bytes_out += os.path.getsize(path)
+    info = {"timestamp": now, "operation": "MERGE", "operationParameters": {"tool": "windrow apply"}, "readVersion": applied.version}
+    actions = [{"commitInfo": {**info, "isBlindAppend": False, "engineInfo": "windrow"}}]
+    if transaction:
+        actions.append({"txn": {"appId": transaction[0], "version": transaction[1], "lastUpdated": now}})
+    changed = [*applied.files_removed, *(file["path"] for file in hides)]
+    actions += [{"remove": _vectors.removal(adds[path], now)} for path in changed]
+    actions += [{"add": _vectors.with_vector(adds[file["path"]], place, file["of"])} for file, place in zip(hides, places)]
+    for path, size, partition, stats in new:
+        known = {"partitionValues": partition, "modificationTime": now, "dataChange": True}
+        actions.append({"add": {"path": urllib.parse.quote(path, safe="/=+"), "size": size, **known, "stats": stats}})
+    _vectors.commit(directory, version, actions)
+    interval = table.metadata().configuration.get("delta.checkpointInterval") or "100"
+    if interval.isdigit() and version % max(int(interval), 1) == 0:
+        try:
+            DeltaTable(table.table_uri).create_checkpoint()
+        except DeltaError:
+            # The version is committed, and a reader does without a checkpoint.
+            pass
+
+
+def _is_committed(place, version, written):
+    log = place.read(f"_delta_log/{version:020}.json")
+    if log is None:
+        return False
+    # The name of a file of vectors is encoded in the log.
+    names = [os.path.basename(path) for path in written if path.endswith(".parquet")]
+    return not names or any(name in log for name in names)
 
 
 def _place(uri, stored, options):
@@ -206,9 +266,6 @@ def refuse(table):
     said = json.dumps(schema)
     asked += [what for name, what in OF_FIELDS.items() if f'"{name}"' in said]
     asked += [f"columns of type {kind}" for kind in _primitives(schema) if kind not in TYPES and not kind.startswith("decimal")]
-    if not asked and "deletionVectors" in (protocol.reader_features or []):
-        hidden = any(batch.num_rows for batch in table.deletion_vectors())
-        asked += ["deletion vectors, which hide rows (`DeltaTable.optimize.compact` removes them)"] * hidden
     if asked:
         raise UsageError(f"{table.table_uri}: the table has {', '.join(sorted(asked))}; `apply` does not serve that yet")
 
@@ -253,6 +310,8 @@ class Listed(typing.NamedTuple):
     below: str
     # The files below the place, and the values of columns that they do not have.
     files: dict
+    # The bitmaps of the hidden rows of files.
+    hidden: dict
     # All columns of the files, without rows.
     empty: typing.Any
     # The columns that files do not have, without values.
@@ -261,9 +320,11 @@ class Listed(typing.NamedTuple):
     by: list
     # The types of columns that files do not have.
     types: str
+    # How rows are replaced.
+    mode: str
 
     def apply(self, changes, options):
-        """Writes the new files."""
+        """Writes the new files. Returns the result, and the bitmaps of `vectors` in it."""
         from windrow import _verbs
 
         # A file without rows is one of the files: others may be older than a column.
@@ -272,11 +333,13 @@ class Listed(typing.NamedTuple):
         os.makedirs(os.path.dirname(there), exist_ok=True)
         _verbs.head(self.empty, output=there)
         try:
-            files = [*self.files.items(), (there, self.partition)]
-            listed = (secrets.randbits(62), files, self.below, place.written_in, self.by, self.types or None)
+            files = [(path, values, self.hidden.get(path, b"")) for path, values in self.files.items()]
+            files.append((there, self.partition, b""))
+            listed = (secrets.randbits(62), files, self.below, place.written_in, self.by, self.types or None, self.mode)
             target = (place.directory, listed)
             with watching(options.get("progress")) as progress:
-                applied = Applied(**json.loads(_windrow.apply((target, changes), progress, options)))
+                text, bitmaps = _windrow.apply((target, changes), progress, options)
+            applied = Applied(**json.loads(text))
         except DataError as error:
             if name not in str(error):
                 raise
@@ -286,7 +349,7 @@ class Listed(typing.NamedTuple):
             os.remove(there)
         applied.files_removed = [path for path in applied.files_removed if path != name]
         applied.files_left = [path for path in applied.files_left if path != name]
-        return applied
+        return applied, bitmaps
 
 
 def _check_nulls(schema, file):
@@ -302,8 +365,8 @@ def nothing(paths, rows):
     counts = dict.fromkeys(["rows_in", "keys", "inserted", "updated", "deleted", "unchanged", "stale", "absent"], 0)
     groups = dict.fromkeys(["row_groups_rewritten", "row_groups_copied", "row_groups_left"], 0)
     sizes = dict.fromkeys(["bytes_out", "bytes_of_changes", "spilled_bytes", "peak_rss_bytes"], 0)
-    files = {"files_removed": [], "files_added": [], "files_left": [*paths]}
-    return Applied(dry_run=False, **counts, rows_out=rows, **files, **groups, **sizes, memory_limit_bytes=None, seconds=0.0)
+    files = {"files_removed": [], "files_added": [], "files_left": [*paths], "vectors": []}
+    return Applied(dry_run=False, write_mode="copy", **counts, rows_out=rows, **files, **groups, **sizes, memory_limit_bytes=None, seconds=0.0)
 
 
 def _can_be_read_again(changes):

@@ -5,7 +5,9 @@ The files are written as for Delta tables, see `windrow._delta`. A transaction o
 
 import contextlib
 import os
+import uuid
 
+from windrow import _vectors
 from windrow._delta import Listed, nothing, repeated
 from windrow._errors import UsageError
 from windrow._places import Local, Store, temp_dir
@@ -29,7 +31,7 @@ SETTINGS = {
 }
 
 
-def apply(table, changes, transaction, options):
+def apply(table, changes, transaction, mode, options):
     """Applies changes to a `pyiceberg.table.Table`, which is refreshed."""
     from pyiceberg.exceptions import CommitFailedException
 
@@ -43,47 +45,55 @@ def apply(table, changes, transaction, options):
     def attempt():
         table.refresh()
         with contextlib.closing(_place(table, options)) as place:
-            return _attempt(table, name, place, changes, transaction, options)
+            return _attempt(table, name, place, changes, transaction, mode, options)
 
     return repeated(attempt, CommitFailedException, name, changes, options)
 
 
-def _attempt(table, name, place, changes, transaction, options):
+def _attempt(table, name, place, changes, transaction, mode, options):
     from pyiceberg.exceptions import CommitFailedException
 
     refuse(table, name)
-    files = {os.path.relpath(_plain(file.file_path), place.directory): file for file in _files(table, name)}
+    files, hidden = _files(table, name)
+    files = {os.path.relpath(_plain(file.file_path), place.directory): file for file in files}
+    hidden = {path: hidden[file.file_path] for path, file in files.items() if file.file_path in hidden}
     if any(path.startswith("..") for path in files):
         raise UsageError(f"{name}: the table has files outside of its directory; rewrite them first")
     if transaction is not None:
         record, version = RECORD + transaction[0], transaction[1]
         if int(table.properties.get(record, version - 1)) >= version:
-            done = nothing(files, sum(file.record_count for file in files.values()))
+            done = nothing(files, sum(file.record_count for file in files.values()) - sum(map(len, hidden.values())))
             done.version = table.metadata.current_snapshot_id
             return done
     by = [(table.schema().find_column_name(field.source_id), str(field.transform)) for field in _fields(table)]
-    applied = Listed(place, "data", {path: [] for path in files}, _empty(table.schema()), [], by, "").apply(changes, options)
+    paths, bitmaps = {path: [] for path in files}, {path: rows.serialize() for path, rows in hidden.items()}
+    listed = Listed(place, "data", paths, bitmaps, _empty(table.schema()), [], by, "", _mode(table, name, place, mode))
+    applied, bitmaps = listed.apply(changes, options)
     applied.version = table.metadata.current_snapshot_id
     new = [file["path"] for file in applied.files_added]
-    if applied.dry_run or not (new or applied.files_removed or transaction):
+    if applied.dry_run or not (new or applied.files_removed or applied.vectors or transaction):
         return applied
+    written = [*new]
     # Not sent to the catalogue. Without retries: a commit in between may have changed rows that were read here.
     table.metadata.properties["commit.retry.num-retries"] = "0"
     try:
         _check_nulls(table.schema(), applied.files_added)
         place.publish(new)
+        deletes = _hide(table, place.directory, applied, files, hidden, bitmaps, written)
         with table.transaction() as commit:
             if transaction is not None:
                 commit.set_properties({record: str(version)})
-            if new or applied.files_removed:
-                with commit.update_snapshot(snapshot_properties={"tool": "windrow apply"}).overwrite() as snapshot:
+            if new or applied.files_removed or deletes:
+                said = {"tool": "windrow apply"}
+                update = commit.update_snapshot(snapshot_properties=said)
+                with _vectors.overwriting(commit, table.io, said, deletes) if deletes else update.overwrite() as snapshot:
                     for path in applied.files_removed:
                         snapshot.delete_data_file(files[path])
                     for path in new:
                         snapshot.append_data_file(_data_file(table, path, place.there(path)))
     except (CommitFailedException, UsageError):
         # After another error nobody knows whether the catalogue has the files.
-        place.remove(new)
+        place.remove(written)
         raise
     applied.version = table.metadata.current_snapshot_id
     return applied
@@ -92,6 +102,40 @@ def _attempt(table, name, place, changes, transaction, options):
 def _plain(uri):
     # Iceberg's paths are not encoded.
     return "/" + uri.removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
+
+
+def _local(uri):
+    path = _plain(uri)
+    if "://" in path:
+        raise UsageError(f"{uri}: position deletes are not served in a store; rewrite the table's files first")
+    return path
+
+
+def _mode(table, name, place, mode):
+    if table.metadata.format_version == 2 and not place.written_in and _vectors.known_version():
+        return mode
+    if mode == "vectors":
+        raise UsageError(f'{name}: write_mode="vectors" is served with pyiceberg 0.12 and tables of version 2 of the format, not in a store')
+    return "copy"
+
+
+def _hide(table, directory, applied, files, hidden, bitmaps, written):
+    """Writes position deletes, a file for each partition. `written` gets their paths."""
+    from pyroaring import BitMap64
+
+    parts = {}
+    for of, bitmap in zip(applied.vectors, bitmaps):
+        file, rows = files[of["path"]], BitMap64.deserialize(bitmap)
+        rows -= hidden.get(of["path"], BitMap64())
+        parts.setdefault((file.spec_id, file.partition), {})[file.file_path] = (rows, file)
+    deletes = []
+    for part in parts.values():
+        path = os.path.join(directory, "data", f"{uuid.uuid4()}-deletes.parquet")
+        written.append(path)
+        rows, [like, *_] = {name: rows for name, (rows, _) in part.items()}, [file for _, file in part.values()]
+        deletes.append(_vectors.write_positions(f"{table.location()}/data/{os.path.basename(path)}", path, rows, like))
+        applied.bytes_out += os.path.getsize(path)
+    return deletes
 
 
 class _Files:
@@ -185,10 +229,15 @@ def refuse(table, name):
 
 
 def _files(table, name):
-    files = []
+    """The data files, and the hidden rows of each by its path."""
+    from pyiceberg.manifest import DataFileContent
+
+    files, deletes = [], {}
     for task in table.scan().plan_files():
-        if task.delete_files:
-            raise UsageError(f"{name}: the table has delete files; `apply` does not serve that yet: rewrite the table's files first")
+        for file in task.delete_files:
+            if file.content != DataFileContent.POSITION_DELETES or not str(file.file_format).upper().endswith("PARQUET"):
+                raise UsageError(f"{name}: the table has delete files that are no position deletes; `apply` does not serve that yet: rewrite the table's files first")
+            deletes[file.file_path] = file
         if str(task.file.file_format).rpartition(".")[2].upper() != "PARQUET":
             raise UsageError(f"{task.file.file_path}: changes are applied to Parquet files")
         if task.file.spec_id != table.spec().spec_id:
@@ -196,7 +245,7 @@ def _files(table, name):
         if any(task.file.value_counts and field.source_id not in task.file.value_counts for field in _fields(table)):
             raise UsageError(f"{task.file.file_path}: lacks a column of the table's partitions; rewrite it first")
         files.append(task.file)
-    return files
+    return files, _vectors.positions(deletes.values(), _local) if deletes else {}
 
 
 def _empty(schema):

@@ -145,18 +145,22 @@ def _read(text):
 
 
 def _apply(_, inputs, options):
-    from windrow import _delta, _iceberg
+    from windrow import _delta, _iceberg, _vectors
 
     target, changes = inputs
     transaction = options.pop("transaction", None)
+    mode = _vectors.mode_of(options.pop("write_mode", None))
     if _delta.is_table(target):
-        return _delta.apply(target, changes, transaction, options)
+        return _delta.apply(target, changes, transaction, mode, options)
     if _iceberg.is_table(target):
-        return _iceberg.apply(target, changes, transaction, options)
+        return _iceberg.apply(target, changes, transaction, mode, options)
+    if mode != "copy":
+        raise UsageError("write_mode= is for tables of Delta and Iceberg: a directory has no place to record hidden rows")
     if transaction is not None:
         raise UsageError("transaction= is for tables of Delta and Iceberg: a directory has no place to record it")
     target = os.path.expanduser(os.fspath(target))
-    return Applied(**_read(_watched(lambda progress: _windrow.apply((target, changes), progress, options), options)))
+    text, _ = _watched(lambda progress: _windrow.apply((target, changes), progress, options), options)
+    return Applied(**_read(text))
 
 
 def _check(_, inputs, options):

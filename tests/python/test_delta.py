@@ -297,11 +297,10 @@ def test_a_feature_that_is_not_known_is_refused_by_name(tmp_path):
         wr.apply(table, log, "id")
 
 
-def test_other_features_and_files_elsewhere_are_refused(tmp_path):
+def test_files_elsewhere_are_refused(tmp_path):
     table = str(tmp_path / "table")
     log = pa.table({"id": [1], "v": ["a"]})
-    write_deltalake(table, log, configuration={"delta.enableDeletionVectors": "true"})
-    assert wr.apply(table, pa.table({"id": [1], "v": ["b"]}), "id").updated == 1, "no vector is live"
+    write_deltalake(table, log)
     other = str(tmp_path / "other")
     write_deltalake(other, log)
 
@@ -312,22 +311,6 @@ def test_other_features_and_files_elsewhere_are_refused(tmp_path):
     edited(other, edit)
     with pytest.raises(wr.UsageError, match="outside of the table"):
         wr.apply(other, log, "id")
-
-
-def test_live_deletion_vectors_are_refused(tmp_path):
-    table = str(tmp_path / "table")
-    write_deltalake(table, pa.table({"id": range(100)}), configuration={"delta.enableDeletionVectors": "true"})
-    vector = {
-        "storageType": "i",
-        "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-        "sizeInBytes": 44,
-        "cardinality": 6,
-    }
-    edited(table, lambda action: action.get("add", {}).update(deletionVector=vector))
-    before = files(table)
-    with pytest.raises(wr.UsageError, match="deletion vectors, which hide rows"):
-        wr.apply(table, pa.table({"id": [3]}), "id")
-    assert files(table) == before
 
 
 def test_a_column_that_is_newer_than_the_files(tmp_path):

@@ -80,8 +80,8 @@ mod watch;
 pub use windrow::{Codec, IntoColumns, SortColumn, SpillTo, asc, desc};
 
 pub use apply::{
-    AddedFile, Applied, Apply, ApplySpec, ColumnFigures, Counts, ListedFile, PartitionColumn,
-    PartitionTransform,
+    AddedFile, Applied, Apply, ApplySpec, ColumnFigures, Counts, HiddenRows, ListedFile,
+    PartitionColumn, PartitionTransform, WriteMode,
 };
 pub use columns::{Columns, Names, OrderBy, TextAs};
 pub use error::{Error, ErrorKind, Place, Result};

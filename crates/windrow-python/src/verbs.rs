@@ -1,6 +1,7 @@
 //! The calls: arguments are converted while attached; everything else runs on the thread of a
 //! [`Task`].
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
     Apply, Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits, ListedFile,
-    PartitionColumn, ReadOptions, Request, Result, Setting, Source, Spec, Target, Verb,
+    PartitionColumn, ReadOptions, Request, Result, Setting, Source, Spec, Target, Verb, WriteMode,
     WriteOptions, parse_schema,
 };
 
@@ -130,29 +131,30 @@ pub(crate) fn run(
 /// Columns with the same value in all rows.
 type Values = Vec<(String, Option<String>)>;
 
-/// The files of a table, as Python lists them: the version of new files; the files, and the values of
-/// columns that they do not have; the directory of new files, and the local one in which they are
-/// written first, if any; the columns that divide the table, and their transforms; the types of columns
-/// that files do not have.
+/// The files of a table, as Python lists them: the version of new files; the files, the values of
+/// columns that they do not have, and their hidden rows; the directory of new files, and the local one in
+/// which they are written first, if any; the columns that divide the table, and their transforms; the
+/// types of columns that files do not have; how rows are replaced.
 #[derive(FromPyObject)]
 struct Listed(
     u64,
-    Vec<(PathBuf, Values)>,
+    Vec<(PathBuf, Values, Vec<u8>)>,
     PathBuf,
     Option<PathBuf>,
     Vec<(String, String)>,
     Option<String>,
+    String,
 );
 
 /// Applies changes to the first of `inputs`, and returns the figures as JSON. The first one is a
-/// directory; or a directory, and the files below it.
+/// directory; or a directory, and the files below it. Bitmaps of hidden rows are beside the figures.
 #[pyfunction]
 pub(crate) fn apply(
     py: Python<'_>,
     inputs: &Bound<'_, PyAny>,
     progress: Option<Py<PyAny>>,
     options: &Bound<'_, PyDict>,
-) -> PyResult<String> {
+) -> PyResult<(String, Vec<Cow<'static, [u8]>>)> {
     let (target, _): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
     let (directory, listed): (PathBuf, Option<Listed>) = match target.extract() {
         Ok((directory, listed)) => (directory, Some(listed)),
@@ -170,14 +172,19 @@ pub(crate) fn apply(
         let notes: Vec<String> = changes.notes().map(str::to_owned).collect();
         let apply = match listed {
             None => Apply::to_directory(&directory, changes, &spec, &limits, cancel)?,
-            Some(Listed(version, files, below, written_in, by, types)) => {
+            Some(Listed(version, files, below, written_in, by, types, mode)) => {
+                spec.write_mode = match mode.as_str() {
+                    "vectors" => WriteMode::Vectors,
+                    "auto" => WriteMode::Auto,
+                    _ => WriteMode::Copy,
+                };
                 let columns = by
                     .into_iter()
                     .map(|(name, transform)| Ok(PartitionColumn::new(name, transform.parse()?)));
                 spec.partition_by = columns.collect::<windrow_files::Result<_>>()?;
                 spec.partition_types = types.as_deref().map(parse_schema).transpose()?;
                 (spec.data_directory, spec.written_in) = (below, written_in);
-                let file = |(path, partition)| ListedFile { path, partition };
+                let file = |(path, partition, hidden)| ListedFile { path, partition, hidden };
                 let files: Vec<ListedFile> = files.into_iter().map(file).collect();
                 Apply::to_files((&directory, version), &files, changes, &spec, &limits, cancel)?
             }
@@ -186,7 +193,8 @@ pub(crate) fn apply(
         Ok((applied, notes))
     })?;
     warn(py, &notes)?;
-    json(&applied)
+    let bitmaps = applied.vectors.iter().map(|file| file.bitmap.clone().into()).collect();
+    Ok((json(&applied)?, bitmaps))
 }
 
 /// What a job would do, as JSON.

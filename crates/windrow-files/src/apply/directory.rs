@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
 
-use super::figures::Applied;
+use super::figures::{Applied, WriteMode};
+use super::hidden::Hidden;
 use super::prepared::Prepared;
 use super::table::Table;
 use super::transform::PartitionColumn;
@@ -32,6 +33,8 @@ pub struct ApplySpec {
     pub waits: bool,
     /// Whether the changes are only counted, and nothing is changed.
     pub dry_run: bool,
+    /// How rows are replaced, in a list of files.
+    pub write_mode: WriteMode,
     /// The columns that divide the table into partitions; by default those in the names of directories.
     pub partition_by: Vec<PartitionColumn>,
     /// The types of columns that files do not have, of [`ListedFile::partition`].
@@ -50,6 +53,8 @@ pub struct ListedFile {
     pub path: PathBuf,
     /// Columns with the same value in all rows, as text; `None` is null.
     pub partition: Vec<(String, Option<String>)>,
+    /// The positions of hidden rows, as a 64-bit Roaring bitmap in its portable form; empty for none.
+    pub hidden: Vec<u8>,
 }
 
 impl ApplySpec {
@@ -65,6 +70,8 @@ impl ApplySpec {
         waits: bool;
         /// Sets whether the changes are only counted.
         dry_run: bool;
+        /// Sets how rows are replaced, in a list of files.
+        write_mode: WriteMode;
         /// Sets the columns that divide the table into partitions.
         partition_by: Vec<PartitionColumn>;
         /// Sets the types of columns that files do not have.
@@ -89,6 +96,7 @@ pub struct Apply {
     place: Site,
     table: Table,
     job: Job,
+    mode: WriteMode,
     limits: Limits,
     dry_run: bool,
     cancel: Cancel,
@@ -133,12 +141,16 @@ impl Apply {
                 input.name
             )));
         }
+        if spec.write_mode != WriteMode::Copy {
+            return Err(Error::usage("a directory has no place to record hidden rows"));
+        }
         Self::bind(Site::Directory(locked), files, inputs, spec, read, limits, cancel)
     }
 
     /// Binds the changes in `inputs` to the columns of `files`, whose paths are below `directory`. New
     /// files are written beside the old ones, or in [`ApplySpec::written_in`], and made durable; their names
-    /// have `version`, which no other job may use. Nothing is removed: the caller commits the result, and excludes other writers.
+    /// have `version`, which no other job may use. Nothing is removed: the caller commits the result, and
+    /// excludes other writers. New files that hide rows of others are written like the last one of `files`.
     ///
     /// # Errors
     /// `Usage` for columns or types that do not fit the table, and for times in nanoseconds, which
@@ -156,7 +168,8 @@ impl Apply {
         let read = read.stores(&inputs.stores);
         let new = spec.written_in.as_deref().unwrap_or(directory);
         let place = Site::Beside(new.to_owned(), version);
-        let files = files.iter().map(|ListedFile { path: name, partition }| {
+        let hidden = Hidden::of(files.iter().map(|file| (&*file.path, &*file.hidden)))?;
+        let files = files.iter().map(|ListedFile { path: name, partition, .. }| {
             let path = directory.join(name);
             let name = match name.file_name().filter(|_| name.is_absolute()) {
                 Some(file) => spec.data_directory.join(file),
@@ -164,7 +177,8 @@ impl Apply {
             };
             (Source::Partition { path, values: partition.as_slice().into() }, name)
         });
-        let bound = Self::bind(place, files.collect(), inputs, spec, read, limits, cancel)?;
+        let mut bound = Self::bind(place, files.collect(), inputs, spec, read, limits, cancel)?;
+        bound.table.hidden = hidden;
         let is_nano =
             |kind: &DataType| matches!(kind, DataType::Timestamp(TimeUnit::Nanosecond, _));
         let mut fields = bound.table.schema().fields().iter();
@@ -195,11 +209,12 @@ impl Apply {
         changes.key.clone_from(&table.key);
         let mut onto = Onto::of(table.schema(), &changes, spec.lacking_is_null);
         let job = Job::compact_onto(inputs, &changes, &mut onto)?.cancelled_by(cancel);
-        table.order_by(&changes, onto.preset)?;
+        let mode = spec.write_mode;
+        table.order_by(&changes, onto.preset, mode)?;
         table.data_directory.clone_from(&spec.data_directory);
         let (limits, cancel) = (limits.clone(), cancel.clone());
         let (dry_run, progress) = (spec.dry_run, Arc::new(()));
-        Ok(Self { place, table, job, limits, dry_run, cancel, progress })
+        Ok(Self { place, table, job, mode, limits, dry_run, cancel, progress })
     }
 
     /// Makes the job report its progress to `progress`.
@@ -214,8 +229,8 @@ impl Apply {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn explain(self, write: &WriteOptions) -> Result<Explain> {
-        let Self { table, job, limits, cancel, .. } = self;
-        Ok(Prepared::new(table, job, write, &limits, &cancel)?.explain())
+        let Self { table, job, mode, limits, cancel, .. } = self;
+        Ok(Prepared::new(table, mode, job, write, &limits, &cancel)?.explain())
     }
 
     /// Applies the changes. The directory changes as a whole or not at all; a dry run reads everything
@@ -224,8 +239,8 @@ impl Apply {
     /// # Errors
     /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves the directory as it was.
     pub fn run(self, write: &WriteOptions) -> Result<Applied> {
-        let Self { place, table, job, limits, dry_run, cancel, progress } = self;
-        let prepared = Prepared::new(table, job, write, &limits, &cancel)?;
+        let Self { place, table, job, mode, limits, dry_run, cancel, progress } = self;
+        let prepared = Prepared::new(table, mode, job, write, &limits, &cancel)?;
         if dry_run || prepared.is_idle() {
             return Ok(Applied { dry_run, ..prepared.run(None, None, &*progress)? });
         }

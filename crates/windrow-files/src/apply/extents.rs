@@ -37,6 +37,8 @@ pub(super) struct Group {
     /// Ordinal in the file.
     pub(super) index: usize,
     pub(super) rows: u64,
+    /// Position of the first row in the file.
+    pub(super) first: u64,
     /// No key is less than the first bound, or greater than the second one.
     pub(super) bounds: (Vec<u8>, Vec<u8>),
 }
@@ -88,22 +90,19 @@ pub(super) struct Extents {
 impl Extents {
     /// Finds the bounds of all files of `table`.
     pub(super) fn of(table: &mut Table, watch: &Watch) -> Result<Self> {
-        let mut files = Vec::new();
+        let mut files = Self::by_footers(table, watch)?;
         let mut partitions = table.partitions.take();
-        for ordinal in 0..table.names.len() {
+        for file in &mut files {
             watch.pause()?;
-            let Some(footer) = table.inputs.parquet_footer(ordinal)? else { continue };
-            let mut file = TableFile::new(ordinal, by_statistics(&footer, table)?, false);
             if !file.ascends {
-                file = exact(&file, table, watch)?;
+                *file = exact(file, table, watch)?;
             }
             if let (Some(partitions), Some(group)) = (&mut partitions, file.groups.first())
                 && let Some(row) =
-                    table.first_row((ordinal, group.index), &partitions.schema, watch)?
+                    table.first_row((file.ordinal, group.index), &partitions.schema, watch)?
             {
                 file.partition = partitions.number(&partitions.rows(&row)?, &row, 0)?;
             }
-            files.push(file);
         }
         table.partitions = partitions;
         for place in overlapping(&mut files) {
@@ -115,10 +114,29 @@ impl Extents {
         Ok(Self { files, are_apart })
     }
 
+    /// Returns the files with bounds as far as footers state them.
+    pub(super) fn by_footers(table: &Table, watch: &Watch) -> Result<Vec<TableFile>> {
+        let mut files = Vec::new();
+        for ordinal in 0..table.names.len() {
+            watch.pause()?;
+            let Some(footer) = table.inputs.parquet_footer(ordinal)? else { continue };
+            files.push(TableFile::new(ordinal, by_statistics(&footer, table)?, false));
+        }
+        Ok(files)
+    }
+
+    /// Returns new files alone, written like the last file of `table`. The first one is for rows without a
+    /// partition.
+    pub(super) fn fresh(table: &Table) -> Self {
+        let file = TableFile::new(table.names.len() - 1, Vec::new(), true);
+        let path = Some(table.data_directory.join("part-0.parquet"));
+        Self { files: vec![TableFile { fresh: path, ..file }], are_apart: true }
+    }
+
     /// Adds a file for rows of a new partition, the last one. Returns its place.
     pub(super) fn add(&mut self, partition: usize, path: PathBuf) -> usize {
         let like = self.files.iter().find(|file| !file.groups.is_empty());
-        let ordinal = like.map_or(0, |file| file.ordinal);
+        let ordinal = like.or(self.files.first()).map_or(0, |file| file.ordinal);
         let file = TableFile::new(ordinal, Vec::new(), true);
         self.files.push(TableFile { partition, fresh: Some(path), ..file });
         self.files.len() - 1
@@ -159,7 +177,7 @@ fn overlapping(files: &mut [TableFile]) -> BTreeSet<usize> {
 fn by_statistics(footer: &Footer, table: &Table) -> Result<Vec<Group>> {
     let known = statistics(footer, table);
     let (by, floats) = (&table.key[0], table.code.leading().is_floating());
-    let mut groups = Vec::new();
+    let (mut groups, mut first) = (Vec::new(), 0);
     for (index, group) in footer.metadata().row_groups().iter().enumerate() {
         let rows = group.num_rows().unsigned_abs();
         if rows == 0 {
@@ -182,7 +200,8 @@ fn by_statistics(footer: &Footer, table: &Table) -> Result<Vec<Group>> {
                 bounds.1.extend(END);
             }
         }
-        groups.push(Group { index, rows, bounds });
+        groups.push(Group { index, rows, first, bounds });
+        first += rows;
     }
     Ok(groups)
 }

@@ -42,6 +42,21 @@ impl Counts {
     }
 }
 
+/// How changed rows of a table are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WriteMode {
+    /// Row groups with a change are written anew.
+    #[default]
+    Copy,
+    /// Files stay: their changed rows are hidden, and new rows are written to new files. Only the
+    /// columns of the key and of the order are read, so that a change that is equal to its row counts
+    /// as an update.
+    Vectors,
+    /// The mode that writes fewer bytes, by an estimate.
+    Auto,
+}
+
 /// The files of a table after changes, and the figures of the job.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
@@ -50,6 +65,8 @@ pub struct Applied {
     pub rows_in: u64,
     /// Whether the changes were only counted, and nothing was changed.
     pub dry_run: bool,
+    /// How rows were replaced.
+    pub write_mode: WriteMode,
     /// Keys with a change.
     pub keys: u64,
     /// What became of the changes.
@@ -63,6 +80,8 @@ pub struct Applied {
     pub files_added: Vec<AddedFile>,
     /// The files that stay.
     pub files_left: Vec<PathBuf>,
+    /// Those of them with rows that are hidden from now on.
+    pub vectors: Vec<HiddenRows>,
     /// Row groups with a change, or with few rows and beside such a row group.
     pub row_groups_rewritten: u64,
     /// Row groups copied into new files without encoding.
@@ -81,6 +100,23 @@ pub struct Applied {
     pub memory_limit_bytes: Option<u64>,
     /// Wall-clock time.
     pub seconds: f64,
+}
+
+/// The hidden rows of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HiddenRows {
+    /// The path of the file, below the directory of the table.
+    pub path: PathBuf,
+    /// Rows of the file.
+    pub of: u64,
+    /// Rows that were not hidden before.
+    pub rows: u64,
+    /// All hidden rows.
+    pub hidden: u64,
+    /// The positions of all hidden rows, as a 64-bit Roaring bitmap in its portable form.
+    #[serde(skip)]
+    pub bitmap: Vec<u8>,
 }
 
 /// A new file of a table.

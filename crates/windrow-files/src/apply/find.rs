@@ -52,6 +52,7 @@ impl Search<'_> {
         for group in &file.groups {
             if reaches(&mut changes, &group.bounds.0, &group.bounds.1)? {
                 let rows = group_rows(&keys, 0, std::iter::once(group.index), self.watch);
+                let rows = self.table.hidden.without(file.ordinal, rows, group.first);
                 self.meet(place, rows, &mut changes, homes)?;
             }
         }
@@ -61,7 +62,7 @@ impl Search<'_> {
     /// Searches a file that is not sorted.
     fn sorted(&self, place: usize, file: &TableFile, homes: &mut Homes) -> Result<()> {
         let keys = self.table.keys_of(file.ordinal)?;
-        let rows = self.table.sorted(keys, self.limits, self.watch)?;
+        let rows = self.table.sorted(file.ordinal, keys, self.limits, self.watch)?;
         self.meet(place, rows, &mut self.changes.all(self.table, self.watch), homes)
     }
 

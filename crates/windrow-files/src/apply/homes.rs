@@ -49,6 +49,11 @@ impl Homes {
         }
     }
 
+    /// Makes a change have no row in any file.
+    pub(super) fn drop(&mut self, change: u64) {
+        self.from[change as usize] = 0;
+    }
+
     /// Returns true once for a change that is older than its row.
     pub(super) fn is_kept(&mut self, change: u64) -> bool {
         let from = self.from.get_mut(change as usize);

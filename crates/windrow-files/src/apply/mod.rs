@@ -9,6 +9,9 @@
 //!                              copy row groups, or merge them with their changes     Rewriting
 //!  new files, figures                                         Applied
 //! ```
+//! A table that can hide rows may instead keep its files: the positions of changed keys are found by
+//! reading key columns alone, and the new rows go to new files ([`WriteMode::Vectors`], `positions`).
+//!
 //! The core takes a table as a list of files, writes new files into a directory, and returns the
 //! files that were removed and added. A plain directory then exchanges its content as a whole
 //! ([`crate::output`]).
@@ -27,17 +30,19 @@ mod directory;
 mod extents;
 mod figures;
 mod find;
+mod hidden;
 mod homes;
 mod keys;
 mod merge;
 mod outputs;
 mod partitions;
 mod plan;
+mod positions;
 mod prepared;
 mod rewrite;
 mod table;
 mod transform;
 
 pub use directory::{Apply, ApplySpec, ListedFile};
-pub use figures::{AddedFile, Applied, ColumnFigures, Counts};
+pub use figures::{AddedFile, Applied, ColumnFigures, Counts, HiddenRows, WriteMode};
 pub use transform::{PartitionColumn, PartitionTransform};

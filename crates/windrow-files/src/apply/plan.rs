@@ -173,6 +173,7 @@ mod tests {
         let group = |(index, &(least, most)): (usize, &(u8, u8))| Group {
             index,
             rows: 1,
+            first: index as u64,
             bounds: (vec![least], vec![most]),
         };
         TableFile::new(ordinal, groups.iter().enumerate().map(group).collect(), true)

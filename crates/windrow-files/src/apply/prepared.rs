@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use super::changes::Changes;
 use super::extents::Extents;
-use super::figures::{Applied, Counts};
+use super::figures::{Applied, Counts, WriteMode};
 use super::find::Search;
 use super::homes::Homes;
 use super::plan::{Assign, FilePlan};
+use super::positions::{Found, Positions};
 use super::rewrite::{Rewriting, Rewritten};
 use super::table::Table;
 use crate::error::Result;
@@ -28,15 +29,19 @@ use crate::watch::{Cancel, Watch};
 pub(super) struct Prepared {
     rewriting: Rewriting,
     plans: Vec<FilePlan>,
+    /// The rows to hide, unless their files are rewritten.
+    found: Option<Found>,
     rewrites: Rewrites,
     start: Instant,
     applied: Applied,
 }
 
 impl Prepared {
-    /// Reduces the changes by `job`, and finds the files and row groups that may have their keys.
+    /// Reduces the changes by `job`, and finds the files and row groups that may have their keys; or
+    /// the rows that have them, by `mode`.
     pub(super) fn new(
         mut table: Table,
+        mode: WriteMode,
         job: Job,
         write: &WriteOptions,
         limits: &Limits,
@@ -47,7 +52,7 @@ impl Prepared {
         let mut options =
             write.bind(Format::Parquet, Vec::new(), CsvOptions::default(), row_bytes)?;
         // The floor is told before any row is read.
-        Rewrites::plan(&table.inputs, None, &table.key, &options, limits, 0)?;
+        let threads = Rewrites::plan(&table.inputs, None, &table.key, &options, limits, 0)?.threads;
         let (changes, stats) = Changes::of(job, table.schema(), limits)?;
         windrow::give_back_free_blocks();
         let mut applied = Applied {
@@ -59,12 +64,17 @@ impl Prepared {
             ..Applied::default()
         };
         let watch = Watch::new(cancel, limits.memory_bytes()?, limits.alone);
-        let mut extents = Extents::of(&mut table, &watch)?;
+        let mut found = Positions::found(mode, &table, &changes, threads, &watch)?;
+        let mut extents = match found {
+            Some(_) => Extents::fresh(&table),
+            None => Extents::of(&mut table, &watch)?,
+        };
         let partitions = table.partitions.take();
         let rows_move = partitions.as_ref().is_some_and(|partitions| !partitions.is_local);
-        let are_searched = rows_move || !extents.are_apart;
-        let homes = match are_searched {
-            true => {
+        let are_searched = rows_move || !extents.are_apart || found.is_some();
+        let homes = match (found.as_mut().and_then(|found| found.homes.take()), are_searched) {
+            (Some(homes), _) => Some(homes),
+            (None, true) => {
                 let search = Search {
                     table: &table,
                     changes: &changes,
@@ -74,7 +84,7 @@ impl Prepared {
                 };
                 Some(search.homes(rows_move)?)
             }
-            false => partitions.is_some().then(|| Homes::new(changes.len(), false)),
+            (None, false) => partitions.is_some().then(|| Homes::new(changes.len(), false)),
         };
         let mut assign = Assign {
             table: &table,
@@ -112,7 +122,7 @@ impl Prepared {
             sort_limits: Mutex::new(sort_limits),
             watch,
         };
-        Ok(Self { rewriting, plans, rewrites, start, applied })
+        Ok(Self { rewriting, plans, found, rewrites, start, applied })
     }
 
     /// Returns true if no file can have a changed key.
@@ -156,8 +166,11 @@ impl Prepared {
                 }
             }
         }
+        if let Some(found) = self.found {
+            found.tell(table, applied)?;
+        }
         let Counts { inserted, deleted, .. } = applied.counts;
-        applied.rows_out = (table.inputs.rows().unwrap_or(0) + inserted).saturating_sub(deleted);
+        applied.rows_out = (table.rows() + inserted).saturating_sub(deleted);
         applied.peak_rss_bytes = system::peak_resident();
         applied.seconds = self.start.elapsed().as_secs_f64();
         Ok(self.applied)

@@ -1,5 +1,5 @@
 //! The rewriting of one file: row groups without a change are copied as they are, the others are
-//! merged with their changes and encoded.
+//! merged with their changes and encoded. Hidden rows are left out of a new file.
 //!
 //! ```text
 //!  row groups    0     1     2     3     4         1 has a change, 2 is small
@@ -87,7 +87,7 @@ impl Rewriting {
         }
         let mut outputs = self.outputs(file, None)?;
         let encoded = match outputs.as_ref().is_none_or(|outputs| outputs.takes_row_groups) {
-            true => encoded(file, &clean, self.part_rows),
+            true => self.encoded(file, &clean),
             false => vec![true; file.groups.len()],
         };
         let places: Vec<usize> = (0..encoded.len()).collect();
@@ -140,7 +140,8 @@ impl Rewriting {
             None => Box::new(std::iter::empty()),
             Some(limits) => {
                 let one = self.table.one(file.ordinal, None)?;
-                conformed(self.table.sorted(one, limits, &self.watch)?, self.table.schema())
+                let rows = self.table.sorted(file.ordinal, one, limits, &self.watch)?;
+                conformed(rows, self.table.schema())
             }
         };
         let merger = self.merger(plan, file, rows, plan.changes.clone());
@@ -178,8 +179,11 @@ impl Rewriting {
 
     /// Reads row groups of a file.
     fn rows(&self, file: &TableFile, places: Range<usize>) -> Rows<'_> {
-        let groups: Vec<usize> = file.groups[places].iter().map(|group| group.index).collect();
-        group_rows(&self.table.inputs, file.ordinal, groups.into_iter(), &self.watch)
+        let groups = &file.groups[places];
+        let first = groups.first().map_or(0, |group| group.first);
+        let groups: Vec<usize> = groups.iter().map(|group| group.index).collect();
+        let rows = group_rows(&self.table.inputs, file.ordinal, groups.into_iter(), &self.watch);
+        self.table.hidden.without(file.ordinal, rows, first)
     }
 
     /// Opens the files that replace `file`; `None` to only count. Without `sorting` they declare the
@@ -262,19 +266,25 @@ impl Rewriting {
             outputs.append(part)?;
         }
     }
-}
 
-/// Returns which row groups of a file are encoded: those with a change, which have no entry in
-/// `clean`, and neighbours that are small among those of the file, so that they do not pile up.
-fn encoded(file: &TableFile, clean: &[Option<Counts>], part_rows: u64) -> Vec<bool> {
-    let mut encoded: Vec<bool> = clean.iter().map(Option::is_none).collect();
-    let most = file.groups.iter().map(|group| group.rows).max().unwrap_or(0);
-    let is_small = |place: usize| file.groups[place].rows < most.min(part_rows) / 4;
-    for place in 1..encoded.len() {
-        encoded[place] |= encoded[place - 1] && is_small(place);
+    /// Returns which row groups of a file are encoded: those with a change, which have no entry in
+    /// `clean`, those with hidden rows, and neighbours that are small among those of the file, so that
+    /// they do not pile up.
+    fn encoded(&self, file: &TableFile, clean: &[Option<Counts>]) -> Vec<bool> {
+        let hides = |place: usize| {
+            let group = &file.groups[place];
+            self.table.hidden.has(file.ordinal, group.first..group.first + group.rows)
+        };
+        let mut encoded: Vec<bool> =
+            (0..clean.len()).map(|place| clean[place].is_none() || hides(place)).collect();
+        let most = file.groups.iter().map(|group| group.rows).max().unwrap_or(0);
+        let is_small = |place: usize| file.groups[place].rows < most.min(self.part_rows) / 4;
+        for place in 1..encoded.len() {
+            encoded[place] |= encoded[place - 1] && is_small(place);
+        }
+        for place in (1..encoded.len()).rev() {
+            encoded[place - 1] |= encoded[place] && is_small(place - 1);
+        }
+        encoded
     }
-    for place in (1..encoded.len()).rev() {
-        encoded[place - 1] |= encoded[place] && is_small(place - 1);
-    }
-    encoded
 }

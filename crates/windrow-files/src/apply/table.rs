@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_row::Rows as Keys;
-use arrow_schema::{FieldRef, Schema, SchemaRef};
+use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
 use windrow::SortColumn;
 
+use super::figures::WriteMode;
+use super::hidden::Hidden;
 use super::keys::Code;
 use super::partitions::{Partitions, constant_last};
 use super::transform::{PartitionColumn, PartitionTransform};
@@ -35,6 +37,7 @@ pub(super) struct Table {
     pub(super) order: Option<Code>,
     /// The columns that a search for keys reads.
     searched: Searched,
+    pub(super) hidden: Hidden,
     /// The partitions, if the table has some.
     pub(super) partitions: Option<Partitions>,
     /// The columns that files have; all others are in the names of directories.
@@ -89,6 +92,7 @@ impl Table {
         let data_directory = PathBuf::new();
         Ok(Self {
             searched,
+            hidden: Hidden::default(),
             partitions,
             stored,
             stored_schema,
@@ -103,11 +107,17 @@ impl Table {
     }
 
     /// Sets the order of changes and rows.
-    pub(super) fn order_by(&mut self, spec: &CompactSpec, preset: Option<Preset>) -> Result<()> {
+    pub(super) fn order_by(
+        &mut self,
+        spec: &CompactSpec,
+        preset: Option<Preset>,
+        mode: WriteMode,
+    ) -> Result<()> {
         let (order, texts) = (&spec.order_by, &spec.order_texts);
         self.order = Code::of_order(self.schema(), order, preset, texts)?;
-        // Whether a change is older than its row decides whether the row moves.
-        if self.order.is_some() && self.partitions.as_ref().is_some_and(|all| !all.is_local) {
+        // Whether a change is older than its row decides whether the row moves, or is hidden.
+        let rows_move = self.partitions.as_ref().is_some_and(|all| !all.is_local);
+        if self.order.is_some() && (rows_move || mode != WriteMode::Copy) {
             self.searched = Searched::of(self.schema(), &self.key, spec, preset)?;
         }
         Ok(())
@@ -123,6 +133,11 @@ impl Table {
 
     pub(super) fn schema(&self) -> &SchemaRef {
         self.inputs.schema()
+    }
+
+    /// Returns the number of rows that are not hidden.
+    pub(super) fn rows(&self) -> u64 {
+        self.inputs.rows().unwrap_or(0).saturating_sub(self.hidden.len())
     }
 
     /// Opens the columns of a file that a search reads.
@@ -149,8 +164,26 @@ impl Table {
         Inputs::open(&[self.inputs.files()[file].source.clone()], &read)
     }
 
-    /// Sorts rows of one file by the key.
-    pub(super) fn sorted(&self, one: Inputs, limits: &Limits, watch: &Watch) -> Result<Rows<'_>> {
+    /// Sorts the rows of a file by the key, of which `one` has some columns.
+    pub(super) fn sorted(
+        &self,
+        file: usize,
+        mut one: Inputs,
+        limits: &Limits,
+        watch: &Watch,
+    ) -> Result<Rows<'_>> {
+        if self.hidden.of_file(file).is_some() {
+            let (schema, watch) = (SchemaRef::clone(one.schema()), watch.clone());
+            // The sort opens its inputs itself, and takes the rows that are not hidden as a stream.
+            let rows: Rows<'static> =
+                Box::new(one.units.into_iter().flat_map(move |unit| unit.read(&watch)).flatten());
+            let rows = self.hidden.without(file, rows, 0);
+            let rows = rows
+                .map(|batch| batch.map_err(|error| ArrowError::from_external_error(error.into())));
+            let name = &self.inputs.files()[file].name;
+            let rows = Source::reader(name, RecordBatchIterator::new(rows, schema));
+            one = Inputs::open(&[rows], &self.read)?;
+        }
         let spec = SortSpec::by(self.key.clone()).float_order(FloatOrder::Sql);
         let rows = Job::sort(one, &spec)?.cancelled_by(&watch.cancel).batches(limits)?;
         let rows = rows.map(|batch| batch.map_err(|error| windrow::Error::from(error).into()));
@@ -158,7 +191,7 @@ impl Table {
     }
 
     /// Returns the keys of record batches with the searched columns of one file, and their order if a row
-    /// may move.
+    /// may move or be hidden.
     pub(super) fn keys_in<'a>(
         &'a self,
         rows: Rows<'a>,
@@ -181,7 +214,8 @@ impl Table {
     }
 }
 
-/// The columns that a search for keys reads: those of the key, and those of the order if a row may move.
+/// The columns that a search for keys reads: those of the key, and those of the order if a row may move or
+/// be hidden.
 struct Searched {
     names: Vec<String>,
     schema: SchemaRef,

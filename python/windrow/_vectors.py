@@ -1,0 +1,268 @@
+"""Hidden rows of tables: deletion vectors of Delta, and position deletes of Iceberg.
+
+    the library: which rows of each file are hidden, as 64-bit Roaring bitmaps
+    Delta        bitmaps in _vectors/deletion_vector_<uuid>.bin, and a commit that names them: deltalake reads vectors, and writes none
+    Iceberg      a Parquet file of paths and positions, and a manifest of deletes: a producer of snapshots of pyiceberg, extended
+
+A full vacuum of deltalake removes the vectors of live files, unless their directory begins with an underscore.
+"""
+
+import base64
+import json
+import os
+import re
+import struct
+import urllib.parse
+import uuid
+import zlib
+
+from windrow._errors import DataError, UsageError
+
+MODES = ("copy", "vectors", "auto")
+FOLDER = "_vectors"
+# What a bitmap begins with in a vector of Delta.
+MAGIC = struct.pack("<i", 1681511377)
+# Base 85 in the alphabets of Python and of Delta.
+_PYTHON = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_DELTA = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+# What the numbers of the columns of position deletes are.
+_FILE_PATH, _POS = 2147483546, 2147483545
+
+
+class Conflict(Exception):
+    """Another writer's commit has the version."""
+
+
+def mode_of(given):
+    """The mode of a call."""
+    mode = "copy" if given is None else given
+    if mode not in MODES:
+        raise UsageError(f'write_mode= takes "copy", "vectors" or "auto", not {given!r}')
+    return mode
+
+
+# ---- Delta ----
+
+
+def adds(directory, version, paths):
+    """The actions that added these files, which a version of a table has."""
+    from arro3.core import Table
+
+    from windrow import _verbs
+
+    log = os.path.join(directory, "_delta_log")
+    wanted, found, parts = set(paths), {}, {}
+    for name in os.listdir(log):
+        match = re.fullmatch(r"(\d{20})\.checkpoint(\.\d+\.\d+)?\.parquet", name)
+        if match and int(match[1]) <= version:
+            parts.setdefault(int(match[1]), []).append(name)
+    last = max(parts, default=-1)
+
+    def take(action):
+        path = None if action is None else urllib.parse.unquote(action["path"])
+        if path in wanted:
+            wanted.remove(path)
+            found[path] = action
+
+    for number in range(version, last, -1):
+        name = os.path.join(log, f"{number:020}.json")
+        if not wanted or not os.path.exists(name):
+            break
+        with open(name, encoding="utf-8") as lines:
+            for line in lines:
+                take(json.loads(line).get("add"))
+    for name in parts.get(last, []) if wanted else []:
+        rows = _verbs.head(os.path.join(log, name), 2**62, select=["add"])
+        for action in Table.from_arrow(rows).column("add").to_pylist():
+            if action is not None:
+                action["partitionValues"] = dict(action["partitionValues"] or ())
+            take(action)
+    if wanted:
+        raise UsageError(f"{directory}: the log has no action for {min(wanted)}; `DeltaTable.create_checkpoint` writes a checkpoint that has it")
+    return found
+
+
+def read(directory, vector):
+    """The bitmap of a deletion vector."""
+    kind, text = vector["storageType"], vector["pathOrInlineDv"]
+    if kind == "i":
+        data = _decoded(text)[: vector["sizeInBytes"]]
+    else:
+        path = urllib.parse.unquote(text.removeprefix("file://"))
+        if kind == "u":
+            path = os.path.join(directory, text[:-20], f"deletion_vector_{uuid.UUID(bytes=_decoded(text[-20:]))}.bin")
+        with open(path, "rb") as file:
+            file.seek(vector.get("offset") or 0)
+            [size] = struct.unpack(">i", file.read(4))
+            data, check = file.read(size), file.read(4)
+        if size != vector["sizeInBytes"] or check != struct.pack(">I", zlib.crc32(data)):
+            raise DataError(f"{path}: the deletion vector at {vector.get('offset')} is damaged")
+    if not data.startswith(MAGIC):
+        raise DataError(f"{directory}: a deletion vector has another form than a Roaring bitmap of 64 bits")
+    return data[len(MAGIC) :]
+
+
+def write(directory, bitmaps):
+    """Writes vectors to a file. Returns its path, and the descriptor of each vector."""
+    name, content, vectors = uuid.uuid4(), b"\x01", []
+    for bitmap, count in bitmaps:
+        data = MAGIC + bitmap
+        place = {"storageType": "u", "pathOrInlineDv": FOLDER + _encoded(name.bytes), "offset": len(content)}
+        vectors.append({**place, "sizeInBytes": len(data), "cardinality": count})
+        content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    os.makedirs(os.path.join(directory, FOLDER), exist_ok=True)
+    path = os.path.join(directory, FOLDER, f"deletion_vector_{name}.bin")
+    _durable(path, content)
+    return path, vectors
+
+
+def commit(directory, version, actions):
+    """Adds a version to the log of a table, unless there is one."""
+    log = os.path.join(directory, "_delta_log")
+    new = os.path.join(log, f".{uuid.uuid4()}.tmp")
+    _durable(new, "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions).encode())
+    try:
+        # Unlike a new name for a file, a second name for it fails if there is one.
+        os.link(new, os.path.join(log, f"{version:020}.json"))
+    except FileExistsError as error:
+        raise Conflict(f"version {version}") from error
+    finally:
+        os.remove(new)
+    _sync(log)
+
+
+def with_vector(add, vector, rows):
+    """The action that adds a file again, with some of its rows hidden."""
+    stats = {**(json.loads(add.get("stats") or "null") or {"numRecords": rows}), "tightBounds": False}
+    kept = {name: add[name] for name in ("path", "size", "modificationTime")}
+    tags = {"tags": dict(add["tags"])} if add.get("tags") else {}
+    return {**kept, "partitionValues": add["partitionValues"], "dataChange": True, "stats": json.dumps(stats), **tags, "deletionVector": vector}
+
+
+def removal(add, now):
+    """The action that removes a file."""
+    vector = {name: value for name, value in (add.get("deletionVector") or {}).items() if value is not None}
+    known = {"extendedFileMetadata": True, "partitionValues": add["partitionValues"], "size": add["size"]}
+    action = {"path": add["path"], "deletionTimestamp": now, "dataChange": True, **known}
+    return {**action, "deletionVector": vector} if vector else action
+
+
+def _encoded(data):
+    return base64.b85encode(data).decode().translate(str.maketrans(_PYTHON, _DELTA))
+
+
+def _decoded(text):
+    return base64.b85decode(text.translate(str.maketrans(_DELTA, _PYTHON)))
+
+
+def _durable(path, content):
+    with open(path, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    _sync(os.path.dirname(path))
+
+
+def _sync(directory):
+    opened = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+# ---- Iceberg ----
+
+
+def known_version():
+    """Whether the producer of snapshots is the one that was extended."""
+    import pyiceberg
+
+    return pyiceberg.__version__.split(".")[:2] == ["0", "12"]
+
+
+def positions(delete_files, local):
+    """The hidden rows of data files by path, as bitmaps. `local` gives the path of an address."""
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    from pyroaring import BitMap64
+
+    found = {}
+    for file in delete_files:
+        rows = pq.ParquetFile(local(file.file_path)).read(columns=["file_path", "pos"])
+        for path in pc.unique(rows["file_path"]).to_pylist():
+            of_path = rows.filter(pc.equal(rows["file_path"], path))["pos"]
+            found.setdefault(path, BitMap64()).update(of_path.to_pylist())
+    return found
+
+
+def write_positions(uri, path, rows, like):
+    """Writes position deletes of data files that are in one partition, and returns the entry of a manifest.
+
+    `rows` are bitmaps by data file, and `like` is a data file of the partition."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+
+    def field(name, kind, number):
+        return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(number)})
+
+    schema = pa.schema([field("file_path", pa.string(), _FILE_PATH), field("pos", pa.int64(), _POS)])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for name in sorted(rows):
+            numbers = pa.array(list(rows[name]), pa.int64())
+            writer.write_table(pa.table([pa.array([name]).take(pa.array([0] * len(numbers))), numbers], schema))
+    least = [rows[name].min() for name in rows]
+    most = [rows[name].max() for name in rows]
+    count = sum(map(len, rows.values()))
+    file = DataFile.from_args(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=uri,
+        file_format=FileFormat.PARQUET,
+        partition=like.partition,
+        record_count=count,
+        file_size_in_bytes=os.path.getsize(path),
+        value_counts={_FILE_PATH: count, _POS: count},
+        null_value_counts={_FILE_PATH: 0, _POS: 0},
+        lower_bounds={_FILE_PATH: min(rows).encode(), _POS: struct.pack("<q", min(least))},
+        upper_bounds={_FILE_PATH: max(rows).encode(), _POS: struct.pack("<q", max(most))},
+    )
+    file.spec_id = like.spec_id
+    return file
+
+
+def overwriting(transaction, io, properties, deletes):
+    """The producer of a snapshot that also adds delete files."""
+    from itertools import groupby
+
+    from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestWriterV2
+    from pyiceberg.table.snapshots import Operation
+    from pyiceberg.table.update.snapshot import _OverwriteFiles
+
+    class Deletes(ManifestWriterV2):
+        def content(self):
+            return ManifestContent.DELETES
+
+        @property
+        def _meta(self):
+            return {**super()._meta, "content": "deletes"}
+
+    class Producer(_OverwriteFiles):
+        def _process_manifests(self, manifests):
+            for spec_id, files in groupby(sorted(deletes, key=lambda file: file.spec_id), key=lambda file: file.spec_id):
+                output = self.new_manifest_output()
+                with Deletes(self.spec(spec_id), self.schema(), output, self._snapshot_id, self._compression) as writer:
+                    for file in files:
+                        writer.add(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self._snapshot_id, data_file=file))
+                manifests = [*manifests, writer.to_manifest_file()]
+            return manifests
+
+        def _summary(self, properties):
+            data = self._added_data_files
+            self._added_data_files = [*data, *deletes]
+            try:
+                return super()._summary(properties)
+            finally:
+                self._added_data_files = data
+
+    return Producer(operation=Operation.OVERWRITE, transaction=transaction, io=io, snapshot_properties=properties)

@@ -1,0 +1,390 @@
+"""Changes applied by hiding rows (`write_mode="vectors"`): any mix of modes has the rows of one `compact`, and other libraries read them."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import windrow as wr
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from pyiceberg.transforms import parse_transform
+from test_apply_partitions import applied, in_order, logs
+from test_delta import MOST, changes, edited, files, in_between, rows
+from test_iceberg_apply import catalog, created, data  # noqa: F401
+from windrow import _vectors
+
+HIDES = {"delta.enableDeletionVectors": "true"}
+
+
+def delta(table, rows, **more):
+    write_deltalake(table, rows, configuration=HIDES, **more)
+
+
+def read(table):
+    """The rows of a Delta table, of which each of its readers gives the same number."""
+    found = pa.table(QueryBuilder().register("t", DeltaTable(table)).execute("select * from t").read_all())
+    assert pl.scan_delta(table).select(pl.len()).collect().item() == found.num_rows
+    return sorted(map(repr, found.select(sorted(found.column_names)).to_pylist()))
+
+
+def expected(logs, **more):
+    found = pa.table(wr.compact(pa.concat_tables(logs), key="id", op="op", **more))
+    return found.select(sorted(found.column_names))
+
+
+def by_key(table):
+    found = pl.read_delta(table).sort("id")
+    return dict(zip(found["id"], found["v"]))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_modes_are_as_one_compact_and_as_merges_of_deltalake(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    table, twin = str(tmp_path / "table"), str(tmp_path / "twin")
+    ids = np.sort(rng.choice(MOST, size=int(rng.integers(10, MOST)), replace=False))
+    first = rows(rng, ids if seed % 3 else rng.permutation(ids), 0)
+    cuts = [len(ids) * part // 3 for part in range(4)]
+    for start, end in zip(cuts, cuts[1:]):
+        delta(table, first.slice(start, end - start), mode="append")
+    write_deltalake(twin, first)
+    logs = [first.append_column("op", pa.array(["insert"] * first.num_rows))]
+    for salt in range(1, 8):
+        log = changes(rng, salt)
+        logs.append(log)
+        mode = str(rng.choice(["copy", "vectors", "vectors", "auto"]))
+        before, there = DeltaTable(table).version(), files(table)
+        dry = wr.apply(table, log, "id", op="op", write_mode=mode, dry_run=True)
+        assert (DeltaTable(table).version(), files(table)) == (before, there)
+        done = wr.apply(table, log, "id", op="op", write_mode=mode, memory="256MiB", write={"max_file_size": "64KiB"})
+        assert (dry.inserted, dry.updated, dry.deleted, dry.absent) == (done.inserted, done.updated, done.deleted, done.absent)
+        assert done.write_mode == mode or mode == "auto"
+        assert done.keys == done.inserted + done.updated + done.deleted + done.unchanged + done.absent
+        if done.write_mode == "vectors":
+            assert sum(file["rows"] for file in done.vectors) <= done.updated + done.deleted
+            assert done.unchanged == 0 and len(done.files_added) <= 1
+        merge = DeltaTable(twin).merge(log, "t.id = s.id", source_alias="s", target_alias="t")
+        columns = {name: f"s.{name}" for name in first.column_names}
+        merge = merge.when_matched_delete("s.op = 'delete'").when_matched_update(columns)
+        merge.when_not_matched_insert(columns, "s.op <> 'delete'").execute()
+        assert read(table) == read(twin)
+        assert done.rows_out == DeltaTable(twin).count()
+    right = expected(logs)
+    assert read(table) == sorted(map(repr, right.to_pylist()))
+    # deltalake's own writers go on.
+    DeltaTable(table).delete("id % 2 = 0")
+    assert wr.apply(table, logs[-1].slice(0, 1), "id", op="op", write_mode="vectors").version == DeltaTable(table).version()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_modes_on_iceberg_are_as_one_compact(catalog, seed):  # noqa: F811
+    rng = np.random.default_rng(seed)
+    ids = np.sort(rng.choice(MOST, size=int(rng.integers(10, MOST)), replace=False))
+    first = rows(rng, ids if seed % 2 else rng.permutation(ids), 0)
+    table = created(catalog, "t", None, first.schema)
+    for start, end in [(0, len(ids) // 2), (len(ids) // 2, len(ids))]:
+        table.append(first.slice(start, end - start))
+    before = table.metadata.current_snapshot_id
+    logs = [first.append_column("op", pa.array(["insert"] * first.num_rows))]
+    for salt in range(1, 7):
+        log = changes(rng, salt)
+        logs.append(log)
+        mode = str(rng.choice(["copy", "vectors", "vectors", "auto"]))
+        done = wr.apply(table, log, "id", op="op", write_mode=mode)
+        assert done.version == table.metadata.current_snapshot_id
+        found = catalog.load_table("n.t").scan().to_arrow()
+        right = expected(logs)
+        assert sorted(map(repr, found.select(right.column_names).to_pylist())) == sorted(map(repr, right.to_pylist()))
+        assert done.rows_out == right.num_rows == pl.scan_iceberg(table).select(pl.len()).collect().item()
+        if done.write_mode == "vectors" and done.vectors:
+            summary = table.current_snapshot().summary
+            assert int(summary["added-position-deletes"]) == sum(file["rows"] for file in done.vectors)
+    assert table.scan(snapshot_id=before).to_arrow().num_rows == first.num_rows
+    table.delete("id < 100")
+    right = pl.from_arrow(right).filter(pl.col("id") >= 100)
+    assert table.scan().to_arrow().num_rows == right.height, "pyiceberg's own delete goes on"
+    assert wr.apply(table, logs[-1], "id", op="op", write_mode="vectors").version == table.metadata.current_snapshot_id
+
+
+@pytest.mark.parametrize("mode", ["copy", "vectors"])
+def test_a_change_that_is_older_than_its_row_loses(tmp_path, mode):
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": [1, 2, 3], "lsn": [10, 20, 30], "v": ["a", "b", "c"]}))
+    log = pa.table({"id": [1, 2, 3, 3], "lsn": [11, 19, 29, 28], "v": ["A", "B", "C", "c"], "op": ["U", "U", "D", "U"]})
+    done = wr.apply(table, log, "id", op="op", order_by="lsn", write_mode=mode)
+    assert (done.updated, done.stale, done.deleted) == (1, 2, 0)
+    assert by_key(table) == {1: "A", 2: "b", 3: "c"}
+    again = wr.apply(table, log.slice(0, 1), "id", op="op", order_by="lsn", write_mode=mode)
+    assert (again.updated, again.unchanged) == ((1, 0) if mode == "vectors" else (0, 1)), "rows are not compared"
+    assert by_key(table) == {1: "A", 2: "b", 3: "c"}
+
+
+@pytest.mark.parametrize("mode", ["copy", "vectors"])
+def test_a_key_twice_in_the_table_is_an_error_unless_hidden(tmp_path, mode):
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": [1, 2, 2, 3], "v": ["a", "b", "c", "d"]}))
+    before = files(table)
+    for log in (pa.table({"id": [2], "v": ["x"]}), pa.table({"id": [2, 3], "v": ["x", "y"]})):
+        with pytest.raises(wr.DataError, match="dedupe"):
+            wr.apply(table, log, "id", write_mode=mode)
+    assert files(table) == before
+    assert wr.apply(table, pa.table({"id": [3], "v": ["D"]}), "id", write_mode="vectors").updated == 1
+    assert wr.apply(table, pa.table({"id": [3], "v": ["E"]}), "id", write_mode=mode).updated == 1
+    assert pl.read_delta(table).filter(pl.col("id") == 3)["v"].to_list() == ["E"]
+
+
+def test_files_that_are_hidden_as_a_whole_are_removed(tmp_path):
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    delta(table, pa.table({"id": [3, 4], "v": ["c", "d"]}), mode="append")
+    assert wr.apply(table, pa.table({"id": [1], "v": ["A"]}), "id", write_mode="vectors").vectors[0]["hidden"] == 1
+    done = wr.apply(table, pa.table({"id": [2], "op": ["D"]}), "id", op="op", write_mode="vectors", read={"union_by_name": True})
+    assert (done.deleted, done.vectors, len(done.files_removed), done.files_added) == (1, [], 1, [])
+    assert by_key(table) == {1: "A", 3: "c", 4: "d"}
+    for log in (pa.table({"id": [1, 3, 4], "op": ["D"] * 3}), pa.table({"id": [9], "op": ["D"]})):
+        done = wr.apply(table, log, "id", op="op", write_mode="vectors", read={"union_by_name": True})
+    assert (done.absent, done.rows_out, DeltaTable(table).file_uris()) == (1, 0, [])
+    assert wr.apply(table, pa.table({"id": [7], "v": ["g"]}), "id", write_mode="vectors").inserted == 1
+    assert by_key(table) == {7: "g"}
+
+
+def inline(data):
+    return _vectors._encoded(data + b"\0" * (-len(data) % 4))
+
+
+def test_vectors_of_other_writers_are_served(tmp_path):
+    # The example of Delta's protocol: an inline vector of the rows 3, 4, 7, 11, 18 and 29, in base 85.
+    example = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+    bitmap = _vectors.read("", {"storageType": "i", "pathOrInlineDv": example, "sizeInBytes": 44})
+    assert inline(_vectors.MAGIC + bitmap) == example
+    path, [stored] = _vectors.write(str(tmp_path), [(bitmap, 6)])
+    assert _vectors.read(str(tmp_path), stored) == bitmap
+    absolute = {**stored, "storageType": "p", "pathOrInlineDv": f"file://{path}"}
+    assert _vectors.read("", absolute) == bitmap
+    beside = {"storageType": "i", "pathOrInlineDv": example, "sizeInBytes": 44, "cardinality": 6}
+    for number, (vector, mode) in enumerate([(beside, "copy"), (absolute, "vectors"), (beside, "vectors")]):
+        table = str(tmp_path / f"table{number}")
+        delta(table, pa.table({"id": range(100), "v": ["a"] * 100}))
+        edited(table, lambda action: action.get("add", {}).update(deletionVector=vector))
+        log = pa.table({"id": [3, 5], "v": ["new", "other"]})
+        done = wr.apply(table, log, "id", write_mode=mode, transaction=("app", 1))
+        assert (done.inserted, done.updated, done.rows_out) == (1, 1, 95)
+        found = by_key(table)
+        assert sorted(set(range(100)) - set(found)) == [4, 7, 11, 18, 29] and (found[3], found[5]) == ("new", "other")
+        assert wr.apply(table, log, "id", write_mode=mode, transaction=("app", 1)).rows_out == 95
+        done = wr.apply(table, log, "id", write_mode=mode, transaction=("app", 2))
+        assert (done.inserted, done.rows_out, DeltaTable(table).transaction_version("app")) == (0, 95, 2)
+    damaged = pathlib.Path(path).read_bytes()
+    pathlib.Path(path).write_bytes(damaged[:-1] + b"x")
+    with pytest.raises(wr.DataError, match="damaged"):
+        _vectors.read(str(tmp_path), stored)
+    with pytest.raises(wr.DataError, match="another form"):
+        _vectors.read("", {**beside, "pathOrInlineDv": inline(b"\0" * 44)})
+
+
+def test_the_log_keeps_the_rules_of_the_protocol(tmp_path):
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": range(1000), "v": ["a"] * 1000}))
+    for round in range(2):
+        done = wr.apply(table, pa.table({"id": [round, 500 + round], "v": ["x", "y"]}), "id", write_mode="vectors")
+        log = (pathlib.Path(table) / "_delta_log" / f"{done.version:020}.json").read_text()
+        actions = [json.loads(line) for line in log.splitlines()]
+        removes = {action["remove"]["path"]: action["remove"] for action in actions if "remove" in action}
+        adds = [action["add"] for action in actions if "add" in action]
+        hides = [add for add in adds if "deletionVector" in add]
+        assert "commitInfo" in actions[0] and len(hides) == 1 and len(adds) == 2
+        assert ("deletionVector" in removes[hides[0]["path"]]) == bool(round), "a removal names the vector of its file"
+        stats = json.loads(hides[0]["stats"])
+        assert (stats["numRecords"], stats["tightBounds"], stats["maxValues"]["id"]) == (1000, False, 999)
+        assert hides[0]["deletionVector"]["cardinality"] == 2 + 2 * round
+    removed = DeltaTable(table).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+    assert not any("deletion_vector" in path for path in removed)
+    assert pl.read_delta(table).height == 1000, "the vectors are there"
+
+
+def test_checkpoints_have_the_vectors(tmp_path):
+    table = str(tmp_path / "table")
+    write_deltalake(table, pa.table({"id": range(100), "v": ["a"] * 100}), configuration={**HIDES, "delta.checkpointInterval": "3"})
+    log = pathlib.Path(table) / "_delta_log"
+    for round in range(1, 8):
+        done = wr.apply(table, pa.table({"id": [round, 50], "v": [f"{round}"] * 2}), "id", write_mode="vectors" if round % 4 else "copy")
+        assert (done.updated, done.version) == (2, round)
+        checkpoints = [path.name for path in log.glob("*.checkpoint.parquet")]
+        assert len(checkpoints) == round // 3
+        if round % 3 == 0:
+            [path.unlink() for path in log.glob("*.json") if int(path.stem) < round]
+    found = by_key(table)
+    assert len(found) == 100 and found[50] == "7" and [found[i] for i in range(1, 8)] == [f"{i}" for i in range(1, 8)]
+
+
+def test_another_writer_in_between_makes_the_job_begin_again(tmp_path, monkeypatch):
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    calls = in_between(monkeypatch, lambda: write_deltalake(table, pa.table({"id": [5], "v": ["other"]}), mode="append"))
+    done = wr.apply(table, pa.table({"id": [2, 5], "v": ["B", "E"]}), "id", write_mode="vectors")
+    assert (len(calls), done.version, done.updated) == (2, 2, 2)
+    assert by_key(table) == {1: "a", 2: "B", 5: "E"}
+    assert len(os.listdir(f"{table}/_vectors")) == 1 and len(files(table)) == 4, "nothing of the first attempt"
+    assert not [name for name in os.listdir(f"{table}/_delta_log") if name.startswith(".")]
+
+
+def test_what_is_not_served_is_refused_by_name(tmp_path, catalog, monkeypatch):  # noqa: F811
+    log = pa.table({"id": [1], "v": ["a"]})
+    lake = tmp_path / "lake"
+    wr.sort(log, "id", output=lake / "a.parquet") if lake.mkdir() is None else None
+    with pytest.raises(wr.UsageError, match="no place to record hidden rows"):
+        wr.apply(lake, log, "id", write_mode="vectors")
+    with pytest.raises(wr.UsageError, match='"copy", "vectors" or "auto"'):
+        wr.apply(lake, log, "id", write_mode="merge")
+    table = str(tmp_path / "table")
+    write_deltalake(table, log)
+    with pytest.raises(wr.UsageError, match="set_table_properties"):
+        wr.apply(table, log, "id", write_mode="vectors")
+    assert wr.apply(table, pa.table({"id": [1], "v": ["b"]}), "id", write_mode="auto").write_mode == "copy"
+    DeltaTable(table).alter.set_table_properties(HIDES)
+    assert wr.apply(table, pa.table({"id": [1, 2], "v": ["c", "d"]}), "id", write_mode="vectors").updated == 1
+    assert by_key(table) == {1: "c", 2: "d"}
+    old = catalog.create_table("n.old", schema=log.schema, properties={"format-version": "1"})
+    old.append(log)
+    with pytest.raises(wr.UsageError, match="version 2 of the format"):
+        wr.apply(old, log, "id", write_mode="vectors")
+    monkeypatch.setattr("pyiceberg.__version__", "0.13.0")
+    with pytest.raises(wr.UsageError, match="pyiceberg 0.12"):
+        wr.apply(created(catalog, "t", log), log, "id", write_mode="vectors")
+
+
+def test_auto_takes_the_mode_that_writes_less(tmp_path):
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": range(20_000), "v": [f"{i * 7919 % 100_003}" for i in range(20_000)]}))
+    few = pa.table({"id": range(0, 20_000, 1000), "v": ["x"] * 20})
+    most = pa.table({"id": range(19_990), "v": [f"{i * 7907 % 100_003}" for i in range(19_990)]})
+    assert wr.apply(table, few, "id", write_mode="auto").write_mode == "vectors"
+    assert wr.apply(table, most, "id", write_mode="auto").write_mode == "copy"
+    assert pl.read_delta(table).height == 20_000
+
+
+def test_position_deletes_keep_the_rules_of_the_specification(catalog):  # noqa: F811
+    table = created(catalog, "t", pa.table({"id": range(100), "v": ["a"] * 100}))
+    table.append(pa.table({"id": range(100, 200), "v": ["a"] * 100}))
+    log = pa.table({"id": [7, 150, 3], "v": ["x", "y", "z"]})
+    assert wr.apply(table, log, "id", write_mode="vectors", transaction=("app", 3)).updated == 3
+    assert wr.apply(table, log, "id", write_mode="vectors", transaction=("app", 3)).rows_out == 200
+    [manifest] = [file for file in table.current_snapshot().manifests(table.io) if file.content == 1]
+    [entry] = manifest.fetch_manifest_entry(table.io)
+    file = entry.data_file
+    assert (int(file.content), file.record_count, entry.sequence_number) == (1, 3, table.current_snapshot().sequence_number)
+    found = pq.read_table(file.file_path.removeprefix("file://"))
+    assert [int(field.metadata[b"PARQUET:field_id"]) for field in found.schema] == [2147483546, 2147483545]
+    assert found.to_pylist() == sorted(found.to_pylist(), key=lambda row: (row["file_path"], row["pos"]))
+    assert sorted(found["pos"].to_pylist()) == [3, 7, 50] and not any(field.nullable for field in found.schema)
+    gone = pa.table({"id": range(200), "op": ["D"] * 200})
+    done = wr.apply(table, gone, "id", op="op", write_mode="vectors", read={"union_by_name": True})
+    assert (done.deleted, done.vectors, len(done.files_removed)) == (200, [], 3)
+    assert table.scan().to_arrow().num_rows == 0
+
+
+def test_conflicts_on_iceberg_leave_nothing(catalog, monkeypatch):  # noqa: F811
+    table = created(catalog, "t", pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    calls = in_between(monkeypatch, lambda: catalog.load_table("n.t").append(pa.table({"id": [5], "v": ["other"]})))
+    done = wr.apply(table, pa.table({"id": [2, 5], "v": ["B", "E"]}), "id", write_mode="vectors")
+    assert (len(calls), done.updated, done.inserted) == (2, 2, 0)
+    assert sorted(table.scan().to_arrow()["v"].to_pylist()) == ["B", "E", "a"]
+    assert len(data(table)) == 4, "two files, the new one, and its deletes"
+
+
+def test_a_kill_leaves_a_version(tmp_path):
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": range(60_000), "v": [f"{i * 7919 % 100_003}" for i in range(60_000)]}))
+    code = f"import pyarrow as pa, windrow as wr, deltalake; print('ready', flush=True); " \
+        f"wr.apply({table!r}, pa.table({{'id': range(0, 60_000, 100), 'v': ['ROUND'] * 600}}), 'id', write_mode='vectors')"
+    for round in range(10):
+        child = subprocess.Popen([sys.executable, "-c", code.replace("ROUND", str(round))], stdout=subprocess.PIPE)
+        child.stdout.readline()
+        time.sleep(0.005 + 0.02 * round)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        found = pl.read_delta(table).sort("id")
+        assert found.height == 60_000 and found["v"][::100].n_unique() in (1, 600)
+    wr.apply(table, pa.table({"id": [0], "v": ["last"]}), "id", write_mode="vectors")
+    assert not [name for name in files(table) if name.startswith(".")]
+
+
+def test_what_has_no_changed_key_is_not_read(tmp_path):
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": range(40_000), "v": [f"{i * 7919 % 100_003}" for i in range(40_000)], "lsn": range(40_000)}))
+    [name] = DeltaTable(table).file_uris()
+    path = pathlib.Path(name.removeprefix("file://"))
+    pq.write_table(pq.read_table(path), path, row_group_size=10_000)
+    edited(table, lambda action: action.get("add", {}).update(size=path.stat().st_size))
+    spoilt, kept = bytearray(path.read_bytes()), path.read_bytes()
+    layout = pq.read_metadata(path)
+    for group in range(4):
+        for column in range(3):
+            chunk = layout.row_group(group).column(column)
+            if group not in (1, 3) or chunk.path_in_schema != "id":
+                start = chunk.dictionary_page_offset or chunk.data_page_offset
+                spoilt[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    path.write_bytes(spoilt)
+    log = pa.table({"id": [10_000, 39_999, 50_000], "v": ["x", "y", "z"], "lsn": [1, 2, 3]})
+    done = wr.apply(table, log, "id", write_mode="vectors")
+    assert (done.updated, done.inserted, done.rows_out) == (2, 1, 40_001), "keys of two row groups are all that is read"
+    path.write_bytes(kept)
+    found = by_key(table)
+    assert (len(found), found[10_000], found[39_999], found[50_000]) == (40_001, "x", "y", "z")
+
+
+@pytest.mark.parametrize("by", [["region"], ["n", "region"], ["at"], ["b"]], ids="-".join)
+@pytest.mark.parametrize("modes", [["vectors"] * 3, ["vectors", "copy", "vectors"], ["copy", "vectors", "copy"]], ids="-".join)
+def test_partitions_of_delta(tmp_path, by, modes):
+    rng = np.random.default_rng(len(by[0]))
+    first, *rest = logs(rng)
+    table, model = str(tmp_path / "table"), {}
+    delta(table, first, partition_by=by)
+    applied(model, first)
+    for log, mode in zip(rest, modes):
+        done = wr.apply(table, log, "id", op="op", write_mode=mode)
+        applied(model, log)
+        # Polars 2.1 does not find the vectors of files in directories with escaped names.
+        assert in_order(pa.table(DeltaTable(table).scan()).to_pylist()) == in_order(model.values())
+        assert (done.rows_out, done.write_mode) == (len(model), mode)
+        pruned = QueryBuilder().register("t", DeltaTable(table)).execute("select id from t where region = 'a b'").read_all()
+        assert pruned.num_rows == sum(row["region"] == "a b" for row in model.values())
+
+
+@pytest.mark.parametrize("by", [("region", "identity"), ("id", "bucket[5]"), ("day", "day"), ("region", "truncate[1]")], ids="-".join)
+def test_partitions_of_iceberg(catalog, by):  # noqa: F811
+    rng = np.random.default_rng(len(by[0]))
+    first, *rest = logs(rng)
+    table, model = created(catalog, "t", None, first.schema), {}
+    with table.update_spec() as spec:
+        spec.add_field(by[0], parse_transform(by[1]), "part")
+    wr.apply(table, first, "id", write_mode="vectors")
+    applied(model, first)
+    for log, mode in zip(rest, ["vectors", "vectors", "copy"]):
+        done = wr.apply(table, log, "id", op="op", write_mode=mode)
+        applied(model, log)
+        assert in_order(table.scan().to_arrow().to_pylist()) == in_order(model.values())
+        assert in_order(pl.scan_iceberg(table).collect().to_dicts()) == in_order(model.values())
+        assert (done.rows_out, done.write_mode) == (len(model), mode)
+        pruned = table.scan(row_filter="region = 'a b'").to_arrow()
+        assert pruned.num_rows == sum(row["region"] == "a b" for row in model.values())
+
+
+def test_sorted_pieces_in_another_order(tmp_path):
+    # Some writers put pieces of sorted rows in another order: a row group has a few runs of ascending keys.
+    table, ids = str(tmp_path / "table"), np.arange(30_000)
+    pieces = np.concatenate([ids[20_000:], ids[:7_000], ids[13_000:20_000], ids[7_000:13_000]])
+    delta(table, pa.table({"id": pieces, "v": [f"{i}" for i in pieces]}))
+    changed = [0, 6_999, 7_000, 12_999, 13_000, 19_999, 20_000, 29_999]
+    log = pa.table({"id": [*changed, 30_000], "v": ["new"] * 9})
+    done = wr.apply(table, log, "id", write_mode="vectors")
+    assert (done.updated, done.inserted, done.vectors[0]["rows"]) == (8, 1, 8)
+    found = by_key(table)
+    assert found == {i: "new" if i in {*changed, 30_000} else f"{i}" for i in range(30_001)}
