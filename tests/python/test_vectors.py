@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -388,3 +389,24 @@ def test_sorted_pieces_in_another_order(tmp_path):
     assert (done.updated, done.inserted, done.vectors[0]["rows"]) == (8, 1, 8)
     found = by_key(table)
     assert found == {i: "new" if i in {*changed, 30_000} else f"{i}" for i in range(30_001)}
+
+
+def test_writers_side_by_side_lose_nothing(tmp_path):
+    table, failed = str(tmp_path / "table"), []
+    delta(table, pa.table({"id": pa.array(range(900)), "v": ["a"] * 900}))
+
+    def write(writer):
+        try:
+            for round in range(3):
+                ids = list(range(writer, 900, 3))
+                mode = "copy" if writer == round else "vectors"
+                wr.apply(table, pa.table({"id": ids, "v": [f"{writer} {round}"] * len(ids)}), "id", write_mode=mode)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=[writer]) for writer in range(3)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failed, failed
+    assert by_key(table) == {i: f"{i % 3} 2" for i in range(900)}
+    assert pl.read_delta(table).height == 900 and DeltaTable(table).version() == 9

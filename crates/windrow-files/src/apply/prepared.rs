@@ -72,19 +72,14 @@ impl Prepared {
         let partitions = table.partitions.take();
         let rows_move = partitions.as_ref().is_some_and(|partitions| !partitions.is_local);
         let are_searched = rows_move || !extents.are_apart || found.is_some();
-        let homes = match (found.as_mut().and_then(|found| found.homes.take()), are_searched) {
-            (Some(homes), _) => Some(homes),
-            (None, true) => {
-                let search = Search {
-                    table: &table,
-                    changes: &changes,
-                    extents: &extents,
-                    limits,
-                    watch: &watch,
-                };
+        let homes = match &mut found {
+            Some(found) => found.homes.take(),
+            None if are_searched => {
+                let (table, changes, extents) = (&table, &changes, &extents);
+                let search = Search { table, changes, extents, limits, watch: &watch };
                 Some(search.homes(rows_move)?)
             }
-            (None, false) => partitions.is_some().then(|| Homes::new(changes.len(), false)),
+            None => partitions.is_some().then(|| Homes::new(changes.len(), false)),
         };
         let mut assign = Assign {
             table: &table,
