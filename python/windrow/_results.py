@@ -16,6 +16,9 @@ class _Result:
     def __eq__(self, other):
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
+    def _repr_html_(self):
+        return _table(_flat(self.__dict__))
+
 
 _FIGURES = [
     "rows_in",
@@ -38,9 +41,6 @@ class Details(_Result):
 
     def __repr__(self):
         return "\n".join(f"{name:<32} {value}" for name, value in _flat(self.__dict__))
-
-    def _repr_html_(self):
-        return _table(_flat(self.__dict__))
 
 
 class Stats(_Result):
