@@ -73,7 +73,8 @@ class Stats(_Result):
         spilled = f", spilled {_size(self.spilled_bytes)}" if self.spilled_bytes else ""
         written = f" ({_size(self.bytes_out)})" if self.bytes_out else ""
         files = f" in {self.partitions['files']} files" if self.partitions else ""
-        return f"<Stats: {self.rows_in:,} rows in, {self.rows_out:,} rows out{files}{written} in {self.seconds:.2f} s{spilled}{'' if self._ended else '; not all rows were read'}>"
+        rest = "" if self._ended else "; not all rows were read"
+        return f"<Stats: {self.rows_in:,} rows in, {self.rows_out:,} rows out{files}{written} in {self.seconds:.2f} s{spilled}{rest}>"
 
     def _repr_html_(self):
         figures = ((name, getattr(self, name)) for name in _FIGURES)
