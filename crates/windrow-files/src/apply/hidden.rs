@@ -13,7 +13,7 @@ use arrow_array::BooleanArray;
 use arrow_select::filter::filter_record_batch;
 use roaring::RoaringTreemap;
 
-use super::table::Rows;
+use super::Rows;
 use crate::error::{Error, Result, failed};
 
 /// Positions of hidden rows of each file, by its ordinal.

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::Rows;
 use super::changes::Changes;
 use super::extents::{Extents, TableFile};
 use super::figures::{AddedFile, Counts};
@@ -25,7 +26,7 @@ use super::homes::Homes;
 use super::merge::Merger;
 use super::outputs::{Outputs, Versioned};
 use super::plan::FilePlan;
-use super::table::{Rows, Table, conformed, group_rows};
+use super::table::{Table, conformed, group_rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{DeclaredColumn, common_order};
 use crate::limits::Limits;

@@ -8,6 +8,7 @@ use arrow_row::Rows as Keys;
 use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
 use windrow::SortColumn;
 
+use super::Rows;
 use super::figures::WriteMode;
 use super::hidden::Hidden;
 use super::keys::Code;
@@ -21,9 +22,6 @@ use crate::limits::Limits;
 use crate::settings::{FloatOrder, Format, Preset};
 use crate::verbs::{CompactSpec, SortSpec};
 use crate::watch::Watch;
-
-/// Rows as record batches.
-pub(super) type Rows<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
 /// The files of a table.
 pub(super) struct Table {

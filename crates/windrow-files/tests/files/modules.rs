@@ -62,17 +62,19 @@ const INPUT: [&str; 13] = [
 ];
 
 /// The floors of `apply`, in the order of the data.
-const APPLY: [&str; 15] = [
+const APPLY: [&str; 17] = [
     "figures",
     "keys",
     "transform",
     "partitions",
     "homes",
+    "hidden",
     "table",
     "changes",
     "extents",
     "plan",
     "find",
+    "positions",
     "merge",
     "outputs",
     "rewrite",

@@ -135,15 +135,7 @@ impl Costs {
             output,
             Output::Written { options, .. } if options.format == Format::Parquet
         );
-        // Arrow files show values under nulls, which rows do not keep.
-        let shows_all = |options: &OutputOptions| {
-            matches!(options.format, Format::ArrowFile | Format::ArrowStream)
-        };
-        let by_columns = (arrangement.way == Way::Sorted || arrangement.groups)
-            && arrangement.sifting.is_none()
-            && matches!(arrangement.finish, Finish::Log)
-            && ColumnarMerge::serves(&arrangement.layout)
-            && !matches!(output, Output::Written { options, .. } if shows_all(options));
+        let by_columns = by_columns(arrangement, output);
         let tight = if arrangement.way == Way::Sorted || !is_parquet { TIGHT } else { 0 };
         let is_arrow =
             |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
@@ -384,6 +376,18 @@ fn writing(
         part_rows,
         part_bytes,
     }
+}
+
+/// Returns whether sorted files can be merged, or rows grouped, without rows.
+fn by_columns(arrangement: &Arrangement, output: &Output<'_>) -> bool {
+    // Arrow files show values under nulls, which rows do not keep.
+    let shows_all =
+        |options: &OutputOptions| matches!(options.format, Format::ArrowFile | Format::ArrowStream);
+    (arrangement.way == Way::Sorted || arrangement.groups)
+        && arrangement.sifting.is_none()
+        && matches!(arrangement.finish, Finish::Log)
+        && ColumnarMerge::serves(&arrangement.layout)
+        && !matches!(output, Output::Written { options, .. } if shows_all(options))
 }
 
 /// Returns the bytes of the columns of all rows, with a quarter more for what the mean of a row does not
