@@ -12,8 +12,9 @@ import sys
 from PIL import Image
 
 WIDTH, HEIGHT = 1280, 900
-# Pages, and colours that a screenshot must have some of: the header, and code.
 PAGES = ["index.html", "tutorial.html", "reference/python.html"]
+# Of the media feature prefers-color-scheme, as Chromium counts them.
+SCHEMES = ["dark", "light"]
 
 
 def main(site):
@@ -32,13 +33,15 @@ def main(site):
     pictures = site.parent / "site-screenshots"
     pictures.mkdir(exist_ok=True)
     for page in PAGES:
-        look_at(browser, site / page, pictures / f"{page.replace('/', '-')}.png")
-    print(f"{len(PAGES)} pages look as pages; see {pictures}")
+        for scheme in SCHEMES:
+            look_at(browser, site / page, scheme, pictures / f"{page.replace('/', '-')}-{scheme}.png")
+    print(f"{len(PAGES)} pages look as pages, dark and light; see {pictures}")
 
 
-def look_at(browser, page, picture):
+def look_at(browser, page, scheme, picture):
     picture.unlink(missing_ok=True)
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=3000"]
+    options.append(f"--blink-settings=preferredColorScheme={SCHEMES.index(scheme)}")
     options += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={picture}"]
     subprocess.run([browser, *options, page.as_uri()], check=True, capture_output=True, timeout=120)
     image = Image.open(picture).convert("RGB")
@@ -48,7 +51,8 @@ def look_at(browser, page, picture):
     assert green > 0.8, f"{page}: the header is not there: {green:.2f}"
     body = image.crop((300, 60, 1000, HEIGHT))
     dark = share(body, lambda red, green, blue: max(red, green, blue) < 140)
-    assert 0.01 < dark < 0.4, f"{page}: {dark:.3f} of the page is text"
+    text = dark if scheme == "light" else 1 - dark
+    assert 0.01 < text < 0.4, f"{page}, {scheme}: {text:.3f} of the page is text"
 
 
 def share(image, wanted):

@@ -17,9 +17,11 @@ DOCS = Path(__file__).resolve().parent
 SHARED = ["change-logs.md", "images/memory-light.svg", "images/memory-dark.svg"]
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#]+)")
 
-CALLS = ["sort", "compact", "dedupe", "diff", "merge", "partition", "head", "check", "inspect", "col"]
+CALLS = ["sort", "compact", "apply", "dedupe", "diff", "merge", "partition", "head", "check", "inspect", "col"]
 GROUPS = ["Read", "Csv", "ChangeLog", "Write", "Parquet", "Spill"]
-OBJECTS = ["Table", "Reader", "RecordBatch", "Schema", "Column", "Stats", "Details", "Check", "Inspect", "Explain", "Progress"]
+OBJECTS = [
+    "Table", "Reader", "RecordBatch", "Schema", "Column", "Stats", "Details", "Applied", "Check", "Inspect", "Explain", "Progress",
+]
 ERRORS = [
     "WindrowError", "UsageError", "DataError", "UnsortedError", "InputNotFoundError", "AccessError", "StoreError", "MemoryFloorError",
     "SpaceError", "CorruptError",
@@ -52,6 +54,8 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def python():
+    lacking = {*windrow.__all__} - {*CALLS, *GROUPS, *OBJECTS, *ERRORS, "__version__", "explain"}
+    assert not lacking, f"not in the reference: {lacking}"
     parts = [f"# Python\n\n{prose(inspect.getdoc(windrow))}\n\n## Calls"]
     parts += [call(name, getattr(windrow, name)) for name in CALLS]
     parts += ["## Groups of arguments\n\nEach is a dict; a plain dict is as good."]
@@ -113,6 +117,8 @@ def prose(text):
 def inline(text):
     """`name` of a docstring is a call or an object of this page."""
     text = re.sub(r"``(.+?)``", "\0\\1\0", text)
+    # Outside of code a star is no emphasis.
+    text = "\0".join(part if number % 2 else part.replace("*", r"\*") for number, part in enumerate(text.split("\0")))
 
     def linked(match):
         name = match[1]

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol, TypeA
 import duckdb
 import pandas  # type: ignore[import-untyped]
 import polars
-import pyarrow  # type: ignore[import-untyped]
+import pyarrow.compute  # type: ignore[import-untyped]
 from typing_extensions import Self
 
 from windrow import explain as explain
@@ -484,20 +484,20 @@ def check(
 ) -> Check: ...
 @overload
 def inspect(
-    inputs: Sequence[_Input],
-    *,
-    read: Read | Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    csv: Csv | Mapping[str, Any] | None = None,
-) -> list[Inspect]: ...
-@overload
-def inspect(
     inputs: _Input,
     *,
     read: Read | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, object] | None = None,
     csv: Csv | Mapping[str, Any] | None = None,
 ) -> Any: ...
+@overload
+def inspect(
+    inputs: Sequence[_Input],
+    *,
+    read: Read | Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    csv: Csv | Mapping[str, Any] | None = None,
+) -> list[Inspect]: ...
 # end
 
 class Progress(NamedTuple):
@@ -666,10 +666,10 @@ class Table:
     def memory_used(self) -> int: ...
     @property
     def temp_bytes(self) -> int: ...
-    def upsert(self, rows: _Rows) -> int: ...
+    def upsert(self, rows: _Input) -> int: ...
     def apply(
         self,
-        changes: _Rows,
+        changes: _Input,
         *,
         op: str = "op",
         op_map: str | Mapping[str | None, str] | None = None,

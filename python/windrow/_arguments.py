@@ -215,11 +215,19 @@ def refused(call, group, name):
     return f"{whole} has no argument {name!r}; it has {', '.join(known)}"
 
 
+def is_arrow(value):
+    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
+
+
+def is_rows(value):
+    return is_arrow(value) or isinstance(value, dict)
+
+
 def positional(call, names, given):
     """What to say about more values than a call takes without names."""
     count, taken = len(names), names
     names, call, key = (*call.inputs, *call.positional[:1]), call.__name__, call.positional[0] if call.positional else ""
-    if len(names) > 1 and any(hasattr(value, "__arrow_c_stream__") or isinstance(value, dict) for value in given[len(names) - 1 :]):
+    if len(names) > 1 and any(map(is_rows, given[len(names) - 1 :])):
         more = "inputs are one list" if len(names) == 2 else f"{key}= comes behind {' and '.join(names[:-1])}"
         return f"{call}() takes rows as {', '.join(names[:-1])}; {more}: {call}({'[a, b]' if len(names) == 2 else 'old, new'}, {key}=...)"
     text = f"{call}() takes {count} positional arguments, not {len(given)}: {', '.join(taken)}"

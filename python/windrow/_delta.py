@@ -8,6 +8,7 @@ New files have names that no other job uses. A job that is killed leaves files t
 ``vacuum`` removes.
 """
 
+import contextlib
 import datetime
 import json
 import math
@@ -19,6 +20,7 @@ import urllib.parse
 
 from windrow import _vectors, _windrow
 from windrow._errors import DataError, SpaceError, UsageError
+from windrow._places import Local, Store, temp_dir
 from windrow._progress import watching
 from windrow._results import Applied
 
@@ -65,7 +67,11 @@ def is_table(target):
     """Whether a target of changes is a Delta table."""
     if type(target).__module__.partition(".")[0] == "deltalake":
         return True
-    return isinstance(target, (str, os.PathLike)) and os.path.isdir(os.path.join(os.path.expanduser(target), "_delta_log"))
+    if not isinstance(target, (str, os.PathLike)):
+        return False
+    target = os.path.expanduser(os.fspath(target))
+    # A prefix of a store is a table of Delta, or is refused by its library.
+    return "://" in target or os.path.isdir(os.path.join(target, "_delta_log"))
 
 
 def apply(target, changes, transaction, mode, options):
@@ -75,8 +81,17 @@ def apply(target, changes, transaction, mode, options):
 
     given = None if isinstance(target, (str, os.PathLike)) else target
     uri = os.path.expanduser(os.fspath(target)) if given is None else given.table_uri
-    conflicts = (CommitFailedError, _vectors.Conflict)
-    applied = repeated(lambda: _attempt(DeltaTable(uri), changes, transaction, mode, options), conflicts, uri, changes, options)
+    stored = options.get("storage_options") or getattr(given, "_storage_options", None)
+    if stored:
+        options = {**options, "storage_options": stored}
+        stored = {name: _text(value) for name, value in stored.items()}
+
+    def attempt():
+        place = _place(uri, stored, options)
+        with contextlib.closing(place):
+            return _attempt(DeltaTable(uri, storage_options=stored), place, changes, transaction, mode, options)
+
+    applied = repeated(attempt, (CommitFailedError, _vectors.Conflict), uri, changes, options)
     if given is not None:
         given.update_incremental()
     return applied
@@ -96,13 +111,16 @@ def repeated(attempt, conflict, name, changes, options):
             time.sleep(secrets.randbelow(100) / 1000)
 
 
-def _attempt(table, changes, transaction, mode, options):
-    directory = _local(table)
+def _attempt(table, place, changes, transaction, mode, options):
     refuse(table)
     by = table.metadata().partition_columns
     sizes, values = _files(table, by)
     may_hide = "deletionVectors" in (table.protocol().reader_features or [])
-    adds = _vectors.adds(directory, table.version(), sizes) if may_hide else {}
+    if may_hide and place.written_in:
+        if any(batch.num_rows for batch in table.deletion_vectors()):
+            raise UsageError(f"{table.table_uri}: the table has deletion vectors, which `apply` does not serve in a store")
+        may_hide = False
+    adds = _vectors.adds(place.directory, table.version(), sizes) if may_hide else {}
     vectors = {path: add["deletionVector"] for path, add in adds.items() if add.get("deletionVector")}
     if transaction is not None:
         app, version = transaction
@@ -116,27 +134,27 @@ def _attempt(table, changes, transaction, mode, options):
     types = ",".join(f"{name}:{TYPES.get(kinds[name]) or kinds[name].replace('decimal', 'decimal128')}" for name in by)
     empty = table.schema().to_arrow().empty_table()
     files = {path: [(name, values[path][name]) for name in by] for path in sizes}
-    hidden = {path: _vectors.read(directory, vector) for path, vector in vectors.items()}
+    hidden = {path: _vectors.read(place.directory, vector) for path, vector in vectors.items()}
     hides = _mode(table, mode, may_hide)
-    listed = Listed(directory, "", files, hidden, empty.drop_columns(by), [(name, None) for name in by], [], types, hides)
+    listed = Listed(place, "", files, hidden, empty.drop_columns(by), [(name, None) for name in by], [], types, hides)
     applied, bitmaps = listed.apply(changes, options)
     applied.version = table.version()
-    written = [os.path.join(directory, file["path"]) for file in applied.files_added]
+    written = [file["path"] for file in applied.files_added]
     try:
         for file in applied.files_added:
             _check_nulls(schema, file)
         if applied.dry_run or not (applied.files_removed or applied.files_added or applied.vectors or transaction):
             return applied
         new = [(file["path"], file["bytes"], dict(zip(by, file["partition"])), json.dumps(statistics(schema, file))) for file in applied.files_added]
+        place.publish(written)
         if applied.vectors or vectors.keys() & {*applied.files_removed}:
-            _commit_vectors(table, directory, applied, adds, new, bitmaps, transaction, written)
+            _commit_vectors(table, place.directory, applied, adds, new, bitmaps, transaction, written)
         else:
             _commit(table, [(path, sizes[path], values[path]) for path in applied.files_removed], new, transaction)
     except BaseException as error:
         # An error may come after the commit, which has the files then.
-        if isinstance(error, _vectors.Conflict) or not _is_committed(directory, applied.version + 1, written):
-            for path in written:
-                os.remove(path)
+        if isinstance(error, _vectors.Conflict) or not _is_committed(place, applied.version + 1, written):
+            place.remove(written)
         raise
     applied.version += 1
     return applied
@@ -198,24 +216,37 @@ def _commit_vectors(table, directory, applied, adds, new, bitmaps, transaction, 
             pass
 
 
-def _is_committed(directory, version, written):
-    commit = os.path.join(directory, "_delta_log", f"{version:020}.json")
-    if not os.path.exists(commit):
+def _is_committed(place, version, written):
+    log = place.read(f"_delta_log/{version:020}.json")
+    if log is None:
         return False
-    with open(commit, encoding="utf-8") as file:
-        log = file.read()
     # The name of a file of vectors is encoded in the log.
     names = [os.path.basename(path) for path in written if path.endswith(".parquet")]
     return not names or any(name in log for name in names)
 
 
-def _local(table):
-    uri = table.table_uri
+def _place(uri, stored, options):
     if uri.startswith("file://"):
         uri = urllib.parse.unquote(uri.removeprefix("file://"))
-    if "://" in uri:
-        raise UsageError(f"{uri}: changes are applied to Delta tables on local disks; objects in stores are not served yet")
-    return uri
+    if "://" not in uri:
+        return Local(uri)
+    return Store(uri, _Files(uri, stored), temp_dir(options))
+
+
+class _Files:
+    """The files of a table in a store, as `Store` reaches them."""
+
+    def __init__(self, uri, stored):
+        from deltalake.fs import DeltaStorageHandler
+
+        handler = DeltaStorageHandler(uri, stored)
+        self.delete_file, self.open_input_file, self._open = handler.delete_file, handler.open_input_file, handler.open_output_stream
+
+    def open_output_stream(self, name):
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        # The stream takes bytes of Python, which pyarrow makes of a buffer that it owns.
+        return pa.BufferedOutputStream(self._open(name), 8 << 20)
 
 
 def refuse(table):
@@ -274,10 +305,10 @@ def _text(value):
 class Listed(typing.NamedTuple):
     """A table by its files."""
 
-    directory: str
-    # The directory of new files, below the other one.
+    place: typing.Any
+    # The directory of new files, below the place.
     below: str
-    # The files below the directory, and the values of columns that they do not have.
+    # The files below the place, and the values of columns that they do not have.
     files: dict
     # The bitmaps of the hidden rows of files.
     hidden: dict
@@ -298,20 +329,21 @@ class Listed(typing.NamedTuple):
 
         # A file without rows is one of the files: others may be older than a column.
         name = os.path.join(self.below, f"part-00000-{secrets.token_hex(16)}.parquet")
-        there = os.path.join(self.directory, name)
+        place, there = self.place, self.place.there(name)
         os.makedirs(os.path.dirname(there), exist_ok=True)
         _verbs.head(self.empty, output=there)
         try:
             files = [(path, values, self.hidden.get(path, b"")) for path, values in self.files.items()]
-            files.append((name, self.partition, b""))
-            target = (self.directory, (secrets.randbits(62), files, self.below, self.by, self.types or None, self.mode))
+            files.append((there, self.partition, b""))
+            listed = (secrets.randbits(62), files, self.below, place.written_in, self.by, self.types or None, self.mode)
+            target = (place.directory, listed)
             with watching(options.get("progress")) as progress:
                 text, bitmaps = _windrow.apply((target, changes), progress, options)
             applied = Applied(**json.loads(text))
         except DataError as error:
             if name not in str(error):
                 raise
-            what = f"{self.directory}: a file has other types than the table, such as times as INT96"
+            what = f"{place.directory}: a file has other types than the table, such as times as INT96"
             raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
         finally:
             os.remove(there)

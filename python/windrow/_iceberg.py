@@ -3,12 +3,14 @@
 The files are written as for Delta tables, see `windrow._delta`. A transaction of the caller is a property of the table.
 """
 
+import contextlib
 import os
 import uuid
 
 from windrow import _vectors
 from windrow._delta import Listed, nothing, repeated
 from windrow._errors import UsageError
+from windrow._places import Local, Store, temp_dir
 
 # The property that records the version of an application's changes.
 RECORD = "windrow.transaction."
@@ -19,26 +21,41 @@ def is_table(target):
     return type(target).__module__.partition(".")[0] == "pyiceberg"
 
 
+# Names of pyiceberg's settings of a store, and Windrow's.
+SETTINGS = {
+    "s3.endpoint": "endpoint",
+    "s3.region": "region",
+    "s3.access-key-id": "access_key_id",
+    "s3.secret-access-key": "secret_access_key",
+    "s3.session-token": "session_token",
+}
+
+
 def apply(table, changes, transaction, mode, options):
     """Applies changes to a `pyiceberg.table.Table`, which is refreshed."""
     from pyiceberg.exceptions import CommitFailedException
 
     name = ".".join(table.name())
+    if not options.get("storage_options"):
+        known = {ours: table.io.properties[theirs] for theirs, ours in SETTINGS.items() if theirs in table.io.properties}
+        if known.get("endpoint", "").startswith("http:"):
+            known["allow_http"] = True
+        options = {**options, "storage_options": known} if known else options
 
     def attempt():
         table.refresh()
-        return _attempt(table, name, changes, transaction, mode, options)
+        with contextlib.closing(_place(table, options)) as place:
+            return _attempt(table, name, place, changes, transaction, mode, options)
 
     return repeated(attempt, CommitFailedException, name, changes, options)
 
 
-def _attempt(table, name, changes, transaction, mode, options):
+def _attempt(table, name, place, changes, transaction, mode, options):
     from pyiceberg.exceptions import CommitFailedException
 
     refuse(table, name)
-    directory = _local(table.location())
     files, hidden = _files(table, name)
-    files = {os.path.relpath(_local(file.file_path), directory): file for file in files}
+    files = {os.path.relpath(_plain(file.file_path), place.directory): file for file in files}
     hidden = {path: hidden[file.file_path] for path, file in files.items() if file.file_path in hidden}
     if any(path.startswith("..") for path in files):
         raise UsageError(f"{name}: the table has files outside of its directory; rewrite them first")
@@ -50,10 +67,10 @@ def _attempt(table, name, changes, transaction, mode, options):
             return done
     by = [(table.schema().find_column_name(field.source_id), str(field.transform)) for field in _fields(table)]
     paths, bitmaps = {path: [] for path in files}, {path: rows.serialize() for path, rows in hidden.items()}
-    listed = Listed(directory, "data", paths, bitmaps, _empty(table.schema()), [], by, "", _mode(table, name, mode))
+    listed = Listed(place, "data", paths, bitmaps, _empty(table.schema()), [], by, "", _mode(table, name, place, mode))
     applied, bitmaps = listed.apply(changes, options)
     applied.version = table.metadata.current_snapshot_id
-    new = {os.path.join(directory, file["path"]): file for file in applied.files_added}
+    new = [file["path"] for file in applied.files_added]
     if applied.dry_run or not (new or applied.files_removed or applied.vectors or transaction):
         return applied
     written = [*new]
@@ -61,7 +78,8 @@ def _attempt(table, name, changes, transaction, mode, options):
     table.metadata.properties["commit.retry.num-retries"] = "0"
     try:
         _check_nulls(table.schema(), applied.files_added)
-        deletes = _hide(table, directory, applied, files, hidden, bitmaps, written)
+        place.publish(new)
+        deletes = _hide(table, place.directory, applied, files, hidden, bitmaps, written)
         with table.transaction() as commit:
             if transaction is not None:
                 commit.set_properties({record: str(version)})
@@ -72,21 +90,32 @@ def _attempt(table, name, changes, transaction, mode, options):
                     for path in applied.files_removed:
                         snapshot.delete_data_file(files[path])
                     for path in new:
-                        snapshot.append_data_file(_data_file(table, path))
+                        snapshot.append_data_file(_data_file(table, path, place.there(path)))
     except (CommitFailedException, UsageError):
         # After another error nobody knows whether the catalogue has the files.
-        for path in written:
-            os.remove(path)
+        place.remove(written)
         raise
     applied.version = table.metadata.current_snapshot_id
     return applied
 
 
-def _mode(table, name, mode):
-    if table.metadata.format_version == 2 and _vectors.known_version():
+def _plain(uri):
+    # Iceberg's paths are not encoded.
+    return "/" + uri.removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
+
+
+def _local(uri):
+    path = _plain(uri)
+    if "://" in path:
+        raise UsageError(f"{uri}: position deletes are not served in a store; rewrite the table's files first")
+    return path
+
+
+def _mode(table, name, place, mode):
+    if table.metadata.format_version == 2 and not place.written_in and _vectors.known_version():
         return mode
     if mode == "vectors":
-        raise UsageError(f'{name}: write_mode="vectors" is served with pyiceberg 0.12 and tables of version 2 of the format')
+        raise UsageError(f'{name}: write_mode="vectors" is served with pyiceberg 0.12 and tables of version 2 of the format, not in a store')
     return "copy"
 
 
@@ -104,22 +133,27 @@ def _hide(table, directory, applied, files, hidden, bitmaps, written):
         path = os.path.join(directory, "data", f"{uuid.uuid4()}-deletes.parquet")
         written.append(path)
         rows, [like, *_] = {name: rows for name, (rows, _) in part.items()}, [file for _, file in part.values()]
-        deletes.append(_vectors.write_positions(_uri(table.location(), path), path, rows, like))
+        deletes.append(_vectors.write_positions(f"{table.location()}/data/{os.path.basename(path)}", path, rows, like))
         applied.bytes_out += os.path.getsize(path)
     return deletes
 
 
-def _local(uri):
-    if uri.startswith("file:"):
-        # Iceberg's paths are not encoded.
-        uri = "/" + uri.removeprefix("file:").lstrip("/")
-    if "://" in uri:
-        raise UsageError(f"{uri}: changes are applied to Iceberg tables on local disks; objects in stores are not served yet")
-    return uri
+class _Files:
+    """The files of a table below its location, as `Store` reaches them."""
+
+    def __init__(self, table):
+        self._table, self._io = table, table.io
+
+    def open_output_stream(self, name):
+        return self._io.new_output(f"{self._table.location()}/{name}").create()
+
+    def delete_file(self, name):
+        self._io.delete(f"{self._table.location()}/{name}")
 
 
-def _uri(location, path):
-    return f"file://{path}" if location.startswith("file:") else path
+def _place(table, options):
+    location = _plain(table.location())
+    return Store(location, _Files(table), temp_dir(options)) if "://" in location else Local(location)
 
 
 def _fields(table):
@@ -127,7 +161,7 @@ def _fields(table):
     return [field for field in table.spec().fields if str(field.transform) != "void"]
 
 
-def _data_file(table, path):
+def _data_file(table, name, path):
     """The entry of a new file in a manifest, as pyiceberg makes it for tables whose partitions statistics tell."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
     from pyiceberg.io import pyarrow as io
@@ -152,7 +186,7 @@ def _data_file(table, path):
         values.append(value)
     return DataFile.from_args(
         content=DataFileContent.DATA,
-        file_path=_uri(table.location(), path),
+        file_path=f"{table.location()}/{name}",
         file_format=FileFormat.PARQUET,
         partition=Record(*values),
         file_size_in_bytes=os.path.getsize(path),

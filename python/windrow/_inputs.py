@@ -48,19 +48,15 @@ def taken(value, temp_dir, kept):
             return _file(file, temp_dir, kept)
     if hasattr(value, "read"):
         return _file(value, temp_dir, kept)
-    if _is_arrow(value):
+    if _arguments.is_arrow(value):
         return value
     if hasattr(value, "__next__"):
         first = next(value, value)
         rest = () if first is value else _first(first, value)
-        return rest if _is_arrow(first) else [taken(one, temp_dir, kept) for one in rest]
+        return rest if _arguments.is_arrow(first) else [taken(one, temp_dir, kept) for one in rest]
     if isinstance(value, (str, os.PathLike)):
         return value
     raise TypeError(f"inputs= takes {_TAKES}, not {type(value).__name__}")
-
-
-def _is_arrow(value):
-    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
 
 
 def _first(first, rest):

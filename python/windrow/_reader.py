@@ -46,17 +46,17 @@ class Reader:
 
     def to_arrow(self):
         """All rows as a ``pyarrow.Table``."""
-        return _library("pyarrow", "to_arrow").table(self)
+        return _library("pyarrow", "Reader.to_arrow()").table(self)
 
     read_all = to_arrow
 
     def to_polars(self):
         """All rows as a ``polars.DataFrame``. (``pl.from_arrow(reader)`` makes a series of structs.)"""
-        return _library("polars", "to_polars").DataFrame(self)
+        return _library("polars", "Reader.to_polars()").DataFrame(self)
 
     def to_pandas(self, **options):
         """All rows as a ``pandas.DataFrame``; ``options`` are those of ``pyarrow.Table.to_pandas``."""
-        _library("pandas", "to_pandas")
+        _library("pandas", "Reader.to_pandas()")
         return self.to_arrow().to_pandas(**options)
 
     def to_duckdb(self, connection=None):
@@ -64,7 +64,7 @@ class Reader:
 
         DuckDB reads the rows when the relation is, once; ``.create("name")`` keeps them in a table.
         """
-        duckdb = _library("duckdb", "to_duckdb")
+        duckdb = _library("duckdb", "Reader.to_duckdb()")
         return (duckdb if connection is None else connection).from_arrow(self)
 
     def to_pylist(self):
@@ -74,7 +74,7 @@ class Reader:
     def fetchmany(self, size=1):
         """The next ``size`` rows as a list of tuples, fewer at the end. Needs pyarrow."""
         if self._fetched is None:
-            arrow = _library("pyarrow", "fetchmany")
+            arrow = _library("pyarrow", "Reader.fetchmany()")
             batches = (arrow.record_batch(batch) for batch in self)
             columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
             self._fetched = itertools.chain.from_iterable(zip(*columns) for columns in columns)
@@ -173,4 +173,4 @@ def _library(name, call):
     try:
         return __import__(name)
     except ImportError as error:
-        raise ImportError(f"Reader.{call}() needs {name}: pip install {name}") from error
+        raise ImportError(f"{call} needs {name}: pip install {name}") from error

@@ -16,6 +16,9 @@ class _Result:
     def __eq__(self, other):
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
+    def _repr_html_(self):
+        return _table(_flat(self.__dict__))
+
 
 _FIGURES = [
     "rows_in",
@@ -38,9 +41,6 @@ class Details(_Result):
 
     def __repr__(self):
         return "\n".join(f"{name:<32} {value}" for name, value in _flat(self.__dict__))
-
-    def _repr_html_(self):
-        return _table(_flat(self.__dict__))
 
 
 class Stats(_Result):
@@ -73,7 +73,8 @@ class Stats(_Result):
         spilled = f", spilled {_size(self.spilled_bytes)}" if self.spilled_bytes else ""
         written = f" ({_size(self.bytes_out)})" if self.bytes_out else ""
         files = f" in {self.partitions['files']} files" if self.partitions else ""
-        return f"<Stats: {self.rows_in:,} rows in, {self.rows_out:,} rows out{files}{written} in {self.seconds:.2f} s{spilled}{'' if self._ended else '; not all rows were read'}>"
+        rest = "" if self._ended else "; not all rows were read"
+        return f"<Stats: {self.rows_in:,} rows in, {self.rows_out:,} rows out{files}{written} in {self.seconds:.2f} s{spilled}{rest}>"
 
     def _repr_html_(self):
         figures = ((name, getattr(self, name)) for name in _FIGURES)

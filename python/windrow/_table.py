@@ -1,6 +1,6 @@
 """The table with a key: rows that are kept up to date from a stream of changes."""
 
-from windrow import _verbs, _windrow
+from windrow import _arguments, _verbs, _windrow
 from windrow._errors import UsageError
 from windrow._reader import Reader, _library
 
@@ -212,9 +212,8 @@ class Table:
         if isinstance(rows, dict):
             rows = [rows]
         if not (isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)):
-            is_plain = isinstance(rows, list) or hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__")
-            return rows if is_plain else _verbs.head(rows, _ALL)
-        arrow = _library("pyarrow", "Table.upsert")
+            return rows if isinstance(rows, list) or _arguments.is_arrow(rows) else _verbs.head(rows, _ALL)
+        arrow = _library("pyarrow", "a Table of dicts")
         schema, names = arrow.schema(self.schema), list(dict.fromkeys(name for row in rows for name in row))
         types = {field.name: field.type for field in schema}
         columns = {name: arrow.array([row.get(name) for row in rows], types.get(name)) for name in names}

@@ -26,7 +26,7 @@ class Call:
 
     def __call__(self, *given, **options):
         names = (*self.inputs, *self.positional)
-        if len(given) > len(names) or any(map(_is_rows, given[len(self.inputs) :])):
+        if len(given) > len(names) or any(map(_arguments.is_rows, given[len(self.inputs) :])):
             raise TypeError(_arguments.positional(self, names, given))
         for name, value in zip(names, given):
             if name in options:
@@ -80,10 +80,6 @@ class Call:
     @property
     def __doc__(self):
         return _arguments.documentation(self, self._text)
-
-
-def _is_rows(value):
-    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__") or isinstance(value, dict)
 
 
 def _taken(value, temp_dir, kept):

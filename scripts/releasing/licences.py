@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the licence texts of the crates that a program links.
 
-    scripts/releasing/licences.py [--features FEATURES] [--manifest-path CARGO.TOML] PACKAGE
+    scripts/releasing/licences.py [--features FEATURES] PACKAGE
 
 The script asks Cargo for the normal dependencies of PACKAGE on this machine. Build scripts and procedural macros are not part of
 a program, so the script leaves their dependencies out. From each crate's source the script copies every file whose name begins
@@ -13,11 +13,16 @@ and no network once the crates are downloaded.
 """
 
 import argparse
-import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
 
 NAMES = re.compile(r"(LICEN[SC]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)([-_.].*|S)?", re.IGNORECASE)
 # Source files that happen to have such a name.
@@ -35,7 +40,6 @@ RULE = "-" * 100
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--features", default="", help="features of PACKAGE, with commas between them")
-    parser.add_argument("--manifest-path", default=str(ROOT / "Cargo.toml"))
     parser.add_argument("package", metavar="PACKAGE")
     options = parser.parse_args()
 
@@ -61,24 +65,24 @@ def main():
 
 
 def linked(options):
-    """The crates that are linked into the package and are not its own workspace's, by name."""
-    where = ["--locked", "--manifest-path", options.manifest_path]
+    """The crates that are linked into the package and are not of this repository, by name.
+
+    `cargo tree` downloads the crates that it shows, and no more; `cargo metadata` those of the whole workspace.
+    """
     edges = ["--edges=normal,no-proc-macro", "--prefix=none", "--no-dedupe", "--format={p}"]
-    tree = cargo("tree", *where, *edges, "--features", options.features, "--package", options.package)
+    command = ["cargo", "tree", "--locked", *edges, "--features", options.features, "--package", options.package]
+    tree = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
     # A line is "NAME vVERSION", and for a crate of this repository its folder.
-    wanted = {tuple(line.split()[:2]) for line in tree.splitlines()}
-    packages = json.loads(cargo("metadata", *where, "--format-version=1", f"--filter-platform={host()}"))["packages"]
-    found = {(package["name"], "v" + package["version"]): package for package in packages}
-    return [found[key] for key in sorted(wanted) if found[key]["source"]]
+    return [crate(*line.split(" v")) for line in sorted(set(tree.splitlines())) if not line.endswith(")")]
 
 
-def cargo(*arguments):
-    return subprocess.run(["cargo", *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def host():
-    version = subprocess.run(["rustc", "-vV"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return re.search(r"^host: (.+)$", version, re.MULTILINE)[1]
+def crate(name, version):
+    """What a crate's manifest says, and its folder."""
+    home = pathlib.Path(os.environ.get("CARGO_HOME") or pathlib.Path.home() / ".cargo")
+    folder = next(home.glob(f"registry/src/*/{name}-{version}"))
+    package = tomllib.loads((folder / "Cargo.toml").read_text())["package"]
+    known = dict.fromkeys(("license", "license-file", "repository", "homepage")) | {"authors": []}
+    return known | package | {"folder": folder}
 
 
 def title(crate):
@@ -87,8 +91,8 @@ def title(crate):
 
 def texts(crate):
     """The texts in the crate's source."""
-    folder = pathlib.Path(crate["manifest_path"]).parent
-    files = [folder / crate["license_file"]] if crate["license_file"] else []
+    folder = crate["folder"]
+    files = [folder / crate["license-file"]] if crate["license-file"] else []
     files += sorted(p for p in folder.rglob("*") if NAMES.fullmatch(p.name) and p.suffix not in CODE and p.is_file())
     read = (file.read_text(encoding="utf-8", errors="replace") for file in files)
     return [text.strip("\n") for text in read if text.strip()]

@@ -1,5 +1,8 @@
 """Arguments as people type them: groups, positions, the spellings of other libraries, and what is refused."""
 
+# Calls are wrong on purpose.
+# pyright: reportArgumentType=false, reportCallIssue=false
+
 import inspect
 import os
 import pathlib

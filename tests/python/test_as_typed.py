@@ -38,7 +38,7 @@ def names():
     wr.partition(table, "day", hive=True, output="lake")
     con = duckdb.connect()
     con.register("rows", table)
-    frame = pl.from_arrow(table)
+    frame = pl.DataFrame(table)
     changes = [{"op": "update", "id": 1, "name": "eve"}, {"op": "delete", "id": 2}]
     users = wr.Table({"id": "int64", "name": "string"}, key="id")
     users.upsert([{"id": 1, "name": "ann"}, {"id": 2, "name": "bob"}])

@@ -1,5 +1,8 @@
 """Exceptions by kind, in Python's words, with the place that they are about."""
 
+# Calls are wrong on purpose.
+# pyright: reportArgumentType=false, reportCallIssue=false
+
 import os
 import pathlib
 import pickle

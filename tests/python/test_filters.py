@@ -1,5 +1,8 @@
 """Conditions in the words of other libraries let through the rows that these libraries do."""
 
+# pyarrow makes the functions of pyarrow.compute when it is imported.
+# pyright: reportAttributeAccessIssue=false
+
 import datetime
 import decimal
 import random
@@ -24,7 +27,7 @@ TABLE = pa.table({
     "user": pa.array([{"age": n, "the.name": str(n)} for n in range(8)]),
     "a.b": pa.array(range(8, 0, -1)),
 })
-FRAME = pl.from_arrow(TABLE)
+FRAME = pl.DataFrame(TABLE)
 col, lit, field = pl.col, pl.lit, pc.field
 
 POLARS = [

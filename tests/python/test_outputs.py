@@ -130,7 +130,7 @@ def test_only_directories_of_data_are_replaced():
     with pytest.raises(wr.UsageError, match='needs write\\["max_file_size"\\]='):
         wr.sort(NEW, "day", output="a.parquet", write={"mode": "append"})
     with pytest.raises(TypeError, match="write={'mode': ...}"):
-        wr.sort(NEW, "day", output="a.parquet", mode="append")
+        wr.sort(NEW, "day", output="a.parquet", mode="append")  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(wr.UsageError, match="none of error, overwrite, append, replace_partitions"):
         put(NEW, mode="ignore")
 

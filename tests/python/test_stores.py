@@ -31,7 +31,7 @@ def options(endpoint):
 def bucket(endpoint):
     """An empty bucket."""
     store = boto3.resource("s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="k", aws_secret_access_key="s")
-    bucket = store.Bucket(BUCKET)
+    bucket = store.Bucket(BUCKET)  # pyright: ignore[reportAttributeAccessIssue]
     bucket.create()
     yield bucket
     bucket.objects.all().delete()

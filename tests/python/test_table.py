@@ -210,11 +210,11 @@ def test_mistakes():
     table.upsert(users(_1="ann"))
     for call, kind, text in [
         (lambda: wr.Table(USERS, key="x"), wr.UsageError, 'no column named "x"'),
-        (lambda: wr.Table(USERS, key=None), wr.UsageError, "key= is missing"),
+        (lambda: wr.Table(USERS, key=None), wr.UsageError, "key= is missing"),  # pyright: ignore[reportArgumentType]
         (lambda: wr.Table(USERS, key=[]), wr.UsageError, "a table needs a key"),
         (lambda: wr.Table(USERS, key="id", memory="1MiB"), wr.UsageError, "memory= takes 48 MiB or more"),
         (lambda: wr.Table("id:int63", key="id"), wr.UsageError, "int63"),
-        (lambda: table.upsert([1]), TypeError, "rows= takes an Arrow object, not list"),
+        (lambda: table.upsert([1]), TypeError, "rows= takes an Arrow object, not list"),  # pyright: ignore[reportArgumentType]
         (lambda: table.upsert(pa.table({"id": [1]})), wr.UsageError, 'no column named "name"'),
         (lambda: table.upsert(pa.table({"id": ["1"], "name": ["x"]})), wr.DataError, "expected \"id\": Int64, got"),
         (lambda: table.upsert(pa.table({"id": pa.array([2**63], pa.uint64()), "name": ["x"]})), wr.DataError, "9223372036854775808"),

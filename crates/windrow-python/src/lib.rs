@@ -24,8 +24,9 @@ mod table;
 mod task;
 mod verbs;
 
-/// The native half of the package `windrow`.
-#[pyo3::pymodule]
+/// The native half of the package `windrow`. Needs no GIL: objects are frozen, and what changes is
+/// behind locks (tests/python/test_threads.py).
+#[pyo3::pymodule(gil_used = false)]
 mod _windrow {
     #[pymodule_export]
     use crate::options::{Column, col};

@@ -132,14 +132,15 @@ pub(crate) fn run(
 type Values = Vec<(String, Option<String>)>;
 
 /// The files of a table, as Python lists them: the version of new files; the files, the values of
-/// columns that they do not have, and their hidden rows; the directory of new files; the columns that
-/// divide the table, and their transforms; the types of columns that files do not have; how rows are
-/// replaced.
+/// columns that they do not have, and their hidden rows; the directory of new files, and the local one in
+/// which they are written first, if any; the columns that divide the table, and their transforms; the
+/// types of columns that files do not have; how rows are replaced.
 #[derive(FromPyObject)]
 struct Listed(
     u64,
     Vec<(PathBuf, Values, Vec<u8>)>,
     PathBuf,
+    Option<PathBuf>,
     Vec<(String, String)>,
     Option<String>,
     String,
@@ -171,7 +172,7 @@ pub(crate) fn apply(
         let notes: Vec<String> = changes.notes().map(str::to_owned).collect();
         let apply = match listed {
             None => Apply::to_directory(&directory, changes, &spec, &limits, cancel)?,
-            Some(Listed(version, files, below, by, types, mode)) => {
+            Some(Listed(version, files, below, written_in, by, types, mode)) => {
                 spec.write_mode = match mode.as_str() {
                     "vectors" => WriteMode::Vectors,
                     "auto" => WriteMode::Auto,
@@ -182,7 +183,7 @@ pub(crate) fn apply(
                     .map(|(name, transform)| Ok(PartitionColumn::new(name, transform.parse()?)));
                 spec.partition_by = columns.collect::<windrow_files::Result<_>>()?;
                 spec.partition_types = types.as_deref().map(parse_schema).transpose()?;
-                spec.data_directory = below;
+                (spec.data_directory, spec.written_in) = (below, written_in);
                 let file = |(path, partition, hidden)| ListedFile { path, partition, hidden };
                 let files: Vec<ListedFile> = files.into_iter().map(file).collect();
                 Apply::to_files((&directory, version), &files, changes, &spec, &limits, cancel)?

@@ -18,8 +18,9 @@ use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions, new_null_array}
 use arrow_row::Rows as Keys;
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 
+use super::Rows;
 use super::homes::{Homes, Move};
-use super::table::{Rows, Table, group_rows};
+use super::table::{Table, group_rows};
 use crate::changelog::DELETED;
 use crate::error::{Error, Result, failed};
 use crate::input::{Inputs, ReadOptions, Source};

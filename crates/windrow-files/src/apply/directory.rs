@@ -41,12 +41,15 @@ pub struct ApplySpec {
     pub partition_types: Option<SchemaRef>,
     /// The directory of files for new partitions, below the directory of the table.
     pub data_directory: PathBuf,
+    /// The local directory in which new files are written, if the table is in a store.
+    pub written_in: Option<PathBuf>,
 }
 
 /// A file of a table.
 #[derive(Clone, Debug, Default)]
 pub struct ListedFile {
-    /// The path of the file, below the directory of the table.
+    /// The path of the file, below the directory of the table; or an absolute path, of a file that counts
+    /// as one in the directory of new files.
     pub path: PathBuf,
     /// Columns with the same value in all rows, as text; `None` is null.
     pub partition: Vec<(String, Option<String>)>,
@@ -75,6 +78,8 @@ impl ApplySpec {
         partition_types: SchemaRef => Some(partition_types);
         /// Sets the directory of files for new partitions.
         data_directory: PathBuf;
+        /// Sets the local directory in which new files are written, if the table is in a store.
+        written_in: PathBuf => Some(written_in);
     }
 }
 
@@ -143,9 +148,9 @@ impl Apply {
     }
 
     /// Binds the changes in `inputs` to the columns of `files`, whose paths are below `directory`. New
-    /// files are written beside the old ones and made durable; their names have `version`, which no
-    /// other job may use. Nothing is removed: the caller commits the result, and excludes other writers.
-    /// New files that hide rows of others are written like the last one of `files`.
+    /// files are written beside the old ones, or in [`ApplySpec::written_in`], and made durable; their names
+    /// have `version`, which no other job may use. Nothing is removed: the caller commits the result, and
+    /// excludes other writers. New files that hide rows of others are written like the last one of `files`.
     ///
     /// # Errors
     /// `Usage` for columns or types that do not fit the table, and for times in nanoseconds, which
@@ -160,11 +165,17 @@ impl Apply {
     ) -> Result<Self> {
         let read = ReadOptions::default().cancelled_by(cancel).within(limits)?.union_by_name(true);
         let read = ReadOptions { hive_types: spec.partition_types.clone(), ..read };
-        let place = Site::Beside(directory.to_owned(), version);
+        let read = read.stores(&inputs.stores);
+        let new = spec.written_in.as_deref().unwrap_or(directory);
+        let place = Site::Beside(new.to_owned(), version);
         let hidden = Hidden::of(files.iter().map(|file| (&*file.path, &*file.hidden)))?;
         let files = files.iter().map(|ListedFile { path: name, partition, .. }| {
             let path = directory.join(name);
-            (Source::Partition { path, values: partition.as_slice().into() }, name.clone())
+            let name = match name.file_name().filter(|_| name.is_absolute()) {
+                Some(file) => spec.data_directory.join(file),
+                None => name.clone(),
+            };
+            (Source::Partition { path, values: partition.as_slice().into() }, name)
         });
         let mut bound = Self::bind(place, files.collect(), inputs, spec, read, limits, cancel)?;
         bound.table.hidden = hidden;

@@ -6,10 +6,11 @@
 
 use std::cmp::Ordering;
 
+use super::Rows;
 use super::changes::{Changes, Cursor};
 use super::extents::{Extents, TableFile};
 use super::homes::Homes;
-use super::table::{Rows, Table, group_rows};
+use super::table::{Table, group_rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::watch::Watch;

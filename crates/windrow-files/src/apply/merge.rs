@@ -17,10 +17,11 @@ use arrow_row::Rows as Keys;
 use arrow_schema::{SchemaRef, SortOptions};
 use arrow_select::interleave::interleave;
 
+use super::Rows;
 use super::changes::{ChangeBatch, Cursor};
 use super::figures::Counts;
 use super::homes::Move;
-use super::table::{Rows, Table};
+use super::table::Table;
 use crate::error::{Error, ErrorKind, Result, failed};
 use crate::watch::Watch;
 

@@ -37,8 +37,8 @@ pub(super) struct Outputs {
     sample: RecordBatch,
     options: OutputOptions,
     like: Arc<RowGroups>,
-    /// The metadata of the old file.
-    old: Metadata,
+    /// The metadata of the old file, unless it is an object.
+    old: Option<Metadata>,
     open: Option<Open>,
     /// Whether the row groups of the old file can stand beside new ones.
     pub(super) takes_row_groups: bool,
@@ -58,7 +58,7 @@ impl Outputs {
         sample: RecordBatch,
         mut options: OutputOptions,
         like: Arc<RowGroups>,
-        old: Metadata,
+        old: Option<Metadata>,
     ) -> Result<Self> {
         let (mut schema, footer) = (SchemaRef::clone(schema), &like.footer);
         options.bloom_filters = filtered(footer);
@@ -143,7 +143,9 @@ impl Outputs {
             let failed = |error| Error::within(&there, &error);
             fs::rename(self.numbered(number), &there).map_err(failed)?;
             let file = File::open(&there).map_err(failed)?;
-            take_over(&file, &self.old, &there)?;
+            if let Some(old) = &self.old {
+                take_over(&file, old, &there)?;
+            }
             let columns = columns(&file, &there)?;
             added.push(AddedFile { path, rows, bytes, columns, partition: Vec::new() });
         }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::Rows;
 use super::changes::Changes;
 use super::extents::{Extents, TableFile};
 use super::figures::{AddedFile, Counts};
@@ -25,11 +26,12 @@ use super::homes::Homes;
 use super::merge::Merger;
 use super::outputs::{Outputs, Versioned};
 use super::plan::FilePlan;
-use super::table::{Rows, Table, conformed, group_rows};
+use super::table::{Table, conformed, group_rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{DeclaredColumn, common_order};
 use crate::limits::Limits;
 use crate::output::{Encoder, OutputOptions};
+use crate::store;
 use crate::verbs::sort_columns;
 use crate::watch::Watch;
 
@@ -199,7 +201,8 @@ impl Rewriting {
             Some(path) => Versioned::beside(names, path, &[], self.version),
         };
         let path = self.table.inputs.files()[file.ordinal].path().unwrap_or(Path::new(""));
-        let old = fs::metadata(path).map_err(|error| Error::input(path, error))?;
+        let old = (!store::is_far(path)).then(|| fs::metadata(path)).transpose();
+        let old = old.map_err(|error| Error::input(path, error))?;
         let like = self.table.row_groups(file.ordinal)?;
         // Rows with unique keys that are sorted by the key are in any order that begins with it.
         let (key, mut order) =
@@ -207,7 +210,10 @@ impl Rewriting {
         if !order.starts_with(&key) && !key.starts_with(&order) {
             order.clear();
         }
-        let first = self.rows(file, 0..1.min(file.groups.len())).next().transpose()?;
+        // The rows of a new partition are encoded as those of the file that it is like.
+        let is_like = |other: &&TableFile| other.ordinal == file.ordinal && other.fresh.is_none();
+        let alike = self.extents.files.iter().find(is_like).unwrap_or(file);
+        let first = self.rows(alike, 0..1.min(alike.groups.len())).next().transpose()?;
         let schema = &self.table.stored_schema;
         let none = || Ok(RecordBatch::new_empty(SchemaRef::clone(schema)));
         let sample = first.map_or_else(none, |rows| self.table.to_store(&rows))?;

@@ -8,9 +8,9 @@ use arrow_row::Rows as Keys;
 use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
 use windrow::SortColumn;
 
+use super::Rows;
 use super::figures::WriteMode;
 use super::hidden::Hidden;
-pub(super) use super::hidden::Rows;
 use super::keys::Code;
 use super::partitions::{Partitions, constant_last};
 use super::transform::{PartitionColumn, PartitionTransform};

@@ -392,7 +392,7 @@ impl Inputs {
     }
 
     /// Returns all row groups of a Parquet input, with page index and Bloom filters, from a new read
-    /// of the footer; `None` for other formats and for objects.
+    /// of the footer; `None` for other formats.
     pub(crate) fn whole_row_groups(&self, file: usize) -> Result<Option<RowGroups>> {
         self.contents[file].content.whole_row_groups()
     }

@@ -91,7 +91,7 @@ pub(crate) trait Content: Send + Sync {
         Ok(None)
     }
 
-    /// Returns all row groups of a local Parquet file, with its page index and its Bloom filters as
+    /// Returns all row groups of a Parquet file, with its page index and its Bloom filters as
     /// far as it has them.
     fn whole_row_groups(&self) -> Result<Option<RowGroups>> {
         Ok(None)

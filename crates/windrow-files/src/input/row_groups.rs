@@ -28,6 +28,16 @@ impl RowGroups {
         self.metadata().row_group(index)
     }
 
+    /// Announces the copy of a row group: an object is then fetched in few requests.
+    pub(crate) fn announce(&self, index: usize) {
+        let ranges = self.group(index).columns().iter().map(|chunk| {
+            let (start, length) = chunk.byte_range();
+            start..start.saturating_add(length)
+        });
+        let ranges: Vec<_> = ranges.collect();
+        self.file.hold(&ranges, ranges.iter().map(|range| range.end - range.start).sum());
+    }
+
     /// Returns the bytes of the file.
     pub(crate) fn bytes(&self) -> &(impl ChunkReader + use<>) {
         &self.file

@@ -77,12 +77,12 @@ fn work(job: &Job, reader: &mut Reader<'_>, mut pusher: Pusher, running: &Runnin
 const PLACES: u64 = 2;
 
 /// Returns the ordinal of the file.
-fn file_of(sequence: u64) -> usize {
+pub(super) fn file_of(sequence: u64) -> usize {
     (sequence >> ROW_BITS) as usize
 }
 
 /// Returns the row number within its file.
-fn row_of(sequence: u64) -> u64 {
+pub(super) fn row_of(sequence: u64) -> u64 {
     sequence & ((1 << ROW_BITS) - 1)
 }
 

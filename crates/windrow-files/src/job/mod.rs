@@ -21,6 +21,8 @@ mod emit;
 mod explain;
 mod file_rows;
 mod finish;
+mod hold;
+mod in_order;
 mod ingest;
 mod opening;
 mod pass;

@@ -1,7 +1,7 @@
 //! Copies Parquet row groups that are already in order, without encoding them again.
 //!
 //! ```text
-//!  footers   written as this job would, in this order, and the ranges of files do not overlap
+//!  footers   the leaves that this job would write, probably in order, and the ranges of files do not overlap
 //!     |
 //!  decode    every row, on all threads, a row group each: the order of its rows, its first key, its last
 //!     |
@@ -27,6 +27,7 @@ use arrow_schema::{Schema, SchemaRef, SortOptions};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
+use super::in_order::may_be_in_order;
 use super::ingest::side_by_side;
 use super::running::{Job, Running};
 use super::tally::timed;
@@ -75,10 +76,21 @@ impl<'a> Passage<'a> {
             return Ok(None);
         };
         let (mut ranges, mut stamps) = (Vec::new(), Vec::new());
+        let mut first = None;
         for (file, info) in inputs.files().iter().enumerate() {
             stamps.push(stamp(info));
-            let alike = |footer: &Footer| output::is_alike(footer, schema, options);
-            let Some(groups) = inputs.row_groups(file, &alike)? else { return Ok(None) };
+            let Some(groups) = groups(job, file, schema, options)? else { return Ok(None) };
+            // All files have the same leaves, and all or none an index of pages.
+            let metadata = groups.footer.metadata();
+            let root = metadata.file_metadata().schema_descr().root_schema_ptr();
+            let indexed = (metadata.num_row_groups() > 0).then(|| has_index(&groups));
+            let (root_of_first, indexed_first) =
+                first.get_or_insert_with(|| (root.clone(), indexed));
+            if *root_of_first != root
+                || indexed.is_some_and(|is| *indexed_first.get_or_insert(is) != is)
+            {
+                return Ok(None);
+            }
             match inputs.files().len() {
                 1 => ranges.push(None),
                 _ => match range(&groups, &order[0]) {
@@ -180,16 +192,24 @@ impl<'a> Passage<'a> {
     ) -> Result<()> {
         running.tally.enter(Phase::Write);
         let empty = RecordBatch::new_empty(Arc::clone(schema));
-        let (_, mut appender) = output::open(target, schema, &empty, options)?;
+        let mut appender = None;
         let replaced = |file: usize| {
             let name = &self.job.inputs.files()[file].name;
             Error::data(format!("{name}: the file was replaced while it was read"))
         };
         let mut passed = 0;
         for &file in &self.files {
-            let alike = |footer: &Footer| output::is_alike(footer, schema, options);
-            let groups = self.job.inputs.row_groups(file, &alike)?;
+            let groups = groups(self.job, file, schema, options)?;
             let groups = Arc::new(groups.ok_or_else(|| replaced(file))?);
+            let appender = match &mut appender {
+                Some(appender) => appender,
+                none => {
+                    let options =
+                        OutputOptions { page_index: has_index(&groups), ..options.clone() };
+                    let like = Some(&groups.footer);
+                    none.insert(output::open_like(target, schema, &empty, &options, like)?.1)
+                }
+            };
             for index in 0..groups.footer.metadata().num_row_groups() {
                 running.watch.pause()?;
                 let part = Part::of_row_group(&groups, index);
@@ -201,11 +221,35 @@ impl<'a> Passage<'a> {
                 return Err(replaced(file));
             }
         }
-        let written = appender.finish()?;
+        let written = match appender {
+            Some(appender) => appender.finish()?,
+            None => output::open(target, schema, &empty, options)?.1.finish()?,
+        };
         let mut outcome = running.tally.outcome();
         (outcome.written, outcome.passed) = (written, passed);
         Ok(())
     }
+}
+
+/// Returns the row groups of a file if they may be passed on: they are as this job would write them, or
+/// readers take them as well, and the footer suggests that they are in order.
+fn groups(
+    job: &Job,
+    file: usize,
+    schema: &SchemaRef,
+    options: &OutputOptions,
+) -> Result<Option<RowGroups>> {
+    let order = job.arrangement.layout.order();
+    let is_alike = |footer: &Footer| output::is_alike(footer, schema, options);
+    let is_wanted =
+        |footer: &Footer| is_alike(footer) || output::are_passable(footer, schema, options);
+    let groups = job.inputs.row_groups(file, &is_wanted)?;
+    Ok(groups.filter(|groups| is_alike(&groups.footer) || may_be_in_order(&groups.footer, order)))
+}
+
+fn has_index(groups: &RowGroups) -> bool {
+    let metadata = groups.footer.metadata();
+    metadata.num_row_groups() == 0 || metadata.offset_index().is_some()
 }
 
 /// Returns the columns of `order`, each once, and a layout of these columns alone; `None` if the

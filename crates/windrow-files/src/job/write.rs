@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -11,13 +12,14 @@ use super::cut::{ByName, CutFiles, Cutter};
 use super::decode::RowDecoder;
 use super::emit::emit;
 use super::finish::{Files, Out, OutFiles};
+use super::in_order::may_be_in_order;
 use super::pass::Passage;
 use super::plan::{Output, Plan, Planned};
 use super::rows::Rows;
 use super::running::{Job, Running};
 use super::sized::{Edges, SizedFiles};
 use super::{plan, sized};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::output::{
     self, Compression, Contents, Destination, Directory, OutputOptions, Target, Uploads,
@@ -29,7 +31,7 @@ use crate::settings::{Existing, Format, Setting};
 use crate::stats::{Spread, Stats};
 use crate::store;
 use crate::system;
-use crate::verbs::sort_columns;
+use crate::verbs::{Way, sort_columns};
 
 /// A planned output: its columns, options and memory plan.
 pub(super) struct Outlined {
@@ -156,10 +158,63 @@ impl Job {
     /// # Errors
     /// Any [`ErrorKind`](crate::ErrorKind). A failed job leaves nothing behind, except bytes
     /// already taken by a pipe or a device.
-    pub fn write(self, target: &Target, write: &WriteOptions, limits: &Limits) -> Result<Stats> {
-        let job = &self;
-        let Outlined { mut decoder, mut options, mut planned } =
-            Outlined::of(job, target, write, limits)?;
+    pub fn write(
+        mut self,
+        target: &Target,
+        write: &WriteOptions,
+        limits: &Limits,
+    ) -> Result<Stats> {
+        let began = Instant::now();
+        if output::can_be_taken_back(&target.into()) && self.may_be_merged()? {
+            self.arrangement.way = Way::Sorted;
+            let outlined = Outlined::of(&self, target, write, limits);
+            if let Some(outlined) = outlined.ok().filter(|all| all.planned.plan.direct) {
+                match self.run(outlined, target, limits, began) {
+                    // The footers were wrong, or a row is long. The sort meets all other faults, too.
+                    Err(error) if is_of_rows(&error) => {}
+                    done => return done,
+                }
+                windrow::give_back_free_blocks();
+            }
+            self.arrangement.way = Way::Unordered;
+        }
+        let outlined = Outlined::of(&self, target, write, limits)?;
+        self.run(outlined, target, limits, began)
+    }
+
+    /// Returns true if the inputs are probably sorted, so that a merge of them gives the result.
+    fn may_be_merged(&self) -> Result<bool> {
+        let Self { inputs, arrangement, partitioning, .. } = self;
+        let files = inputs.files().len();
+        let is_plain = arrangement.way == Way::Unordered
+            && partitioning.is_none()
+            && arrangement.verify.is_none()
+            && arrangement.best.is_none()
+            && arrangement.head.is_none();
+        if !(is_plain && (2..=plan::MOST_FILES).contains(&files)) {
+            return Ok(false);
+        }
+        let order = arrangement.layout.order();
+        for file in 0..files {
+            let footer = inputs.parquet_footer(file)?;
+            if !footer.is_some_and(|footer| may_be_in_order(&footer, order)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs the job in its way.
+    fn run(
+        &self,
+        outlined: Outlined,
+        target: &Target,
+        limits: &Limits,
+        began: Instant,
+    ) -> Result<Stats> {
+        let job = self;
+        let Outlined { mut decoder, mut options, mut planned } = outlined;
+        planned.began = began;
         options.watch.cancel = job.cancel.clone();
         check(job, target, &decoder.schema, &options)?;
         loop {
@@ -179,6 +234,11 @@ impl Job {
             windrow::give_back_free_blocks();
         }
     }
+}
+
+/// Returns true for an error in which the rows of the inputs play a part.
+fn is_of_rows(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unsorted | ErrorKind::MemoryFloor | ErrorKind::Data)
 }
 
 /// Runs `job` by `plan`.

@@ -60,7 +60,7 @@ pub(crate) use folder::Directory;
 pub use options::WriteOptions;
 pub(crate) use options::{OutputOptions, Uploads, not_written};
 pub(crate) use owner::take_over;
-pub(crate) use parquet_file::{open_like, takes_row_groups};
+pub(crate) use parquet_file::{are_passable, open_like, takes_row_groups};
 pub(crate) use parquet_memory::footer_bytes;
 pub(crate) use part::{Appender, Encoder, Incoming, Part, PartRows, Written};
 pub(crate) use properties::SAMPLE_ROWS;

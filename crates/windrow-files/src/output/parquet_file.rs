@@ -31,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::input::widen::with_wide_keys;
 use crate::input::{Footer, annotated, common_order};
 use crate::nested::child_fields;
+use crate::settings::Format;
 
 /// Returns an error for columns without a counterpart in Parquet.
 pub(super) fn check(schema: &Schema) -> Result<()> {
@@ -149,6 +150,28 @@ pub(super) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOpti
             .is_ok_and(|usual| chunks.all(|chunk| codec(chunk) == std::mem::discriminant(&usual)))
 }
 
+/// Returns true if readers take the row groups of another writer's file as well as new ones: the same
+/// leaves, compressed, and not many small row groups.
+pub(crate) fn are_passable(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {
+    use parquet::basic::Compression as Codec;
+    let groups = footer.metadata().row_groups();
+    let bytes: i64 = groups.iter().map(RowGroupMetaData::compressed_size).sum();
+    let mut chunks =
+        groups.iter().flat_map(RowGroupMetaData::columns).map(|chunk| chunk.compression());
+    let is_common = |codec: Codec| {
+        matches!(codec, Codec::SNAPPY | Codec::ZSTD(_) | Codec::GZIP(_) | Codec::LZ4_RAW)
+    };
+    options.format == Format::Parquet
+        && options.as_usual
+        && !options.long_rows
+        && (groups.len() == 1 || bytes >= LEAST_GROUP_BYTES * groups.len() as i64)
+        && chunks.all(is_common)
+        && takes_row_groups(footer, schema)
+}
+
+/// Bytes of a row group, in the mean of a file, below which readers would pay for many of them.
+const LEAST_GROUP_BYTES: i64 = 1 << 20;
+
 struct RowGroupAppender(SerializedFileWriter<Sink>);
 
 impl Appender for RowGroupAppender {
@@ -164,9 +187,12 @@ impl Appender for RowGroupAppender {
                 Payload::Columns(chunks) => chunks
                     .into_iter()
                     .try_for_each(|chunk| chunk.append_to_row_group(&mut group))?,
-                Payload::RowGroup(groups, index) => groups
-                    .chunks(index)
-                    .try_for_each(|chunk| group.append_column(groups.bytes(), chunk?))?,
+                Payload::RowGroup(groups, index) => {
+                    groups.announce(index);
+                    groups
+                        .chunks(index)
+                        .try_for_each(|chunk| group.append_column(groups.bytes(), chunk?))?;
+                }
                 _ => return Ok(false),
             }
             group.close().map(|_| true)

@@ -64,11 +64,11 @@ const INPUT: [&str; 13] = [
 /// The floors of `apply`, in the order of the data.
 const APPLY: [&str; 17] = [
     "figures",
-    "hidden",
     "keys",
     "transform",
     "partitions",
     "homes",
+    "hidden",
     "table",
     "changes",
     "extents",

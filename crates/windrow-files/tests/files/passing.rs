@@ -201,8 +201,9 @@ fn the_order_of_less_is_the_order_of_more_columns() {
     let file = files.sorted("a.parquet", &rows(shuffled(0, 1000), "a"), &spec);
     assert_eq!(passed(&files, &[&file], &SortSpec::by("id")), (1, 1));
     assert_eq!(passed(&files, &[&file], &spec), (1, 1));
+    // Rows that are in order by fewer columns are in this order as well, which a read of them shows.
     let other = SortSpec::by([asc("id"), asc("place"), asc("text")]);
-    assert_eq!(passed(&files, &[&file], &other), (0, 1));
+    assert_eq!(passed(&files, &[&file], &other), (1, 1));
     assert_eq!(passed(&files, &[&file], &SortSpec::by(desc("id"))), (0, 1));
 }
 

@@ -39,20 +39,20 @@ pub struct KeyedRun<I> {
 
 /// A record batch with the keys of its rows.
 pub struct KeyedBatch {
-    batch: RecordBatch,
-    keys: Rows,
-    lengths: Lengths,
+    pub(super) batch: RecordBatch,
+    pub(super) keys: Rows,
+    pub(super) lengths: Lengths,
 }
 
 /// The lengths of rows, were they encoded whole.
-enum Lengths {
+pub(super) enum Lengths {
     Same(usize),
     /// The end of each row.
     Ends(Vec<usize>),
 }
 
 impl Lengths {
-    fn of(prepared: &Prepared) -> Self {
+    pub(super) fn of(prepared: &Prepared) -> Self {
         match prepared.stride() {
             Some(stride) => Self::Same(stride),
             None => {

@@ -8,7 +8,7 @@
 //! All costs are in bytes. No cost depends on the limit.
 
 use arrow_schema::{DataType, SchemaRef};
-use windrow::{Codec, ColumnarMerge};
+use windrow::{Codec, ColumnarMerge, Finish};
 
 use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
 use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES, SIFTED_BYTES};
@@ -81,8 +81,10 @@ pub(in crate::job) struct Writing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::job) struct Costs {
     pub(super) way: Way,
-    /// Whether sorted files can be merged without rows.
+    /// Whether sorted files can be merged, or rows grouped, without rows.
     pub(super) by_columns: bool,
+    /// Bytes of the columns of all rows, with their keys.
+    pub(super) columns: usize,
     /// The process with one thread, in any phase.
     pub(super) base: usize,
     /// Possible increase of `base` in another run.
@@ -133,13 +135,7 @@ impl Costs {
             output,
             Output::Written { options, .. } if options.format == Format::Parquet
         );
-        // Arrow files show values under nulls, which rows do not keep.
-        let shows_all = |options: &OutputOptions| {
-            matches!(options.format, Format::ArrowFile | Format::ArrowStream)
-        };
-        let by_columns = arrangement.way == Way::Sorted
-            && ColumnarMerge::serves(&arrangement.layout)
-            && !matches!(output, Output::Written { options, .. } if shows_all(options));
+        let by_columns = by_columns(arrangement, output);
         let tight = if arrangement.way == Way::Sorted || !is_parquet { TIGHT } else { 0 };
         let is_arrow =
             |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
@@ -179,6 +175,7 @@ impl Costs {
         Self {
             way: arrangement.way,
             by_columns,
+            columns: columns(inputs),
             base: bytes(own) + code + tight + SLACK + spilling,
             sway,
             exact: if has_arrow { EXACT + (TIGHT - tight) } else { 0 },
@@ -379,6 +376,27 @@ fn writing(
         part_rows,
         part_bytes,
     }
+}
+
+/// Returns whether sorted files can be merged, or rows grouped, without rows.
+fn by_columns(arrangement: &Arrangement, output: &Output<'_>) -> bool {
+    // Arrow files show values under nulls, which rows do not keep.
+    let shows_all =
+        |options: &OutputOptions| matches!(options.format, Format::ArrowFile | Format::ArrowStream);
+    (arrangement.way == Way::Sorted || arrangement.groups)
+        && arrangement.sifting.is_none()
+        && matches!(arrangement.finish, Finish::Log)
+        && ColumnarMerge::serves(&arrangement.layout)
+        && !matches!(output, Output::Written { options, .. } if shows_all(options))
+}
+
+/// Returns the bytes of the columns of all rows, with a quarter more for what the mean of a row does not
+/// tell, and with keys. Unknown numbers of rows are estimated from text.
+fn columns(inputs: &Inputs) -> usize {
+    let row = inputs.needs.row_bytes as u64;
+    let known = inputs.rows().map(|rows| rows.saturating_mul(row + row / 4 + 24));
+    let bytes = known.or_else(|| inputs.text_bytes()?.checked_mul(2));
+    bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX)
 }
 
 /// Returns the mean bytes of a row, as far as the inputs show.

@@ -46,7 +46,7 @@ const SMALL_LIMIT: usize = 64 << 20;
 /// Above `SMALL_LIMIT`, 1/48 of the limit is reserved for allocations that are not accounted for.
 const UNCOUNTED: usize = 48;
 /// Sorted files open at one time, if the system allows as many.
-const MOST_FILES: usize = 512;
+pub(super) const MOST_FILES: usize = 512;
 /// Open files other than inputs: output, temporary files, streams.
 pub(super) const OTHER_FILES: usize = 24;
 /// Available memory assumed for a job without a limit.
@@ -143,7 +143,8 @@ pub(super) struct Plan {
     pub(super) open_files: usize,
     /// Whether all files are merged while the output is written.
     pub(super) direct: bool,
-    /// Whether a merge of all files may hold their record batches until the rows are written.
+    /// Whether record batches may be held until their rows are written: those of a merge of all files,
+    /// or all of them if rows are only grouped.
     pub(super) by_columns: bool,
     /// The smallest possible limit, as shown in messages.
     pub(super) floor: Size,
@@ -186,7 +187,11 @@ impl Plan {
             columns_in_turn: in_turn,
             open_files,
             direct: beside.is_some(),
-            by_columns: costs.by_columns && beside.is_some() && budget >= costs.picked(writers),
+            by_columns: costs.by_columns
+                && match costs.way {
+                    Way::Sorted => beside.is_some() && budget >= costs.picked(writers),
+                    Way::Unordered => costs.columns <= budget.min(terms.spare(writing(writers))),
+                },
             floor: floor.named(costs),
             reader_bytes: costs.reader(),
             writer_bytes: costs.writer(in_turn),

@@ -152,12 +152,22 @@ pub(super) fn footer_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> u64
 
 /// Returns whether the file has a page index, and a small one.
 pub(super) fn has_small_index(metadata: &ParquetMetaData) -> bool {
+    (1..=MOST_INDEX_BYTES).contains(&index_bytes(metadata))
+}
+
+/// Returns the bytes of the page index in the file.
+fn index_bytes(metadata: &ParquetMetaData) -> u64 {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let bytes = columns.map(|column| {
         let parts = [column.column_index_length(), column.offset_index_length()];
         parts.into_iter().flatten().map(|length| i64::from(length).unsigned_abs()).sum::<u64>()
     });
-    (1..=MOST_INDEX_BYTES).contains(&bytes.sum())
+    bytes.sum()
+}
+
+/// Returns whether the page index can be held, if the file has one.
+pub(super) fn has_no_large_index(metadata: &ParquetMetaData) -> bool {
+    index_bytes(metadata) <= MOST_INDEX_BYTES
 }
 
 /// Returns the start of the footer, if the file ends with Parquet's magic number.

@@ -52,7 +52,8 @@ use allowance::Allowance;
 use chosen::Chosen;
 use footer_depth::Survey;
 use footers::{
-    CachedFooter, FooterCache, footer_bytes, has_small_index, load, load_with, parsed, survey,
+    CachedFooter, FooterCache, footer_bytes, has_no_large_index, has_small_index, load, load_with,
+    parsed, survey,
 };
 use profile::Profile;
 use segments::{Segments, steps};
@@ -382,18 +383,17 @@ impl Content for ParquetFile {
             None => load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?,
         };
         let metadata = footer.metadata();
-        let has_index = metadata.num_row_groups() == 0 || has_small_index(metadata);
-        if !(has_index && wanted(&footer)) {
+        if !(has_no_large_index(metadata) && wanted(&footer)) {
             return Ok(None);
         }
         drop(footer);
-        let (statistics, pages) = (ParquetStatisticsPolicy::KeepAll, PageIndexPolicy::Required);
+        let (statistics, pages) = (ParquetStatisticsPolicy::KeepAll, PageIndexPolicy::Optional);
         let footer = load_with(&self.origin, &file, statistics, pages)?;
         Ok(Some(RowGroups { file, footer, has_bloom_filters: false }))
     }
 
     fn whole_row_groups(&self) -> Result<Option<RowGroups>> {
-        if self.encrypted || self.origin.is_far() {
+        if self.encrypted {
             return Ok(None);
         }
         let file = self.origin.random()?;

@@ -1,0 +1,76 @@
+"""Where the files of a table are: in a local directory, or in a store."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+
+
+def temp_dir(options):
+    """The first directory for temporary files; `None` for the system's."""
+    given = (options.get("spill") or {}).get("temp_dir")
+    return given if given is None or isinstance(given, str) else os.fspath(given[0] if isinstance(given, (list, tuple)) else given)
+
+
+class Local:
+    """A directory. New files are written there at once."""
+
+    written_in = None
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def publish(self, names):
+        """Makes new files readable for others."""
+
+    def remove(self, names):
+        """Removes new files of which no one knows."""
+        for name in names:
+            os.remove(os.path.join(self.directory, name))
+
+    def there(self, name):
+        """The local path of a new file."""
+        return os.path.join(self.directory, name)
+
+    def read(self, name):
+        """The content of a file; `None` if there is none."""
+        path = os.path.join(self.directory, name)
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+    def close(self):
+        """Removes what is temporary."""
+
+
+class Store:
+    """A prefix of a store, whose files are reached through the library of the table. New files are written to a local directory first."""
+
+    def __init__(self, uri, files, temp_dir=None):
+        self.directory, self._files = uri.rstrip("/"), files
+        self.written_in = tempfile.mkdtemp(prefix="windrow-", dir=temp_dir)
+
+    def publish(self, names):
+        for name in names:
+            with open(self.there(name), "rb") as source, self._files.open_output_stream(name) as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+
+    def remove(self, names):
+        for name in names:
+            # It may not be there yet.
+            with contextlib.suppress(OSError):
+                self._files.delete_file(name)
+
+    def there(self, name):
+        return os.path.join(self.written_in, name)
+
+    def read(self, name):
+        try:
+            with self._files.open_input_file(name) as file:
+                return file.read().decode()
+        except FileNotFoundError:
+            return None
+
+    def close(self):
+        shutil.rmtree(self.written_in, ignore_errors=True)

@@ -1,0 +1,136 @@
+"""Changes applied to tables of Delta and Iceberg in a store: only what the changes touch is read, and what fails leaves
+nothing behind."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import windrow as wr
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+from test_stores import at, bucket, options
+
+__all__ = ["bucket", "options"]
+# In a process of its own: deltalake's file system keeps others from running Python. Tells the bytes of each answer.
+SERVER = """
+import os
+import time
+from moto.s3.responses import S3Response
+from moto.server import ThreadedMotoServer
+get = S3Response.get_object
+def counted(self):
+    answer, range = get(self), self.headers.get("Range", "")
+    first, _, last = range.removeprefix("bytes=").partition("-")
+    size = len(answer[2])
+    size = size if not range else int(last) if not first else min(int(last or size), size - 1) + 1 - int(first)
+    os.write(1, b"%d\\n" % size)
+    return answer
+S3Response.get_object = counted
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    told = tmp_path_factory.mktemp("store") / "told"
+    with open(told, "w") as out, subprocess.Popen([sys.executable, "-c", SERVER], stdout=out, stderr=subprocess.DEVNULL) as child:
+        end = time.monotonic() + 60
+        while not told.read_text().endswith("\n"):
+            assert child.poll() is None and time.monotonic() < end
+            time.sleep(0.05)
+        yield told
+        child.kill()
+
+
+@pytest.fixture(scope="module")
+def endpoint(server):
+    return f"http://127.0.0.1:{server.read_text().split()[0]}"
+
+
+@pytest.fixture
+def stored(endpoint):
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "k",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "aws_conditional_put": "etag",
+    }
+
+
+def rows(ids, text):
+    return pa.table({"id": pa.array(ids, pa.int64()), "v": [f"{text} {i * 7919 % 100_003}" for i in ids], "part": [f"p {i % 3}" for i in ids]})
+
+
+def model(first, *logs):
+    found = {row["id"]: row for row in first.to_pylist()}
+    for log in logs:
+        for row in log.to_pylist():
+            found[row["id"]] = row
+    return sorted(found.values(), key=lambda row: row["id"])
+
+
+def read(table):
+    return sorted(table.to_pylist(), key=lambda row: row["id"])
+
+
+@pytest.mark.parametrize("by", [[], ["part"]], ids=["whole", "partitioned"])
+def test_delta(bucket, options, stored, by):
+    first = rows(range(0, 60_000, 2), "old")
+    write_deltalake(at("lake"), first, storage_options=stored, partition_by=by)
+    log = rows(np.arange(1000, 1100), "new")
+    table = DeltaTable(at("lake"), storage_options=stored)
+    done = wr.apply(table, log, "id", storage_options=options)
+    assert (done.version, done.updated, done.inserted) == (1, 50, 50)
+    assert table.version() == 1
+    assert read(table.to_pyarrow_table()) == model(first, log)
+    more = rows(np.arange(0, 60_000, 5_000), "more")
+    assert wr.apply(at("lake"), more, "id", storage_options=options).version == 2
+    table.update_incremental()
+    assert read(table.to_pyarrow_table()) == model(first, log, more)
+    names = {object.key.removeprefix("lake/") for object in bucket.objects.filter(Prefix="lake/part")}
+    live = {uri.removeprefix(at("lake/")) for uri in table.file_uris()}
+    assert live <= names
+    assert wr.apply(at("lake"), more, "id", storage_options=options).files_added == []
+    with pytest.raises(wr.UsageError, match="the table has none"):
+        wr.apply(at("lake"), pa.table({"id": [1], "x": [1]}), "id", storage_options=options)
+    assert len(list(bucket.objects.filter(Prefix="lake/part"))) == len(names)
+
+
+def test_iceberg(bucket, options, endpoint, tmp_path):
+    properties = {"s3.endpoint": endpoint, "s3.region": "us-east-1", "s3.access-key-id": "k", "s3.secret-access-key": "s"}
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=at("warehouse"), **properties)
+    catalog.create_namespace("n")
+    first = rows(range(0, 60_000, 2), "old")
+    table = catalog.create_table("n.t", schema=first.schema)
+    table.append(first)
+    log = rows(np.arange(1000, 1100), "new")
+    done = wr.apply(table, log, "id")
+    assert (done.updated, done.inserted) == (50, 50)
+    assert read(table.scan().to_arrow()) == model(first, log)
+    names = {object.key for object in bucket.objects.filter(Prefix="warehouse/") if object.key.endswith(".parquet")}
+    assert len(names) == 2, "the old file and the new one"
+
+
+def test_untouched_row_groups_are_not_read(bucket, options, stored, server):
+    """Bytes that the store sends: footers, key columns of candidates, and touched files."""
+    parts = [rows(range(start, start + 20_000), "x" * 200) for start in range(0, 200_000, 20_000)]
+    for part in parts:
+        write_deltalake(at("lake"), part, storage_options=stored, mode="append")
+    table = DeltaTable(at("lake"), storage_options=stored)
+    sizes = pa.table(table.get_add_actions(flatten=True))["size_bytes"].to_pylist()
+    before = len(server.read_text().split())
+    done = wr.apply(table, rows([50_000], "new"), "id", storage_options=options)
+    assert (done.updated, len(done.files_removed)) == (1, 1)
+    sent = list(map(int, server.read_text().split()[before:]))
+    # The ends of files with footers, when they are opened and for bounds; the touched row group for a look at the change,
+    # for a sample, and for the merge.
+    most = 3 * max(sizes) + 2 * len(sizes) * (64 << 10) + (128 << 10)
+    assert 0 < sum(sent) < most < sum(sizes), (sent, sizes)
