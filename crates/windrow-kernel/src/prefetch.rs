@@ -64,12 +64,6 @@ pub fn prefetch_value<T>(value: &T) {
     }
 }
 
-/// Reads from each line of `bytes` to bring all lines into the second-level cache. A CPU drops most
-/// prefetches of many lines at once.
-pub fn touch_all(bytes: &[u8]) {
-    std::hint::black_box(bytes.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
-}
-
 /// Memory to prefetch a few lines at a time between other work: the memory bus is idle while words
 /// are sorted in a cache.
 #[derive(Debug, Default)]
@@ -134,7 +128,6 @@ mod tests {
             let bytes = vec![1; len];
             prefetch_all(&bytes);
             prefetch_row(&bytes);
-            touch_all(&bytes);
         }
         prefetch_value(&[0u64; 20]);
     }

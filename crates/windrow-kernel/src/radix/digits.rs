@@ -6,7 +6,6 @@
 //! counts   both digits in one sweep; then a stable pass over digit 0 and one over digit 1
 //! ```
 
-use super::Word;
 use crate::prefetch::Ahead;
 
 /// Bits of one digit: 2,048 counters of four bytes take a quarter of a first-level cache.
@@ -42,8 +41,8 @@ impl Digits {
 
     /// Returns the value of digit number `at`.
     #[inline(always)]
-    fn digit<W: Word>(self, word: W, at: usize) -> usize {
-        (word.into() >> (self.from + at as u32 * self.width)) as usize & self.mask()
+    fn digit(self, word: u64, at: usize) -> usize {
+        (word >> (self.from + at as u32 * self.width)) as usize & self.mask()
     }
 
     #[inline(always)]
@@ -62,7 +61,7 @@ impl<const N: usize> Counts<N> {
     }
 
     #[inline(always)]
-    pub(super) fn add<W: Word>(&mut self, digits: Digits, words: &[W]) {
+    pub(super) fn add(&mut self, digits: Digits, words: &[u64]) {
         for &word in words {
             for (at, counts) in self.0.iter_mut().enumerate() {
                 counts[digits.digit(word, at)] += 1;
@@ -78,11 +77,11 @@ impl<const N: usize> Counts<N> {
     /// # Panics
     /// If `scratch` is shorter than `words`, or if `words` are not as many as were counted.
     #[must_use]
-    pub(super) fn spread<W: Word>(
+    pub(super) fn spread(
         &mut self,
         digits: Digits,
-        words: &mut [W],
-        scratch: &mut [W],
+        words: &mut [u64],
+        scratch: &mut [u64],
         ahead: &mut Ahead<'_>,
     ) -> bool {
         let count = words.len();
@@ -100,7 +99,7 @@ impl<const N: usize> Counts<N> {
             let (shift, mask) = (digits.from + digit as u32 * digits.width, digits.mask());
             for some in source[..count].chunks(SOME) {
                 for &word in some {
-                    let at = &mut ends[(word.into() >> shift) as usize & mask];
+                    let at = &mut ends[(word >> shift) as usize & mask];
                     // SAFETY: the counted words are `words`, so the words of each value have places
                     // of their own below the number of words. `target` is at least as long.
                     unsafe { *target.get_unchecked_mut(*at as usize) = word };

@@ -13,8 +13,7 @@
 //! the caller can read each part while it is in the cache.
 //!
 //! The words carry a row index in their low bits, so equal keys end up in the order of their rows:
-//! the sort is stable without a stable algorithm. Words of 32 bits take three quarters of the time
-//! of words of 64 bits, if the bits that distinguish most rows fit into them.
+//! the sort is stable without a stable algorithm.
 
 mod digits;
 mod parts;
@@ -22,28 +21,6 @@ mod parts;
 use self::digits::{Counts, DIGIT, Digits};
 use self::parts::Parts;
 use crate::prefetch::Ahead;
-
-/// A number to sort, of 32 or 64 bits.
-pub trait Word: Copy + Default + Ord + Into<u64> {
-    /// Returns the bytes of words.
-    fn bytes(words: &[Self]) -> &[u8];
-}
-
-impl Word for u32 {
-    #[inline]
-    fn bytes(words: &[Self]) -> &[u8] {
-        // SAFETY: every byte of a number is initialised and valid as a byte.
-        unsafe { words.align_to().1 }
-    }
-}
-
-impl Word for u64 {
-    #[inline]
-    fn bytes(words: &[Self]) -> &[u8] {
-        // SAFETY: every byte of a number is initialised and valid as a byte.
-        unsafe { words.align_to().1 }
-    }
-}
 
 /// Most words sorted without a split: with their scratch they take half of a second-level cache.
 const NEAR: usize = 1 << 15;
@@ -60,9 +37,9 @@ const FEW_RUNS: usize = 4;
 
 /// Sorts `words`. They differ in the bits from `low` to `high` or below `low`, and the bits below
 /// `low` ascend with a word's position. Overwrites `scratch`. Prefetches memory `ahead` on the way.
-pub fn sort<W: Word>(
-    words: &mut Vec<W>,
-    scratch: &mut Vec<W>,
+pub fn sort(
+    words: &mut Vec<u64>,
+    scratch: &mut Vec<u64>,
     (low, high): (u32, u32),
     ahead: &mut Ahead<'_>,
 ) {
@@ -80,7 +57,7 @@ pub fn sort<W: Word>(
         return;
     }
     // The old contents are overwritten.
-    scratch.resize(words.len(), W::default());
+    scratch.resize(words.len(), 0);
     if sort_spread(words, scratch, low, high, ahead) {
         std::mem::swap(words, scratch);
     }
@@ -90,17 +67,17 @@ pub fn sort<W: Word>(
 /// number `first` on into `block` and must be deterministic: a block may be generated several
 /// times. `words` receives the sorted words. `done` is called with each sorted prefix, at last with
 /// all words.
-pub fn sort_made<W: Word>(
-    make: impl Fn(usize, &mut [W]),
+pub fn sort_made(
+    make: impl Fn(usize, &mut [u64]),
     count: usize,
-    (words, scratch): (&mut Vec<W>, &mut Vec<W>),
+    (words, scratch): (&mut Vec<u64>, &mut Vec<u64>),
     (low, high): (u32, u32),
-    mut done: impl FnMut(&[W]),
+    mut done: impl FnMut(&[u64]),
 ) {
     // The old contents are overwritten.
-    words.resize(count, W::default());
+    words.resize(count, 0);
     if count > NEAR && high.saturating_sub(low) > DIGIT {
-        let (mut some, mut turns) = ([W::default(); SAMPLE], Turns::default());
+        let (mut some, mut turns) = ([0; SAMPLE], Turns::default());
         let mut are_many = |at| {
             let some = &mut some[..SAMPLE.min(count - at)];
             make(at, some);
@@ -108,7 +85,7 @@ pub fn sort_made<W: Word>(
         };
         if (0..count).step_by(SAMPLE).any(&mut are_many) {
             let parts = Parts::of(make, words, low, high);
-            scratch.resize(parts.largest().max(scratch.len()), W::default());
+            scratch.resize(parts.largest().max(scratch.len()), 0);
             return parts.sort(words, scratch, low, done);
         }
     }
@@ -119,16 +96,16 @@ pub fn sort_made<W: Word>(
 
 /// Counts of ascents and descents between neighbours.
 #[derive(Default)]
-struct Turns<W> {
-    last: Option<W>,
+struct Turns {
+    last: Option<u64>,
     ascents: usize,
     descents: usize,
 }
 
-impl<W: Word> Turns<W> {
+impl Turns {
     /// Continues with `words`. Returns true if the words so far are more than a few runs, ascending
     /// or descending.
-    fn are_many(&mut self, words: &[W]) -> bool {
+    fn are_many(&mut self, words: &[u64]) -> bool {
         let descents = words.windows(2).filter(|pair| pair[0] > pair[1]).count();
         let behind = self.last.zip(words.first().copied()).map(|(last, first)| last > first);
         let descents = descents + usize::from(behind == Some(true));
@@ -142,9 +119,9 @@ impl<W: Word> Turns<W> {
 /// Sorts as [`sort`] does, without a search for runs; `scratch` is as long as `words`. Returns true
 /// if the sorted words are in `scratch`. May prefetch memory `ahead` on the way.
 #[must_use]
-fn sort_spread<W: Word>(
-    words: &mut [W],
-    scratch: &mut [W],
+fn sort_spread(
+    words: &mut [u64],
+    scratch: &mut [u64],
     low: u32,
     high: u32,
     ahead: &mut Ahead<'_>,
@@ -154,15 +131,15 @@ fn sort_spread<W: Word>(
         return false;
     }
     // With skewed keys, the top bits of most groups agree.
-    let first: u64 = words[0].into();
-    let differ = words.iter().fold(0, |bits, &word| bits | (word.into() ^ first));
+    let first: u64 = words[0];
+    let differ = words.iter().fold(0, |bits, &word| bits | (word ^ first));
     let high = high.min(u64::BITS - differ.leading_zeros());
     if high <= low {
         words.sort_unstable();
         return false;
     }
     if words.len() > NEAR && high - low > DIGIT {
-        let copy = |first, block: &mut [W]| block.copy_from_slice(&words[first..][..block.len()]);
+        let copy = |first, block: &mut [u64]| block.copy_from_slice(&words[first..][..block.len()]);
         let parts = Parts::of(copy, scratch, low, high);
         parts.sort(scratch, words, low, |_| {});
         return true;
@@ -188,7 +165,7 @@ fn sort_spread<W: Word>(
 /// Sorts words by insertion until more than `moves` moves were needed; the last word may exceed the
 /// limit. Returns false if the limit ended the sort: some words are then nearer to their place.
 #[inline(always)]
-fn insert_each<W: Word>(words: &mut [W], mut moves: usize) -> bool {
+fn insert_each(words: &mut [u64], mut moves: usize) -> bool {
     for at in 1..words.len() {
         let word = words[at];
         if words[at - 1] <= word {
@@ -209,12 +186,12 @@ fn insert_each<W: Word>(words: &mut [W], mut moves: usize) -> bool {
 }
 
 /// Sorts groups of words that agree in the bits from `from` on.
-fn sort_groups<W: Word>(words: &mut [W], scratch: &mut [W], low: u32, from: u32) {
+fn sort_groups(words: &mut [u64], scratch: &mut [u64], low: u32, from: u32) {
     let mut start = 0;
     while start + 1 < words.len() {
-        let group = words[start].into() >> from;
+        let group = words[start] >> from;
         let mut end = start + 1;
-        while end < words.len() && words[end].into() >> from == group {
+        while end < words.len() && words[end] >> from == group {
             end += 1;
         }
         match end - start {
@@ -260,11 +237,6 @@ mod tests {
             let mut expected = words.clone();
             expected.sort_unstable();
             let high = 64 - words.iter().fold(0, |a, b| a | b).leading_zeros();
-            let mut narrow: Vec<u32> = words.iter().map(|&word| word as u32).collect();
-            let mut expected_narrow = narrow.clone();
-            expected_narrow.sort_unstable();
-            sort(&mut narrow, &mut Vec::new(), (12, u32::BITS), &mut Ahead::default());
-            prop_assert_eq!(narrow, expected_narrow);
             sort(&mut words, &mut Vec::new(), (12, high), &mut Ahead::default());
             prop_assert_eq!(words, expected);
         }
@@ -301,15 +273,12 @@ mod tests {
                 let word = |at| (key(at) & 0xfff_ffff_ffff) << 20 | at;
                 let words: Vec<u64> = (0..count as u64).map(word).collect();
                 check(&words, 20, 64, name);
-                // The same keys as narrow words; cutting keys changes them.
-                let narrow = words.iter().zip(0..).map(|(word, at)| (word >> 20 << 17) as u32 | at);
-                check(&narrow.collect::<Vec<u32>>(), 17, 32, name);
             }
         }
     }
 
     /// Checks that existing words and generated words are sorted.
-    fn check<W: Word + std::fmt::Debug>(words: &[W], low: u32, high: u32, name: &str) {
+    fn check(words: &[u64], low: u32, high: u32, name: &str) {
         let (mut sorted, mut expected) = (words.to_vec(), words.to_vec());
         expected.sort_unstable();
         sort(&mut sorted, &mut Vec::new(), (low, high), &mut Ahead::default());
@@ -343,15 +312,15 @@ mod tests {
         let ascending: Vec<u64> = (0..2 * NEAR as u64).map(|at| ((at / 3) << 20) | at).collect();
         made(&ascending, 20, 64);
         made(&ascending[..NEAR / 2], 20, 64);
-        made::<u64>(&[], 20, 64);
+        made(&[], 20, 64);
     }
 
     /// Checks that `sort_made` sorts generated words and reports progress with sorted prefixes.
-    fn made<W: Word>(words: &[W], low: u32, high: u32) {
+    fn made(words: &[u64], low: u32, high: u32) {
         let mut expected = words.to_vec();
         expected.sort_unstable();
         let (mut sorted, mut scratch, mut seen) = (Vec::new(), Vec::new(), 0);
-        let make = |first: usize, block: &mut [W]| {
+        let make = |first: usize, block: &mut [u64]| {
             block.copy_from_slice(&words[first..][..block.len()]);
         };
         sort_made(make, words.len(), (&mut sorted, &mut scratch), (low, high), |words| {

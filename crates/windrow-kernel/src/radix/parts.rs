@@ -11,7 +11,7 @@
 //!
 //! Invariant: the words of a part are greater than the words of earlier parts.
 
-use super::{Word, sort_spread};
+use super::sort_spread;
 use crate::prefetch::{Ahead, LINE, prefetch_written};
 
 /// Most bits to split by: as many streams as can be written without TLB misses.
@@ -39,8 +39,8 @@ struct Digit {
 
 impl Digit {
     #[inline(always)]
-    fn of<W: Word>(self, word: W) -> usize {
-        (word.into() >> self.from) as usize & ((1 << self.width) - 1) & (PARTS - 1)
+    fn of(self, word: u64) -> usize {
+        (word >> self.from) as usize & ((1 << self.width) - 1) & (PARTS - 1)
     }
 }
 
@@ -52,18 +52,18 @@ impl Parts {
     /// # Panics
     /// If `target` is empty or longer than 32 bits can number, or if words of a later generation
     /// exceed the bounds of `target`.
-    pub(super) fn of<W: Word>(
-        make: impl Fn(usize, &mut [W]),
-        target: &mut [W],
+    pub(super) fn of(
+        make: impl Fn(usize, &mut [u64]),
+        target: &mut [u64],
         low: u32,
         high: u32,
     ) -> Self {
         let count = target.len();
         assert!(u32::try_from(count).is_ok(), "as many words as 32 bits can number");
-        let mut block = [W::default(); BLOCK];
+        let mut block = [0; BLOCK];
         make(0, &mut block[..count.min(BLOCK)]);
-        let first: u64 = block[0].into();
-        let differ = |words: &[W]| words.iter().fold(0, |bits, &word| bits | (word.into() ^ first));
+        let first: u64 = block[0];
+        let differ = |words: &[u64]| words.iter().fold(0, |bits, &word| bits | (word ^ first));
         let top = |bits: u64| high.min(u64::BITS - bits.leading_zeros()).max(low);
         // The first block usually shows which of the top bits differ.
         let mut bits = differ(&block[..count.min(BLOCK)]);
@@ -109,12 +109,12 @@ impl Parts {
 
     /// Sorts the words part by part and calls `done` with each sorted prefix. `scratch` has at
     /// least as many words as the largest part.
-    pub(super) fn sort<W: Word>(
+    pub(super) fn sort(
         &self,
-        words: &mut [W],
-        scratch: &mut [W],
+        words: &mut [u64],
+        scratch: &mut [u64],
         low: u32,
-        mut done: impl FnMut(&[W]),
+        mut done: impl FnMut(&[u64]),
     ) {
         let mut start = 0;
         for &end in &self.ends {
@@ -123,7 +123,7 @@ impl Parts {
                 continue;
             }
             let (sorted, behind) = words.split_at_mut(end);
-            let next = [W::bytes(&behind[..behind.len().min(end - start)])];
+            let next = [bytes(&behind[..behind.len().min(end - start)])];
             let (part, other) = (&mut sorted[start..], &mut scratch[..end - start]);
             if sort_spread(part, other, low, self.from, &mut Ahead::new(&next)) {
                 part.copy_from_slice(other);
@@ -132,4 +132,10 @@ impl Parts {
             start = end;
         }
     }
+}
+
+#[inline]
+fn bytes(words: &[u64]) -> &[u8] {
+    // SAFETY: every byte of a number is initialised and valid as a byte.
+    unsafe { words.align_to().1 }
 }

@@ -40,5 +40,5 @@ pub use lanes::{
     Bits, Cell, Cells, Code, Held, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word, put,
     put_cells, set_lengths, take, take_cell,
 };
-pub use pack::{Clamp, Pack, clamp, narrow, pack};
+pub use pack::{Clamp, Pack, clamp, pack};
 pub use raw::{Raw, put_raw};

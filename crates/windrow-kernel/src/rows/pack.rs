@@ -91,30 +91,6 @@ pub(super) fn prefetch_ahead(values: &[[u8; 8]]) {
     }
 }
 
-/// Writes words of half the width: drops the lowest `shift` bits above the place, which has `low`
-/// bits.
-///
-/// # Panics
-/// If the numbers of words differ, or if `shift` or `low` is above 32.
-pub fn narrow(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
-    assert_eq!(words.len(), narrow.len(), "a narrow word for each");
-    assert!(shift <= 32 && low <= 32, "words of 32 bits");
-    narrow_all(words, shift, low, narrow);
-}
-
-compiled_for! {
-    ["avx512f" "avx512vl"]
-    fn narrow_all(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) = narrow_each
-}
-
-#[inline(always)]
-fn narrow_each(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
-    let mask = (1 << low) - 1;
-    for (word, narrow) in words.iter().zip(narrow) {
-        *narrow = (word >> shift & !mask | word & mask) as u32;
-    }
-}
-
 /// The way from numbers of a column to small codes.
 #[derive(Clone, Copy, Debug)]
 pub struct Clamp {
@@ -153,20 +129,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        #[test]
-        fn words_become_narrow(
-            words in prop::collection::vec(any::<u64>(), 0..100),
-            shift in 0u32..=32,
-            low in 0u32..=32,
-        ) {
-            let mut found = vec![7; words.len()];
-            narrow(&words, shift, low, &mut found);
-            for (word, found) in words.iter().zip(found) {
-                let (place, above) = (word % (1 << low), word >> shift >> low << low);
-                prop_assert_eq!(found, (above | place) as u32);
-            }
-        }
-
         #[test]
         fn codes_are_clamped(
             values in prop::collection::vec(any::<u64>(), 0..100),

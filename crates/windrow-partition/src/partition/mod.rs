@@ -20,7 +20,6 @@ mod columns;
 mod concat;
 mod flat;
 mod hash;
-mod keys;
 mod memory;
 mod nested;
 mod nested_words;

@@ -11,20 +11,25 @@
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema, SchemaRef};
 
-use super::keys::{KeyColumn, Values, compare};
 use super::nested::select;
 use windrow_kernel::partition::search::count_not_above;
-use windrow_rows::engine::Names;
-use windrow_rows::{Error, Layout, Result};
+use windrow_rows::engine::{Names, Slot};
+use windrow_rows::{Error, Layout, Order, Result, RowEncoder, Rows, SortColumn};
+
+/// Rows encoded at a time.
+const BLOCK: usize = 4096;
 
 /// Splitters, and the layout of their order.
 #[derive(Clone, Debug)]
 pub(super) struct Range {
     layout: Layout,
     pub(super) splitters: RecordBatch,
-    keys: Vec<KeyColumn>,
+    encoder: Arc<Encoder>,
+    cuts: Rows,
+    /// The first eight bytes of each splitter.
+    words: Vec<u64>,
 }
 
 impl Range {
@@ -44,14 +49,14 @@ impl Range {
             columns.push(index);
         }
         let splitters = splitters.project(&columns)?;
-        let slots = layout.key_slots().iter().zip(splitters.columns());
-        let keys = slots.map(|(slot, column)| KeyColumn::new(slot, column));
-        let keys = keys.collect::<Result<Vec<_>>>()?;
-        let falls = |row: &usize| compare(&keys, row - 1, &keys, *row).is_gt();
-        if let Some(row) = (1..splitters.num_rows()).find(falls) {
+        let encoder = Encoder::new(layout)?;
+        let cuts = encoder.encode(&splitters)?;
+        let falls = |row: &usize| cuts.compare(row - 1, *row).is_gt();
+        if let Some(row) = (1..cuts.len()).find(falls) {
             return Err(Error::OutOfOrder { input: 0, row: row as u64 });
         }
-        Ok(Self { layout: layout.clone(), splitters, keys })
+        let (layout, encoder, words) = (layout.clone(), Arc::new(encoder), words(&cuts).collect());
+        Ok(Self { layout, splitters, encoder, cuts, words })
     }
 
     /// Chooses splitters that cut the rows of `sample` into `partitions` parts of about equal size.
@@ -60,14 +65,15 @@ impl Range {
         sample: &RecordBatch,
         partitions: usize,
     ) -> Result<Self> {
-        let keys = keys(layout, sample)?;
+        layout.check_schema(sample.schema_ref())?;
+        let columns: Vec<usize> = layout.key().collect();
+        let keys = Encoder::new(layout)?.encode(&sample.project(&columns)?)?;
         let mut rows: Vec<usize> = (0..sample.num_rows()).collect();
-        rows.sort_unstable_by(|&a, &b| compare(&keys, a, &keys, b));
+        rows.sort_unstable_by(|&a, &b| keys.compare(a, b));
         let cuts = (1..partitions)
             .map(|cut| (cut as u128 * rows.len() as u128 / partitions as u128) as usize);
         let cuts = cuts.filter_map(|cut| rows.get(cut)).map(|&row| row as u64);
         let cuts: Vec<u64> = cuts.collect();
-        let columns: Vec<usize> = layout.key().collect();
         let schema = Arc::new(sample.schema().project(&columns)?);
         let columns = columns.iter().map(|&column| select(sample.column(column), &cuts));
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -77,43 +83,67 @@ impl Range {
 
     /// Writes for every row the number of splitters not above the row.
     pub(super) fn ids(&self, batch: &RecordBatch, ids: &mut [u32]) -> Result<()> {
-        let keys = keys(&self.layout, batch)?;
-        if let ([column], [splitters]) = (keys.as_slice(), self.keys.as_slice())
-            && let (Values::Words(words), Values::Words(cuts)) = (&column.values, &splitters.values)
-        {
-            let nulls = (0..cuts.len()).filter(|&cut| splitters.is_null(cut)).count();
-            let (cuts, base) = match splitters.nulls_first {
-                true => (&cuts[nulls..], nulls as u32),
-                false => (&cuts[..cuts.len() - nulls], 0),
-            };
-            count_not_above(cuts, words, base, ids);
-            if let Some(valid) = &column.nulls {
-                let of_null = if splitters.nulls_first { nulls } else { self.splitters.num_rows() };
-                for row in (0..ids.len()).filter(|&row| valid.is_null(row)) {
-                    ids[row] = of_null as u32;
+        self.layout.check_schema(batch.schema_ref())?;
+        let keys = batch.project(&self.layout.key().collect::<Vec<_>>())?;
+        for (block, ids) in ids.chunks_mut(BLOCK).enumerate() {
+            let rows = self.encoder.encode(&keys.slice(block * BLOCK, ids.len()))?;
+            let own: Vec<u64> = words(&rows).collect();
+            count_not_above(&self.words, &own, 0, ids);
+            // Splitters of the same word are above the row or not by the bytes after it.
+            for (row, id) in rows.iter().zip(ids) {
+                let (mut low, mut high) = (0, *id as usize);
+                while low < high && self.cuts.row(high - 1) > row {
+                    let middle = low.midpoint(high - 1);
+                    match self.cuts.row(middle) > row {
+                        true => high = middle,
+                        false => low = middle + 1,
+                    }
                 }
+                *id = high as u32;
             }
-            return Ok(());
-        }
-        for (row, id) in ids.iter_mut().enumerate() {
-            let (mut low, mut high) = (0, self.splitters.num_rows());
-            while low < high {
-                let middle = low.midpoint(high);
-                if compare(&self.keys, middle, &keys, row).is_le() {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-            *id = low as u32;
         }
         Ok(())
     }
 }
 
-fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<KeyColumn>> {
-    let schema: &Schema = batch.schema_ref();
-    layout.check_schema(schema)?;
-    let slots = layout.key_slots().iter();
-    slots.map(|slot| KeyColumn::new(slot, batch.column(slot.column))).collect()
+/// Encodes the columns of a key, any of which may hold nulls.
+#[derive(Debug)]
+struct Encoder {
+    schema: SchemaRef,
+    rows: RowEncoder,
+}
+
+impl Encoder {
+    fn new(layout: &Layout) -> Result<Self> {
+        let slots = layout.key_slots();
+        let field = |(at, slot): (usize, &Slot)| {
+            let data_type = layout.schema().field(slot.column).data_type();
+            Field::new(at.to_string(), data_type.clone(), true)
+        };
+        let schema = Arc::new(Schema::new(slots.iter().enumerate().map(field).collect::<Vec<_>>()));
+        let column = |(at, slot): (usize, &Slot)| SortColumn {
+            name: at.to_string(),
+            descending: slot.descending,
+            nulls_first: slot.nulls_first,
+        };
+        let order = Order::by(slots.iter().enumerate().map(column).collect::<Vec<_>>());
+        Ok(Self { rows: RowEncoder::new(&order.bind(&schema)?), schema })
+    }
+
+    fn encode(&self, keys: &RecordBatch) -> Result<Rows> {
+        let options = RecordBatchOptions::new().with_row_count(Some(keys.num_rows()));
+        let (schema, columns) = (Arc::clone(&self.schema), keys.columns().to_vec());
+        self.rows.encode(&RecordBatch::try_new_with_options(schema, columns, &options)?)
+    }
+}
+
+/// Returns the first eight bytes of each row, with zeros after its end.
+fn words(rows: &Rows) -> impl Iterator<Item = u64> {
+    rows.iter().map(|row| match row.first_chunk() {
+        Some(word) => u64::from_be_bytes(*word),
+        None => row
+            .iter()
+            .enumerate()
+            .fold(0, |word, (at, &byte)| word | u64::from(byte) << (56 - 8 * at)),
+    })
 }

@@ -7,7 +7,6 @@ use std::cmp::Ordering;
 use arrow_array::RecordBatch;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
-use super::ranks::ranks;
 use super::rows::Rows;
 use crate::error::{Error, Result};
 use crate::order::Layout;
@@ -272,20 +271,6 @@ impl Key {
         }
     }
 
-    /// Returns the bytes of a row, empty for a null, together with the bytes after them in the
-    /// buffer; and the length of the row's own bytes.
-    #[inline(always)]
-    pub(super) fn bytes_beyond(&self, row: usize) -> (&[u8], usize) {
-        if let (Values::Bytes(Bytes::Small { offsets, data }), false) =
-            (&self.values, self.is_null(row))
-        {
-            let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
-            return (&data[start..], end - start);
-        }
-        let bytes = self.bytes(row);
-        (bytes, bytes.len())
-    }
-
     /// Returns the least and the greatest length of all rows, with length 0 for nulls, and the
     /// number of nulls. Returns `None` unless offsets alone give the lengths.
     pub(super) fn lengths<R: Rows>(&self, rows: &R) -> Option<(usize, usize, usize)> {
@@ -295,15 +280,6 @@ impl Key {
         let ends = lens.fold((i32::MAX, 0), |(least, most), len| (least.min(len), most.max(len)));
         let nulls = self.nulls.as_ref().map_or(0, |own| own.slice(first, rows.len()).null_count());
         Some((ends.0 as usize, ends.1 as usize, nulls))
-    }
-
-    /// Replaces strings by their ranks if few are distinct in `count` rows.
-    pub(super) fn rank(&mut self, count: usize) {
-        if let Values::Bytes(_) = self.values
-            && let Some(ranks) = ranks(self, count)
-        {
-            self.values = Values::ranks(ranks, self.descending);
-        }
     }
 
     /// Returns true if values are strings that kernels cannot read directly.

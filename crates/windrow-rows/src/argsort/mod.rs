@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! rows sorted already, or in reverse: done
-//! strings: other layouts become 32-bit offsets; dictionaries and few distinct strings become ranks
+//! strings: offsets become 32-bit offsets, dictionaries become ranks
 //! sort(group, keys from here on)
 //! 1. plan    bits of each key that distinguish the group's rows: numbers less their minimum, bytes
 //!            after the common prefix; as many keys as fit beside the row's index in one word
-//! 2. pack    word = | key bits | index |, 64 bits, or 32 bits if these distinguish most rows
+//! 2. pack    word = | key bits | index |, 64 bits
 //! 3. sort    words: sorted already, few runs (merged), or mixed (radix)
 //!            few key bits: no words; rows are counted by them and moved to their positions
 //! 4. ties    groups of equal key bits, if keys are left: sort(group, remaining keys)
@@ -18,13 +18,11 @@
 mod key;
 mod letters;
 mod plan;
-mod ranks;
 mod rows;
 mod run;
 mod sample;
 #[cfg(test)]
 mod tests;
-mod ties;
 mod together;
 mod words;
 
@@ -37,24 +35,16 @@ use self::key::Key;
 use self::plan::{Place, Plan};
 use self::rows::{All, Picked, Rows};
 use self::run::{Run, run};
-use self::ties::{Groups, Tails};
 use self::together::put_together;
 use self::words::Words;
 use crate::error::{Error, Result};
 use crate::order::Layout;
 use windrow_kernel::counting;
-use windrow_kernel::prefetch::touch_all;
 
 /// Groups up to this size are sorted by comparisons of whole keys.
 const SMALL: usize = 20;
 /// Maximum number of codes for each row in a counting sort, which visits every code once.
 const CODES_PER_ROW: usize = 4;
-/// Maximum number of values of a column that is prefetched whole before a gather: a quarter of a
-/// second-level cache. Saves a tenth of a sort of 8,192 rows of which half are in pairs of equal
-/// strings.
-const NEAR: usize = 32 << 10;
-/// Groups whose tails are read at once: most groups have two or three rows, of 32 bytes each.
-const GROUPS: usize = 256;
 
 /// Returns the permutation that sorts `batch` by the columns of the layout's order: entry `i` is
 /// the position of the row with rank `i`. Stable: equal rows keep their order.
@@ -74,7 +64,7 @@ const GROUPS: usize = 256;
 /// # Cost
 /// O(n) if the rows are in order, in reverse, or a few runs. Otherwise about a radix sort of one
 /// word a row, and further sorts of groups that a word leaves undecided. Workspace: up to 24 bytes
-/// a row, mostly 8 above 32 Ki rows; and a copy of views of up to 48 bytes on average.
+/// a row, mostly 8 above 32 Ki rows.
 ///
 /// # Errors
 /// [`Error::SchemaMismatch`] if the record batch does not have the layout's schema;
@@ -188,51 +178,13 @@ impl Sorter<'_> {
         }
         let ends = self.scratch.words.groups(open);
         let groups = ends.as_chunks::<2>().0;
-        if !groups.is_empty() {
-            self.touch(plan.rest, groups.len());
-            self.sort_groups(rows, groups, plan.rest);
-        }
-    }
-
-    /// Prefetches the numbers of the next keys, which are gathered in another order, if the columns
-    /// are small and `groups` groups of rows touch most of their cache lines.
-    fn touch(&self, from: Place, groups: usize) {
-        for key in self.keys.iter().skip(from.key).take(2) {
-            if let Some((numbers, _)) = key.numbers()
-                && numbers.len() <= NEAR.min(16 * groups)
-            {
-                touch_all(numbers.as_flattened());
-            }
-        }
+        self.sort_groups(rows, groups, plan.rest);
     }
 
     /// Sorts groups of rows by their keys from `from` on. Each group starts in input order.
     fn sort_groups(&mut self, rows: &mut [u32], groups: &[[u32; 2]], from: Place) {
-        let Some(with) = Tails::new(self.keys, from) else {
-            return groups.iter().for_each(|group| self.sort_group(&mut rows[range(group)], from));
-        };
-        let is_small = |[start, end]: &&[u32; 2]| end - start <= SMALL as u32;
-        let (mut split, mut picked, mut tails) = (Groups::default(), Vec::new(), Vec::new());
-        for groups in groups.chunks(GROUPS) {
-            split.split(groups);
-            let Groups { pairs, others } = &mut split;
-            with.read_pairs(rows, pairs, &mut picked, &mut tails);
-            with.sort_pairs(rows, pairs, &tails);
-            for &start in &*pairs {
-                self.sort_small(&mut rows[start as usize..][..2], from);
-            }
-            with.read(rows, others.iter().filter(is_small), &mut picked, &mut tails);
-            let mut rest = &mut tails[..];
-            for group in &*others {
-                let rows = &mut rows[range(group)];
-                if is_small(&group) {
-                    let (own, behind) = rest.split_at_mut(rows.len());
-                    with.sort(rows, own, |rows, from| self.sort_small(rows, from));
-                    rest = behind;
-                } else {
-                    self.sort_group(rows, from);
-                }
-            }
+        for &[start, end] in groups {
+            self.sort_group(&mut rows[start as usize..end as usize], from);
         }
     }
 
@@ -272,8 +224,4 @@ impl Sorter<'_> {
         }
         rows.sort_by(|&a, &b| compare(a, b));
     }
-}
-
-fn range(&[start, end]: &[u32; 2]) -> Range<usize> {
-    start as usize..end as usize
 }

@@ -131,11 +131,6 @@ impl Plan {
         }
     }
 
-    /// Returns true if some codes stand for all numbers outside of a window.
-    pub(super) fn has_window(&self) -> bool {
-        self.pieces.last().is_some_and(|piece| matches!(piece.what, What::Window { .. }))
-    }
-
     fn capacity(&self) -> u32 {
         64 - self.index_bits - self.bits
     }

@@ -1,29 +1,21 @@
-//! Conversion of strings for the kernels: offsets of 32 bits, and no bytes in null rows.
+//! Conversion of strings for the kernels: offsets of 32 bits.
 //!
 //! ```text
 //! offsets of 64 bits   the same bytes, other offsets
-//! views, or bytes      | pear | fig | apple |    copied together
-//!   under nulls
 //! dictionary           the ranks of its values, by key: no strings are left
 //! ```
 //!
 //! Few rows need later keys: a later key is converted only if the keys before it distinguish fewer
 //! values than the number of rows.
 
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_buffer::Buffer;
 
 use super::key::{Key, Values};
 use super::rows::All;
 use crate::rows::bytes::Bytes;
-use windrow_kernel::copy::copy_rows;
 
 /// Minimum number of rows for a conversion.
 const LEAST_ROWS: usize = 256;
-/// Maximum average length of copied strings in bytes: longer strings mostly differ in their first
-/// bytes, which are read anyway.
-const MOST_BYTES: usize = 48;
-/// Strings copied by one call.
-const AT_ONCE: usize = 64;
 /// Minimum number of rows for each value of a ranked dictionary.
 const REPEATS: usize = 4;
 
@@ -31,8 +23,6 @@ const REPEATS: usize = 4;
 pub(super) fn put_together(keys: &mut [Key], count: usize) {
     let Some(first) = keys.first_mut() else { return };
     put_key(first, count);
-    // Only the first key is needed in every row for sure.
-    first.rank(count);
     let Some(last) = keys.iter().rposition(Key::is_apart) else { return };
     let mut told = 1u64;
     for at in 1..=last {
@@ -52,7 +42,7 @@ fn put_key(key: &mut Key, count: usize) {
         Bytes::Picked { values, keys } if values.len() <= count / REPEATS => {
             Some(Values::ranks(ranks(values, keys), key.descending))
         }
-        Bytes::Small { .. } | Bytes::Views(_) | Bytes::Picked { .. } => copied(key, count),
+        Bytes::Small { .. } | Bytes::Views(_) | Bytes::Picked { .. } => None,
     };
     if let Some(values) = changed {
         key.replace(values);
@@ -65,32 +55,6 @@ fn narrowed(offsets: &[i64], data: &Buffer) -> Option<Values> {
     i32::try_from(last - first).ok()?;
     let data = data.slice_with_length(first as usize, (last - first) as usize);
     let offsets = offsets.iter().map(|end| (end - first) as i32).collect::<Vec<_>>().into();
-    Some(Values::Bytes(Bytes::Small { offsets, data }))
-}
-
-/// Copies the strings into one buffer, if they are short.
-fn copied(key: &Key, count: usize) -> Option<Values> {
-    let lens = (0..count).map(|row| key.bytes(row).len());
-    let all = lens.fold(0, usize::saturating_add);
-    if all > MOST_BYTES * count || i32::try_from(all).is_err() {
-        return None;
-    }
-    let mut data = vec![0; all];
-    let mut offsets = Vec::with_capacity(count + 1);
-    let mut end = 0;
-    offsets.push(0);
-    for first in (0..count).step_by(AT_ONCE) {
-        let mut strings = [&[][..]; AT_ONCE];
-        let rows = first..(first + AT_ONCE).min(count);
-        let (strings, start) = (&mut strings[..rows.len()], end);
-        for (string, row) in strings.iter_mut().zip(rows) {
-            *string = key.bytes(row);
-            end += string.len();
-            offsets.push(end as i32);
-        }
-        copy_rows(&mut data[start..], strings);
-    }
-    let (offsets, data) = (ScalarBuffer::from(offsets), Buffer::from_vec(data));
     Some(Values::Bytes(Bytes::Small { offsets, data }))
 }
 

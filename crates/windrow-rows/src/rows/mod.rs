@@ -51,7 +51,6 @@ pub use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
 pub use known::Payload;
 pub use prepare::Prepared;
-pub(crate) use value::Interner;
 
 use crate::order::Layout;
 

@@ -11,7 +11,6 @@ use std::ops::{BitAnd, BitOr};
 
 use super::places::Places;
 use super::vector::Vector;
-use super::x86::instructions;
 
 /// 32 bytes. A value exists only if the CPU has AVX2.
 #[derive(Clone, Copy)]
@@ -92,18 +91,81 @@ unsafe fn turned_4(v: [__m256i; 4]) -> [__m256i; 4] {
 
 impl Vector for Avx2 {
     type Mask = Self;
-    const COLUMNS: usize = 4;
+    type Order = Self;
 
     #[inline(always)]
     fn rows(width: usize) -> usize {
         32 / width
     }
 
-    instructions! {
-        load _mm256_loadu_si256, store _mm256_storeu_si256, xor _mm256_xor_si256,
-        add _mm256_add_epi32 _mm256_add_epi64, sub _mm256_sub_epi32 _mm256_sub_epi64,
-        shuffle _mm256_shuffle_epi8, broadcast _mm256_broadcastsi128_si256,
-        splat _mm256_set1_epi32 _mm256_set1_epi64x
+    #[inline(always)]
+    unsafe fn splat<const W: usize>(number: u128) -> Self {
+        // SAFETY: the caller promises AVX2.
+        unsafe {
+            Self(match W {
+                4 => _mm256_set1_epi32(number as i32),
+                8 => _mm256_set1_epi64x(number as i64),
+                _ => _mm256_broadcastsi128_si256(_mm_set_epi64x(
+                    (number >> 64) as i64,
+                    number as i64,
+                )),
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load<const W: usize>(from: *const u8) -> Self {
+        // SAFETY: the caller promises AVX2, and a readable register at `from`.
+        Self(unsafe { _mm256_loadu_si256(from.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store<const W: usize>(self, to: *mut u8) {
+        // SAFETY: the caller promises AVX2, and a writable register at `to`.
+        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the caller promises AVX2.
+        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn add<const W: usize>(self, other: Self) -> Self {
+        // SAFETY: the caller promises AVX2.
+        unsafe {
+            Self(match W {
+                4 => _mm256_add_epi32(self.0, other.0),
+                8 => _mm256_add_epi64(self.0, other.0),
+                _ => self.0,
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sub<const W: usize>(self, other: Self) -> Self {
+        // SAFETY: the caller promises AVX2.
+        unsafe {
+            Self(match W {
+                4 => _mm256_sub_epi32(self.0, other.0),
+                8 => _mm256_sub_epi64(self.0, other.0),
+                _ => self.0,
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn order<const W: usize>(reversed: bool) -> Self {
+        let order = order::<W>(reversed);
+        // SAFETY: the caller promises AVX2.
+        Self(unsafe { _mm256_broadcastsi128_si256(order) })
+    }
+
+    #[inline(always)]
+    unsafe fn ordered<const W: usize>(self, order: Self) -> Self {
+        // SAFETY: the caller promises AVX2.
+        Self(unsafe { _mm256_shuffle_epi8(self.0, order.0) })
     }
 
     #[inline(always)]
@@ -303,4 +365,13 @@ impl Vector for Avx2 {
             columns
         }
     }
+}
+
+/// Returns the source of each byte of numbers of `W` bytes.
+#[inline(always)]
+fn order<const W: usize>(reversed: bool) -> __m128i {
+    let from = |at: usize| if reversed { at / W * W + W - 1 - at % W } else { at };
+    let order: [u8; 16] = std::array::from_fn(|at| from(at) as u8);
+    // SAFETY: both types have sixteen bytes and any bit pattern is valid.
+    unsafe { std::mem::transmute(order) }
 }

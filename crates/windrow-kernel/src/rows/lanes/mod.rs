@@ -16,8 +16,6 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod cells;
 mod lane;
 mod level;
@@ -29,8 +27,6 @@ mod take_cells;
 #[cfg(test)]
 mod tests;
 mod vector;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
 pub use cells::{Cells, put_cells};
 pub use lane::{Bits, Code, Lane, LaneOut, Word};

@@ -12,7 +12,6 @@ pub(super) struct Portable(u128);
 impl Vector for Portable {
     type Mask = bool;
     type Order = bool;
-    const COLUMNS: usize = 4;
 
     #[inline(always)]
     fn rows(_width: usize) -> usize {

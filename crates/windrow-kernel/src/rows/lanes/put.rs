@@ -86,10 +86,9 @@ pub(super) unsafe fn put_of<const W: usize>(
         }};
     }
     while !lanes.is_empty() {
-        match level.columns(lanes.len(), W) {
-            8 if const { W == 8 } => block!(8),
+        match lanes.len() {
             4.. => block!(4),
-            2 => block!(2),
+            2.. => block!(2),
             _ => block!(1),
         }
     }

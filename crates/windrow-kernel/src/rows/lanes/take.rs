@@ -32,7 +32,7 @@ pub(super) fn take_by<T: Word>(
     check_bounds(lanes.len() * width, rows, places, bytes.len());
     let mut fits = true;
     while !lanes.is_empty() {
-        let count = level.columns(lanes.len(), width);
+        let count = 4.min(1 << lanes.len().ilog2());
         let (block, behind) = lanes.split_at_mut(count);
         // SAFETY: the level was detected, and `check_bounds` checked the places.
         fits &= unsafe {
@@ -63,9 +63,6 @@ unsafe fn take_count<const W: usize, T: Word>(
                 return unsafe { take_block::<W, $count, T>(lanes, rows, places, bytes, level) };
             })*
         };
-    }
-    if const { W == 8 } {
-        counts!(8);
     }
     counts!(4 2 1);
     unreachable!("a block of {} columns", lanes.len())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel    one loop over `trait Vector`                                    put.rs, take.rs
-//! Vector    Portable: a number     Avx2: 32 bytes     Avx512: 64 bytes      one file each
+//! Vector    Portable: a number     Avx2: 32 bytes                           one file each
 //! dispatch  the kernel compiled for each of them, one chosen at run time
 //! ```
 //!
@@ -25,8 +25,6 @@ pub(super) trait Vector: Copy {
     type Mask: Copy + BitAnd<Output = Self::Mask> + BitOr<Output = Self::Mask>;
     /// The order of the bytes of each number.
     type Order: Copy;
-    /// Columns of eight bytes that are transposed together.
-    const COLUMNS: usize;
 
     /// Returns the numbers of a register.
     fn rows(width: usize) -> usize;
@@ -68,8 +66,7 @@ pub(super) trait Vector: Copy {
     /// Returns `yes` where the bit is set, else `no`.
     unsafe fn select<const W: usize>(mask: Self::Mask, yes: Self, no: Self) -> Self;
 
-    /// Writes the rows of `N` columns: 1, 2, 4 or [`Vector::COLUMNS`]. Rows of one column are
-    /// adjacent.
+    /// Writes the rows of `N` columns: 1, 2 or 4. Rows of one column are adjacent.
     ///
     /// # Safety
     /// The columns of all rows are writable at their places.

@@ -46,17 +46,6 @@ impl Interner {
         self.entries.is_empty()
     }
 
-    /// Returns the number of values.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Returns the bytes of value `number`.
-    pub(crate) fn get(&self, number: usize) -> &[u8] {
-        let entry = &self.entries[number];
-        &self.bytes[entry.end - entry.len..entry.end]
-    }
-
     /// Returns the number of the first `len` bytes of `bytes`, and true if the value is new.
     pub(crate) fn intern(&mut self, bytes: &[u8], len: usize) -> (usize, bool) {
         let words = words(bytes, len);
