@@ -9,14 +9,11 @@ mod datafusion;
 mod kway;
 mod merge;
 mod partition;
-mod pipeline;
 #[cfg(any(feature = "dataflow", feature = "datafusion", feature = "stores"))]
 mod process;
 mod rows;
 mod spill;
 mod spine;
-
-use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use windrow_testdata::rng;
@@ -43,17 +40,6 @@ enum Command {
     Spine(spine::Options),
     /// Merge K sorted runs, beside a binary heap and a loser tree
     Kway(kway::Options),
-    /// Measure the stages of a sort in memory against arrow-rs
-    Pipeline {
-        /// The change log, as written by gen-log
-        log: PathBuf,
-        /// Rows of it to sort
-        #[arg(long, default_value_t = 3_000_000)]
-        rows: usize,
-        /// Rounds, of which the fastest counts
-        #[arg(long, default_value_t = 3)]
-        rounds: usize,
-    },
     /// Measure splits of record batches against scatter loops and takes
     Partition(partition::Options),
     /// Arrange, join and loop in a dataflow, beside differential-dataflow's own traces
@@ -68,7 +54,6 @@ enum Command {
 
 fn main() {
     let measured = match Cli::parse().command {
-        Command::Pipeline { log, rows, rounds } => pipeline::run(&log, rows, rounds),
         Command::Merge(options) => merge::run(merge::Work::Merge, &options),
         Command::Kway(options) => kway::run(&options),
         Command::Batcher(options) => merge::run(merge::Work::Batcher, &options),

@@ -87,7 +87,7 @@ fn pool(limit: usize, codec: Codec) -> Result<Pool> {
 }
 
 /// Pushes record batches into one batcher.
-pub(crate) fn pushed(layout: &Layout, batches: &[RecordBatch], pool: &Pool) -> Result<Batch> {
+fn pushed(layout: &Layout, batches: &[RecordBatch], pool: &Pool) -> Result<Batch> {
     let mut batcher = Batcher::new(layout, pool);
     batches.iter().try_for_each(|batch| batcher.push(batch))?;
     Ok(batcher.finish()?)

@@ -165,7 +165,7 @@ pub use batch::{
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
 pub use cursor::{Cursor, KeyBlock, TakenRows};
-pub use merge::{ColumnarMerge, KeySorter, KeyedBatch, KeyedBatches, KeyedRun, OrderCheck, Picks};
+pub use merge::{ColumnarMerge, KeyedBatch, KeyedBatches, KeyedRun, OrderCheck, Picks};
 pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
 

@@ -2,7 +2,6 @@
 
 use windrow::{Batch, Batcher, ColumnarMerge};
 
-use super::hold::hold;
 use super::plan::Plan;
 use super::running::{Job, Running};
 use super::{ingest, sampling};
@@ -13,7 +12,7 @@ use crate::verbs::Way;
 /// The rows of a job, before the last merge.
 pub(super) enum Arranged {
     Rows(Batch),
-    /// The inputs are sorted, or are held as columns, and are merged without encoding whole rows.
+    /// The inputs are sorted, and are merged without encoding whole rows.
     Columns(ColumnarMerge),
 }
 
@@ -30,13 +29,6 @@ impl Job {
         match arrangement.way {
             Way::Unordered => {
                 tally.enter(Phase::Read);
-                if plan.by_columns
-                    && let Some(merge) = hold(self, plan, running)?
-                {
-                    arrangement.verify.as_ref().map_or(Ok(()), |verify| verify())?;
-                    running.watch.room_for(plan.writing_bytes());
-                    return Ok((Arranged::Columns(merge), plan.clone()));
-                }
                 let batcher = Batcher::new(&arrangement.layout, &running.pool);
                 ingest::ingest(self, &batcher, plan, running)?;
                 arrangement.verify.as_ref().map_or(Ok(()), |verify| verify())?;

@@ -182,10 +182,6 @@ impl<'a> Cutter<'a> {
             (CutFiles::ByName(many), Taken::Slab(slab)) => {
                 return many.split(slab, &mut self.ready, decoders);
             }
-            (CutFiles::ByName(many), Taken::Picks(picks)) => {
-                let (keys, bytes) = (picks.gather(&many.partitioning.keys)?, picks.bytes());
-                return many.cut(&keys, Piece::Picks(picks), bytes, &mut self.ready);
-            }
             (_, taken) => taken,
         };
         let (rows, bytes) = taken.size();
@@ -242,34 +238,15 @@ impl ByName<'_> {
             return Ok(());
         }
         let keys = decode(&slab)?;
-        self.cut(&keys, decoders.piece(slab)?, bytes, ready)
-    }
-
-    /// Appends the runs of a piece to `ready`. `keys` are its columns that distinguish files.
-    fn cut(
-        &self,
-        keys: &RecordBatch,
-        piece: Piece,
-        bytes: usize,
-        ready: &mut VecDeque<Run>,
-    ) -> Result<()> {
-        let extension = &self.options.extension();
-        let ranges = files(keys)?;
-        let name = |range: &Range<usize>| self.partitioning.names.of(keys, range.start, extension);
-        let (rows, edge) = (keys.num_rows(), None);
-        if let [all] = &ranges[..] {
-            let name = Some(name(all)?);
-            ready.push_back(Run { name, rows, bytes, piece, edge });
-            return Ok(());
-        }
-        let whole = Whole::of(piece);
-        for range in ranges {
+        let whole = Whole::of(decoders.piece(slab)?);
+        for range in files(&keys)? {
+            let name = self.partitioning.names.of(&keys, range.start, extension)?;
             ready.push_back(Run {
-                name: Some(name(&range)?),
+                name: Some(name),
                 rows: range.len(),
                 bytes: bytes * range.len() / rows,
                 piece: Piece::Within(Arc::clone(&whole), range),
-                edge,
+                edge: None,
             });
         }
         Ok(())

@@ -77,12 +77,12 @@ fn work(job: &Job, reader: &mut Reader<'_>, mut pusher: Pusher, running: &Runnin
 const PLACES: u64 = 2;
 
 /// Returns the ordinal of the file.
-pub(super) fn file_of(sequence: u64) -> usize {
+fn file_of(sequence: u64) -> usize {
     (sequence >> ROW_BITS) as usize
 }
 
 /// Returns the row number within its file.
-pub(super) fn row_of(sequence: u64) -> u64 {
+fn row_of(sequence: u64) -> u64 {
     sequence & ((1 << ROW_BITS) - 1)
 }
 

@@ -21,7 +21,6 @@ mod emit;
 mod explain;
 mod file_rows;
 mod finish;
-mod hold;
 mod in_order;
 mod ingest;
 mod opening;

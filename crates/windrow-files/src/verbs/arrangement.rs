@@ -44,8 +44,6 @@ pub(crate) enum Way {
 /// A verb's request to the engine.
 pub(crate) struct Arrangement {
     pub(crate) way: Way,
-    /// Whether rows are only grouped by few keys, so that columns can stay columns.
-    pub(crate) groups: bool,
     pub(crate) layout: Layout,
     pub(crate) transform: Option<Transform>,
     pub(crate) verify: Option<Verify>,
@@ -71,7 +69,6 @@ impl Arrangement {
     pub(crate) fn of(layout: Layout) -> Self {
         Self {
             way: Way::Unordered,
-            groups: false,
             projection: (0..layout.schema().fields().len()).collect(),
             derived: Derived::of(layout.schema(), []),
             layout,

@@ -118,7 +118,6 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
         transform: Some(transform),
         // Columns of `select` are columns of the input.
         projection: projection(inputs.schema(), spec.select.as_deref(), &[])?,
-        groups: spec.sort.is_empty(),
         ..Arrangement::of(Order::by([number]).then(sorting.clone()).bind(schema)?)
     };
     let names = Names::Numbered { partitions };
@@ -168,8 +167,7 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
     });
     let how = format!("a directory for each value of {}", columns.join(", "));
     let names = Names::Hive { columns };
-    let groups = spec.sort.is_empty();
-    let arrangement = Arrangement { transform, projection, groups, ..Arrangement::of(layout) };
+    let arrangement = Arrangement { transform, projection, ..Arrangement::of(layout) };
     Ok((arrangement, Partitioning { keys, names, ids: None, sorting, how }))
 }
 

@@ -39,20 +39,20 @@ pub struct KeyedRun<I> {
 
 /// A record batch with the keys of its rows.
 pub struct KeyedBatch {
-    pub(super) batch: RecordBatch,
-    pub(super) keys: Rows,
-    pub(super) lengths: Lengths,
+    batch: RecordBatch,
+    keys: Rows,
+    lengths: Lengths,
 }
 
 /// The lengths of rows, were they encoded whole.
-pub(super) enum Lengths {
+enum Lengths {
     Same(usize),
     /// The end of each row.
     Ends(Vec<usize>),
 }
 
 impl Lengths {
-    pub(super) fn of(prepared: &Prepared) -> Self {
+    fn of(prepared: &Prepared) -> Self {
         match prepared.stride() {
             Some(stride) => Self::Same(stride),
             None => {

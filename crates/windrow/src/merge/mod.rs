@@ -20,8 +20,7 @@
 //! ```
 //!
 //! Several threads merge share by share (`shares`), each share as above. Sorted record batches are also
-//! merged without rows: only keys are encoded, and columns are gathered (`columnar`); and so are record
-//! batches that are sorted one by one in memory (`held`).
+//! merged without rows: only keys are encoded, and columns are gathered (`columnar`).
 //!
 //! Invariant: the output is sorted, and the rule holds over all of it, not only within a chunk.
 
@@ -30,7 +29,6 @@ mod chunks;
 mod columnar;
 mod extract;
 mod fences;
-mod held;
 mod many;
 mod merger;
 mod ranges;
@@ -46,7 +44,6 @@ pub(crate) use chunks::ChunkSource;
 pub use columnar::{ColumnarMerge, KeyedBatch, KeyedBatches, KeyedRun, Picks};
 pub(crate) use extract::Extract;
 pub(crate) use fences::{FencedRun, Fences};
-pub use held::KeySorter;
 pub(crate) use merger::Merger;
 pub(crate) use ranges::merge_ranges;
 pub(crate) use run::Run;

@@ -81,10 +81,8 @@ pub(in crate::job) struct Writing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::job) struct Costs {
     pub(super) way: Way,
-    /// Whether sorted files can be merged, or rows grouped, without rows.
+    /// Whether sorted files can be merged without rows.
     pub(super) by_columns: bool,
-    /// Bytes of the columns of all rows, with their keys.
-    pub(super) columns: usize,
     /// The process with one thread, in any phase.
     pub(super) base: usize,
     /// Possible increase of `base` in another run.
@@ -175,7 +173,6 @@ impl Costs {
         Self {
             way: arrangement.way,
             by_columns,
-            columns: columns(inputs),
             base: bytes(own) + code + tight + SLACK + spilling,
             sway,
             exact: if has_arrow { EXACT + (TIGHT - tight) } else { 0 },
@@ -378,25 +375,16 @@ fn writing(
     }
 }
 
-/// Returns whether sorted files can be merged, or rows grouped, without rows.
+/// Returns whether sorted files can be merged without rows.
 fn by_columns(arrangement: &Arrangement, output: &Output<'_>) -> bool {
     // Arrow files show values under nulls, which rows do not keep.
     let shows_all =
         |options: &OutputOptions| matches!(options.format, Format::ArrowFile | Format::ArrowStream);
-    (arrangement.way == Way::Sorted || arrangement.groups)
+    arrangement.way == Way::Sorted
         && arrangement.sifting.is_none()
         && matches!(arrangement.finish, Finish::Log)
         && ColumnarMerge::serves(&arrangement.layout)
         && !matches!(output, Output::Written { options, .. } if shows_all(options))
-}
-
-/// Returns the bytes of the columns of all rows, with a quarter more for what the mean of a row does not
-/// tell, and with keys. Unknown numbers of rows are estimated from text.
-fn columns(inputs: &Inputs) -> usize {
-    let row = inputs.needs.row_bytes as u64;
-    let known = inputs.rows().map(|rows| rows.saturating_mul(row + row / 4 + 24));
-    let bytes = known.or_else(|| inputs.text_bytes()?.checked_mul(2));
-    bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX)
 }
 
 /// Returns the mean bytes of a row, as far as the inputs show.

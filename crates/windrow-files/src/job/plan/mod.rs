@@ -143,8 +143,7 @@ pub(super) struct Plan {
     pub(super) open_files: usize,
     /// Whether all files are merged while the output is written.
     pub(super) direct: bool,
-    /// Whether record batches may be held until their rows are written: those of a merge of all files,
-    /// or all of them if rows are only grouped.
+    /// Whether a merge of all files may hold their record batches until the rows are written.
     pub(super) by_columns: bool,
     /// The smallest possible limit, as shown in messages.
     pub(super) floor: Size,
@@ -187,11 +186,7 @@ impl Plan {
             columns_in_turn: in_turn,
             open_files,
             direct: beside.is_some(),
-            by_columns: costs.by_columns
-                && match costs.way {
-                    Way::Sorted => beside.is_some() && budget >= costs.picked(writers),
-                    Way::Unordered => costs.columns <= budget.min(terms.spare(writing(writers))),
-                },
+            by_columns: costs.by_columns && beside.is_some() && budget >= costs.picked(writers),
             floor: floor.named(costs),
             reader_bytes: costs.reader(),
             writer_bytes: costs.writer(in_turn),

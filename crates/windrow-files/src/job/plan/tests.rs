@@ -9,7 +9,6 @@ fn costs() -> Costs {
     Costs {
         way: Way::Unordered,
         by_columns: false,
-        columns: usize::MAX,
         base: 20 * MIB,
         sway: 0,
         exact: 0,
