@@ -18,7 +18,8 @@ class Local:
     written_in = None
 
     def __init__(self, directory):
-        self.directory = directory
+        # The library joins names to it, and takes absolute ones as they are.
+        self.directory = os.path.abspath(directory)
 
     def publish(self, names):
         """Makes new files readable for others."""

@@ -18,7 +18,7 @@ use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions, new_null_array}
 use arrow_row::Rows as Keys;
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 
-use super::Rows;
+use super::hidden::Rows;
 use super::homes::{Homes, Move};
 use super::table::{Table, group_rows};
 use crate::changelog::DELETED;

@@ -6,9 +6,9 @@
 
 use std::cmp::Ordering;
 
-use super::Rows;
 use super::changes::{Changes, Cursor};
 use super::extents::{Extents, TableFile};
+use super::hidden::Rows;
 use super::homes::Homes;
 use super::table::{Table, group_rows};
 use crate::error::{Error, ErrorKind, Result};

@@ -9,12 +9,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::BooleanArray;
+use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use roaring::RoaringTreemap;
 
-use super::Rows;
 use crate::error::{Error, Result, failed};
+
+/// Rows as record batches.
+pub(super) type Rows<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
 /// Positions of hidden rows of each file, by its ordinal.
 #[derive(Default)]

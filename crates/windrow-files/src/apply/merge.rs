@@ -17,9 +17,9 @@ use arrow_row::Rows as Keys;
 use arrow_schema::{SchemaRef, SortOptions};
 use arrow_select::interleave::interleave;
 
-use super::Rows;
 use super::changes::{ChangeBatch, Cursor};
 use super::figures::Counts;
+use super::hidden::Rows;
 use super::homes::Move;
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result, failed};

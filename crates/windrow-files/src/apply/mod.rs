@@ -46,10 +46,3 @@ mod transform;
 pub use directory::{Apply, ApplySpec, ListedFile};
 pub use figures::{AddedFile, Applied, ColumnFigures, Counts, HiddenRows, WriteMode};
 pub use transform::{PartitionColumn, PartitionTransform};
-
-use arrow_array::RecordBatch;
-
-use crate::error::Result;
-
-/// Rows as record batches.
-type Rows<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;

@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::Rows;
 use super::changes::Changes;
 use super::extents::{Extents, TableFile};
 use super::figures::{AddedFile, Counts};
+use super::hidden::Rows;
 use super::homes::Homes;
 use super::merge::Merger;
 use super::outputs::{Outputs, Versioned};

@@ -8,9 +8,8 @@ use arrow_row::Rows as Keys;
 use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
 use windrow::SortColumn;
 
-use super::Rows;
 use super::figures::WriteMode;
-use super::hidden::Hidden;
+use super::hidden::{Hidden, Rows};
 use super::keys::Code;
 use super::partitions::{Partitions, constant_last};
 use super::transform::{PartitionColumn, PartitionTransform};
