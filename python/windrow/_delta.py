@@ -20,7 +20,7 @@ import urllib.parse
 
 from windrow import _vectors, _windrow
 from windrow._errors import DataError, SpaceError, UsageError
-from windrow._places import Local, Store, temp_dir
+from windrow._places import Local, Store
 from windrow._progress import watching
 from windrow._results import Applied
 
@@ -230,7 +230,7 @@ def _place(uri, stored, options):
         uri = urllib.parse.unquote(uri.removeprefix("file://"))
     if "://" not in uri:
         return Local(uri)
-    return Store(uri, _Files(uri, stored), temp_dir(options))
+    return Store(uri, _Files(uri, stored), options)
 
 
 class _Files:

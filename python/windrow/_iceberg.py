@@ -10,7 +10,7 @@ import uuid
 from windrow import _vectors
 from windrow._delta import Listed, nothing, repeated
 from windrow._errors import UsageError
-from windrow._places import Local, Store, temp_dir
+from windrow._places import Local, Store
 
 # The property that records the version of an application's changes.
 RECORD = "windrow.transaction."
@@ -153,7 +153,7 @@ class _Files:
 
 def _place(table, options):
     location = _plain(table.location())
-    return Store(location, _Files(table), temp_dir(options)) if "://" in location else Local(location)
+    return Store(location, _Files(table), options) if "://" in location else Local(location)
 
 
 def _fields(table):

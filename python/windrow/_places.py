@@ -6,12 +6,6 @@ import shutil
 import tempfile
 
 
-def temp_dir(options):
-    """The first directory for temporary files; `None` for the system's."""
-    given = (options.get("spill") or {}).get("temp_dir")
-    return given if given is None or isinstance(given, str) else os.fspath(given[0] if isinstance(given, (list, tuple)) else given)
-
-
 class Local:
     """A directory. New files are written there at once."""
 
@@ -48,9 +42,11 @@ class Local:
 class Store:
     """A prefix of a store, whose files are reached through the library of the table. New files are written to a local directory first."""
 
-    def __init__(self, uri, files, temp_dir=None):
+    def __init__(self, uri, files, options):
+        from windrow._verbs import temp_dir
+
         self.directory, self._files = uri.rstrip("/"), files
-        self.written_in = tempfile.mkdtemp(prefix="windrow-", dir=temp_dir)
+        self.written_in = tempfile.mkdtemp(prefix="windrow-", dir=temp_dir(options))
 
     def publish(self, names):
         for name in names:

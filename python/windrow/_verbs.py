@@ -242,6 +242,7 @@ Examples
 """,
     key="key",
     inputs=("target", "inputs"),
+    more=("order_by",),
 )
 
 merge = Call(
