@@ -86,7 +86,7 @@ def _attempt(table, name, place, changes, transaction, mode, options):
             if new or applied.files_removed or deletes:
                 said = {"tool": "windrow apply"}
                 update = commit.update_snapshot(snapshot_properties=said)
-                with _vectors.overwriting(commit, table.io, said, deletes) if deletes else update.overwrite() as snapshot:
+                with _producer(commit, table.io, said, deletes) if deletes else update.overwrite() as snapshot:
                     for path in applied.files_removed:
                         snapshot.delete_data_file(files[path])
                     for path in new:
@@ -117,6 +117,13 @@ def _mode(table, name, place, mode):
     if mode == "vectors":
         raise UsageError(f'{name}: write_mode="vectors" is served with pyiceberg 0.12 and tables of version 2 of the format, not in a store')
     return "copy"
+
+
+def _producer(transaction, io, properties, deletes):
+    # The module needs pyiceberg.
+    from windrow._deletes import Producer
+
+    return Producer(transaction, io, properties, deletes)
 
 
 def _hide(table, directory, applied, files, hidden, bitmaps, written):

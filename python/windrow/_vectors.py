@@ -2,7 +2,7 @@
 
     the library: which rows of each file are hidden, as 64-bit Roaring bitmaps
     Delta        bitmaps in _vectors/deletion_vector_<uuid>.bin, and a commit that names them: deltalake reads vectors, and writes none
-    Iceberg      a Parquet file of paths and positions, and a manifest of deletes: a producer of snapshots of pyiceberg, extended
+    Iceberg      a Parquet file of paths and positions, and a manifest of deletes, see `windrow._deletes`
 
 A full vacuum of deltalake removes the vectors of live files, unless their directory begins with an underscore.
 """
@@ -229,40 +229,3 @@ def write_positions(uri, path, rows, like):
     )
     file.spec_id = like.spec_id
     return file
-
-
-def overwriting(transaction, io, properties, deletes):
-    """The producer of a snapshot that also adds delete files."""
-    from itertools import groupby
-
-    from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestWriterV2
-    from pyiceberg.table.snapshots import Operation
-    from pyiceberg.table.update.snapshot import _OverwriteFiles
-
-    class Deletes(ManifestWriterV2):
-        def content(self):
-            return ManifestContent.DELETES
-
-        @property
-        def _meta(self):
-            return {**super()._meta, "content": "deletes"}
-
-    class Producer(_OverwriteFiles):
-        def _process_manifests(self, manifests):
-            for spec_id, files in groupby(sorted(deletes, key=lambda file: file.spec_id), key=lambda file: file.spec_id):
-                output = self.new_manifest_output()
-                with Deletes(self.spec(spec_id), self.schema(), output, self._snapshot_id, self._compression) as writer:
-                    for file in files:
-                        writer.add(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self._snapshot_id, data_file=file))
-                manifests = [*manifests, writer.to_manifest_file()]
-            return manifests
-
-        def _summary(self, properties):
-            data = self._added_data_files
-            self._added_data_files = [*data, *deletes]
-            try:
-                return super()._summary(properties)
-            finally:
-                self._added_data_files = data
-
-    return Producer(operation=Operation.OVERWRITE, transaction=transaction, io=io, snapshot_properties=properties)
