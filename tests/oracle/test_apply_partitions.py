@@ -75,7 +75,7 @@ def in_order(rows):
 @pytest.mark.parametrize("order", ["", "--order-by at"])
 def test_rows_move_between_partitions(w, rng, tmp_path, shape, how, order):
     by, key = SHAPES[shape]
-    for turn in range(3):
+    for turn in range(2):
         lake = tmp_path / f"lake{turn}"
         model = {key_of(row, key): row for row in some(rng, 300, 0)}
         write(list(model.values()), by, lake, rng, how)
