@@ -61,17 +61,38 @@ def live(table):
     return {uri.rsplit("/", 1)[1] for uri in DeltaTable(table).file_uris()}
 
 
+def first_rows(rng, are_in_order):
+    ids = np.sort(rng.choice(MOST, size=int(rng.integers(10, MOST)), replace=False))
+    return rows(rng, ids if are_in_order else rng.permutation(ids), 0)
+
+
+def inserted(rows):
+    """The log that inserts these rows."""
+    return rows.append_column("op", pa.array(["insert"] * rows.num_rows))
+
+
+def in_parts(rows, parts, write):
+    """Writes rows in so many parts."""
+    cuts = [rows.num_rows * part // parts for part in range(parts + 1)]
+    for start, end in zip(cuts, cuts[1:]):
+        write(rows.slice(start, end - start))
+
+
+def merged_by_deltalake(table, log):
+    merge = DeltaTable(table).merge(log, "t.id = s.id", source_alias="s", target_alias="t")
+    columns = {name: f"s.{name}" for name in log.column_names if name != "op"}
+    merge = merge.when_matched_delete("s.op = 'delete'").when_matched_update(columns)
+    merge.when_not_matched_insert(columns, "s.op <> 'delete'").execute()
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_batches_are_as_one_compact_and_as_merges_of_deltalake(tmp_path, seed):
     rng = np.random.default_rng(seed)
     table, twin = str(tmp_path / "table"), str(tmp_path / "twin")
-    ids = np.sort(rng.choice(MOST, size=int(rng.integers(10, MOST)), replace=False))
-    first = rows(rng, ids if seed % 2 else rng.permutation(ids), 0)
-    cuts = [len(ids) * part // 3 for part in range(4)]
-    for start, end in zip(cuts, cuts[1:]):
-        write_deltalake(table, first.slice(start, end - start), mode="append")
+    first = first_rows(rng, seed % 2)
+    in_parts(first, 3, lambda part: write_deltalake(table, part, mode="append"))
     write_deltalake(twin, first)
-    logs = [first.append_column("op", pa.array(["insert"] * first.num_rows))]
+    logs = [inserted(first)]
     for salt in range(1, 6):
         log = changes(rng, salt)
         logs.append(log)
@@ -85,15 +106,12 @@ def test_batches_are_as_one_compact_and_as_merges_of_deltalake(tmp_path, seed):
         assert DeltaTable(table).count() == done.rows_out
         again = wr.apply(table, log, "id", op="op")
         assert (again.version, again.files_added) == (done.version, [])
-        merge = DeltaTable(twin).merge(log, "t.id = s.id", source_alias="s", target_alias="t")
-        columns = {name: f"s.{name}" for name in first.column_names}
-        merge = merge.when_matched_delete("s.op = 'delete'").when_matched_update(columns)
-        merge.when_not_matched_insert(columns, "s.op <> 'delete'").execute()
+        merged_by_deltalake(twin, log)
         assert read(table) == read(twin)
     write_deltalake(str(tmp_path / "all"), wr.compact(pa.concat_tables(logs), key="id", op="op"))
     assert read(table) == read(str(tmp_path / "all"))
     assert pl.read_delta(table).height == DeltaTable(table).count()
-    assert sorted(map(repr, DeltaTable(table, version=2).to_pyarrow_table()["id"].to_pylist())) == sorted(map(repr, map(int, ids)))
+    assert sorted(map(repr, DeltaTable(table, version=2).to_pyarrow_table()["id"].to_pylist())) == sorted(map(repr, first["id"].to_pylist()))
 
 
 def test_a_replayed_transaction_commits_nothing(tmp_path):

@@ -15,7 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField
-from test_delta import MOST, changes, rows
+from test_delta import changes, first_rows, in_parts, inserted
 from windrow import _delta
 
 
@@ -46,13 +46,11 @@ def data(table):
 @pytest.mark.parametrize("seed", range(4))
 def test_batches_are_as_one_compact(catalog, tmp_path, seed):
     rng = np.random.default_rng(seed)
-    ids = np.sort(rng.choice(MOST, size=int(rng.integers(10, MOST)), replace=False))
-    first = rows(rng, ids if seed % 2 else rng.permutation(ids), 0)
+    first = first_rows(rng, seed % 2)
     table = created(catalog, "t", None, first.schema)
-    for start, end in [(0, len(ids) // 2), (len(ids) // 2, len(ids))]:
-        table.append(first.slice(start, end - start))
+    in_parts(first, 2, table.append)
     before = table.metadata.current_snapshot_id
-    logs = [first.append_column("op", pa.array(["insert"] * first.num_rows))]
+    logs = [inserted(first)]
     for salt in range(1, 5):
         log = changes(rng, salt)
         logs.append(log)

@@ -19,7 +19,7 @@ import windrow as wr
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyiceberg.transforms import parse_transform
 from test_apply_partitions import applied, in_order, logs
-from test_delta import MOST, changes, edited, files, in_between, rows
+from test_delta import changes, edited, files, first_rows, in_between, in_parts, inserted, merged_by_deltalake
 from test_iceberg_apply import catalog, created, data  # noqa: F401
 from windrow import _vectors
 
@@ -54,13 +54,10 @@ def by_key(table):
 def test_any_modes_are_as_one_compact_and_as_merges_of_deltalake(tmp_path, seed):
     rng = np.random.default_rng(seed)
     table, twin = str(tmp_path / "table"), str(tmp_path / "twin")
-    ids = np.sort(rng.choice(MOST, size=int(rng.integers(10, MOST)), replace=False))
-    first = rows(rng, ids if seed % 3 else rng.permutation(ids), 0)
-    cuts = [len(ids) * part // 3 for part in range(4)]
-    for start, end in zip(cuts, cuts[1:]):
-        delta(table, first.slice(start, end - start), mode="append")
+    first = first_rows(rng, seed % 3)
+    in_parts(first, 3, lambda part: delta(table, part, mode="append"))
     write_deltalake(twin, first)
-    logs = [first.append_column("op", pa.array(["insert"] * first.num_rows))]
+    logs = [inserted(first)]
     for salt in range(1, 8):
         log = changes(rng, salt)
         logs.append(log)
@@ -75,10 +72,7 @@ def test_any_modes_are_as_one_compact_and_as_merges_of_deltalake(tmp_path, seed)
         if done.write_mode == "vectors":
             assert sum(file["rows"] for file in done.vectors) <= done.updated + done.deleted
             assert done.unchanged == 0 and len(done.files_added) <= 1
-        merge = DeltaTable(twin).merge(log, "t.id = s.id", source_alias="s", target_alias="t")
-        columns = {name: f"s.{name}" for name in first.column_names}
-        merge = merge.when_matched_delete("s.op = 'delete'").when_matched_update(columns)
-        merge.when_not_matched_insert(columns, "s.op <> 'delete'").execute()
+        merged_by_deltalake(twin, log)
         assert read(table) == read(twin)
         assert done.rows_out == DeltaTable(twin).count()
     right = expected(logs)
@@ -91,13 +85,11 @@ def test_any_modes_are_as_one_compact_and_as_merges_of_deltalake(tmp_path, seed)
 @pytest.mark.parametrize("seed", range(4))
 def test_any_modes_on_iceberg_are_as_one_compact(catalog, seed):  # noqa: F811
     rng = np.random.default_rng(seed)
-    ids = np.sort(rng.choice(MOST, size=int(rng.integers(10, MOST)), replace=False))
-    first = rows(rng, ids if seed % 2 else rng.permutation(ids), 0)
+    first = first_rows(rng, seed % 2)
     table = created(catalog, "t", None, first.schema)
-    for start, end in [(0, len(ids) // 2), (len(ids) // 2, len(ids))]:
-        table.append(first.slice(start, end - start))
+    in_parts(first, 2, table.append)
     before = table.metadata.current_snapshot_id
-    logs = [first.append_column("op", pa.array(["insert"] * first.num_rows))]
+    logs = [inserted(first)]
     for salt in range(1, 7):
         log = changes(rng, salt)
         logs.append(log)

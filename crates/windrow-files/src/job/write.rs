@@ -195,6 +195,10 @@ impl Job {
             return Ok(false);
         }
         let order = arrangement.layout.order();
+        // A footer of an object is a request, one after the other.
+        if inputs.files().iter().any(|file| file.path().is_some_and(store::is_far)) {
+            return Ok(false);
+        }
         for file in 0..files {
             let footer = inputs.parquet_footer(file)?;
             if !footer.is_some_and(|footer| may_be_in_order(&footer, order)) {
