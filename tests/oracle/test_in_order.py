@@ -49,7 +49,12 @@ def test_row_groups_of_duckdb_are_passed_on(w, tmp_path):
         db.execute(f"COPY (SELECT range id, 'n' || hash(range) t FROM range(300000)) TO '{tmp_path}/in.parquet' (ROW_GROUP_SIZE 100000)")
         assert w("sort in.parquet --by id -o out.parquet").ok().stats["row_groups_passed"] == 3
         same = db.execute(f"SELECT count(*) FROM (FROM '{tmp_path}/in.parquet' EXCEPT FROM '{tmp_path}/out.parquet')").fetchone()
+        # A file without row groups tells nothing of an index of pages, which the others lack.
+        pq.ParquetWriter(tmp_path / "none.parquet", pq.read_schema(tmp_path / "in.parquet")).close()
+        assert pq.ParquetFile(tmp_path / "none.parquet").num_row_groups == 0
+        assert w("sort none.parquet in.parquet --by id -o more.parquet").ok().stats["rows_out"] == 300_000
     assert same == (0,)
+    assert pq.read_table(tmp_path / "more.parquet")["id"].to_pylist() == list(range(300_000))
     found = pq.read_table(tmp_path / "out.parquet")
     assert found["id"].to_pylist() == list(range(300_000))
 

@@ -201,17 +201,18 @@ impl<'a> Passage<'a> {
         for &file in &self.files {
             let groups = groups(self.job, file, schema, options)?;
             let groups = Arc::new(groups.ok_or_else(|| replaced(file))?);
-            let appender = match &mut appender {
-                Some(appender) => appender,
-                none => {
-                    let options =
-                        OutputOptions { page_index: has_index(&groups), ..options.clone() };
-                    let like = Some(&groups.footer);
-                    none.insert(output::open_like(target, schema, &empty, &options, like)?.1)
-                }
-            };
             for index in 0..groups.footer.metadata().num_row_groups() {
                 running.watch.pause()?;
+                // Of the first file with row groups: they tell whether there is an index of pages.
+                let appender = match &mut appender {
+                    Some(appender) => appender,
+                    none => {
+                        let options =
+                            OutputOptions { page_index: has_index(&groups), ..options.clone() };
+                        let like = Some(&groups.footer);
+                        none.insert(output::open_like(target, schema, &empty, &options, like)?.1)
+                    }
+                };
                 let part = Part::of_row_group(&groups, index);
                 running.tally.wrote(part.rows);
                 appender.append(part)?;
