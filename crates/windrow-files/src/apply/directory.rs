@@ -202,7 +202,7 @@ impl Apply {
         limits: &Limits,
         cancel: &Cancel,
     ) -> Result<Self> {
-        let read = ReadOptions { wide_keys: true, ..read };
+        let read = ReadOptions { wide_keys: true, reads_again: true, ..read };
         // A log keeps the deletes.
         let mut changes = CompactSpec { mode: Mode::Log, ..spec.changes.clone() };
         let mut table = Table::open(files, read, &changes.key, &spec.partition_by)?;

@@ -40,6 +40,7 @@ mod plan;
 mod positions;
 mod prepared;
 mod rewrite;
+mod segment;
 mod table;
 mod transform;
 

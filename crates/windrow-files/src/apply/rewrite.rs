@@ -6,7 +6,8 @@
 //!  segments    [copy][ encode    ][copy][copy]
 //!  new file      0     a     b     3     4         cut into row groups of about the same size
 //! ```
-//! A first pass looks for a change that changes something, and stops at it. A file without such a
+//! Each row group is looked at before it is written: a look stops at the first change that changes
+//! something. A file without such a
 //! change is not opened for writing. A file whose rows are not sorted by the key is sorted as a
 //! whole.
 
@@ -26,6 +27,7 @@ use super::homes::Homes;
 use super::merge::Merger;
 use super::outputs::{Outputs, Versioned};
 use super::plan::FilePlan;
+use super::segment::{Segment, looked_at};
 use super::table::{Table, conformed, group_rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{DeclaredColumn, common_order};
@@ -70,7 +72,9 @@ impl Rewriting {
         let file = &self.extents.files[plan.place];
         if file.ascends && !file.groups.is_empty() {
             match self.by_groups(plan, file) {
-                Err(error) if error.kind() == ErrorKind::Unsorted => {}
+                Err(error) if error.kind() == ErrorKind::Unsorted => {
+                    self.table.inputs.forget(file.ordinal);
+                }
                 done => return done,
             }
         }
@@ -80,55 +84,62 @@ impl Rewriting {
     /// Rewrites the row groups with changes.
     fn by_groups(&self, plan: &FilePlan, file: &TableFile) -> Result<Rewritten> {
         let mut done = Rewritten::default();
-        let looked_at = |place| self.looked_at(plan, file, place);
-        let clean = (0..file.groups.len()).map(looked_at).collect::<Result<Vec<_>>>()?;
-        if clean.iter().all(Option::is_some) {
-            clean.iter().flatten().for_each(|counts| done.counts.add(counts));
-            return Ok(done);
-        }
-        let mut outputs = self.outputs(file, None)?;
-        let encoded = match outputs.as_ref().is_none_or(|outputs| outputs.takes_row_groups) {
-            true => self.encoded(file, &clean),
-            false => vec![true; file.groups.len()],
-        };
-        let places: Vec<usize> = (0..encoded.len()).collect();
-        for places in places.chunk_by(|a, b| encoded[*a] && encoded[*b]) {
-            self.watch.pause()?;
-            let (first, count) = (places[0], places.len());
-            if let (false, Some(counts)) = (encoded[first], &clean[first]) {
-                done.counts.add(counts);
-                done.groups_copied += 1;
-                if let Some(outputs) = &mut outputs {
-                    outputs.copy(file.groups[first].index)?;
-                }
+        // Row groups from `first` on that were found to be without a change, and are not in the new file.
+        let (mut first, mut clean) = (0, Vec::new());
+        let mut opened = None;
+        while first + clean.len() < file.groups.len() {
+            let place = first + clean.len();
+            if let Some(counts) = looked_at(self, plan, file, place)? {
+                clean.push(counts);
                 continue;
             }
-            done.groups_rewritten += count as u64;
-            let changes = plan.groups[first..first + count].iter().filter(|all| !all.is_empty());
-            let changes = changes.cloned().reduce(|a, b| a.start..b.end).unwrap_or(0..0);
-            let rows: u64 = places.iter().map(|place| file.groups[*place].rows).sum();
-            let most = rows + (changes.end - changes.start);
-            let merger = self.merger(plan, file, self.rows(file, first..first + count), changes);
-            done.counts.add(&self.encode(merger, most, outputs.as_mut())?);
+            let outputs = match &mut opened {
+                Some(outputs) => outputs,
+                none => none.insert(self.outputs(file, None, place)?),
+            };
+            let takes = outputs.as_ref().is_none_or(|outputs| outputs.takes_row_groups);
+            let mut segment = Segment::new(self, plan, file, first..place, takes);
+            clean.truncate(segment.next - first);
+            self.pass_on(file, first, &mut clean, outputs, &mut done)?;
+            let (begin, most) = (segment.next, segment.most());
+            self.encode(&mut segment, most, outputs.as_mut())?;
+            done.counts.add(&segment.counts);
+            done.groups_rewritten += (segment.next - begin) as u64;
+            first = segment.next;
+            clean.extend(segment.clean);
         }
-        done.outputs = Some(outputs.map_or(Ok(Vec::new()), Outputs::finish)?);
+        match &mut opened {
+            Some(outputs) => self.pass_on(file, first, &mut clean, outputs, &mut done)?,
+            None => clean.iter().for_each(|counts| done.counts.add(counts)),
+        }
+        let finished = |outputs: Option<Outputs>| outputs.map_or(Ok(Vec::new()), Outputs::finish);
+        done.outputs = opened.map(finished).transpose()?;
         Ok(done)
     }
 
-    /// Looks for a change in a row group that changes something. Returns the counts of the changes
-    /// if there is none.
-    fn looked_at(&self, plan: &FilePlan, file: &TableFile, place: usize) -> Result<Option<Counts>> {
-        let changes = plan.groups[place].clone();
-        if changes.is_empty() {
-            return Ok(Some(Counts::default()));
-        }
-        let mut merger = self.merger(plan, file, self.rows(file, place..place + 1), changes);
-        while merger.counts.changed() == 0 {
-            if merger.next().transpose()?.is_none() {
-                return Ok((merger.counts.changed() == 0).then_some(merger.counts));
+    /// Copies row groups without a change, `first` and those behind it. Encodes one of them only if it has
+    /// hidden rows.
+    fn pass_on(
+        &self,
+        file: &TableFile,
+        first: usize,
+        clean: &mut Vec<Counts>,
+        outputs: &mut Option<Outputs>,
+        done: &mut Rewritten,
+    ) -> Result<()> {
+        for (place, counts) in (first..).zip(clean.drain(..)) {
+            self.watch.pause()?;
+            done.counts.add(&counts);
+            let group = &file.groups[place];
+            if self.hides(file, place) {
+                done.groups_rewritten += 1;
+                self.encode(&mut self.rows(file, place), group.rows, outputs.as_mut())?;
+                continue;
             }
+            done.groups_copied += 1;
+            outputs.as_mut().map_or(Ok(()), |outputs| outputs.copy(group.index))?;
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Rewrites a file whose rows are not sorted by the key, or writes a file for a new partition.
@@ -145,11 +156,12 @@ impl Rewriting {
                 conformed(rows, self.table.schema())
             }
         };
-        let merger = self.merger(plan, file, rows, plan.changes.clone());
+        let mut merger = self.merger(plan, file, rows, plan.changes.clone());
         let mut sorting = sort_columns(&self.table.key);
         sorting.retain(|column| self.table.stored_schema.index_of(&column.name).is_ok());
-        let mut outputs = self.outputs(file, Some(sorting))?;
-        let counts = self.encode(merger, file.rows() + plan.count, outputs.as_mut())?;
+        let mut outputs = self.outputs(file, Some(sorting), 0)?;
+        self.encode(&mut merger, file.rows() + plan.count, outputs.as_mut())?;
+        let counts = merger.counts;
         if counts.changed() == 0 {
             return Ok(Rewritten { counts, ..Rewritten::default() });
         }
@@ -161,12 +173,12 @@ impl Rewriting {
     /// Writes a file without rows in the place of a file.
     pub(super) fn empty(&self, plan: &FilePlan) -> Result<Option<Vec<AddedFile>>> {
         let file = &self.extents.files[plan.place];
-        let outputs = self.outputs(file, None)?;
+        let outputs = self.outputs(file, None, 0)?;
         let written = |mut outputs: Outputs| outputs.encoder().and_then(|_| outputs.finish());
         outputs.map(written).transpose()
     }
 
-    fn merger<'a>(
+    pub(super) fn merger<'a>(
         &'a self,
         plan: &FilePlan,
         file: &TableFile,
@@ -178,21 +190,29 @@ impl Rewriting {
         Merger::new(rows, cursor, &self.table, file.ordinal, &self.watch)
     }
 
-    /// Reads row groups of a file.
-    fn rows(&self, file: &TableFile, places: Range<usize>) -> Rows<'_> {
-        let groups = &file.groups[places];
-        let first = groups.first().map_or(0, |group| group.first);
-        let groups: Vec<usize> = groups.iter().map(|group| group.index).collect();
-        let rows = group_rows(&self.table.inputs, file.ordinal, groups.into_iter(), &self.watch);
+    /// Reads a row group of a file, if it has one at this place.
+    pub(super) fn rows(&self, file: &TableFile, place: usize) -> Rows<'_> {
+        let group = file.groups.get(place);
+        let first = group.map_or(0, |group| group.first);
+        let group = group.map(|group| group.index);
+        let rows = group_rows(&self.table.inputs, file.ordinal, group.into_iter(), &self.watch);
         self.table.hidden.without(file.ordinal, rows, first)
     }
 
+    /// Returns true if some rows of a row group are hidden.
+    pub(super) fn hides(&self, file: &TableFile, place: usize) -> bool {
+        let group = &file.groups[place];
+        self.table.hidden.has(file.ordinal, group.first..group.first + group.rows)
+    }
+
     /// Opens the files that replace `file`; `None` to only count. Without `sorting` they declare the
-    /// order of the old file, as far as it is an order by the key.
+    /// order of the old file, as far as it is an order by the key. The row group `place` is the sample by
+    /// which columns are encoded.
     fn outputs(
         &self,
         file: &TableFile,
         sorting: Option<Vec<DeclaredColumn>>,
+        place: usize,
     ) -> Result<Option<Outputs>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         let names = &self.table.names;
@@ -213,7 +233,7 @@ impl Rewriting {
         // The rows of a new partition are encoded as those of the file that it is like.
         let is_like = |other: &&TableFile| other.ordinal == file.ordinal && other.fresh.is_none();
         let alike = self.extents.files.iter().find(is_like).unwrap_or(file);
-        let first = self.rows(alike, 0..1.min(alike.groups.len())).next().transpose()?;
+        let first = self.rows(alike, place).next().transpose()?;
         let schema = &self.table.stored_schema;
         let none = || Ok(RecordBatch::new_empty(SchemaRef::clone(schema)));
         let sample = first.map_or_else(none, |rows| self.table.to_store(&rows))?;
@@ -222,16 +242,15 @@ impl Rewriting {
         Outputs::open(folder, name, schema, sample, options, like, old).map(Some)
     }
 
-    /// Encodes up to `most` rows in row groups of about the same size; only counts without `outputs`.
+    /// Encodes up to `most` rows in row groups of about the same size; only reads them without `outputs`.
     fn encode(
         &self,
-        mut merger: Merger<'_>,
+        all: &mut dyn Iterator<Item = Result<RecordBatch>>,
         most: u64,
         outputs: Option<&mut Outputs>,
-    ) -> Result<Counts> {
+    ) -> Result<()> {
         let Some(outputs) = outputs else {
-            merger.by_ref().try_for_each(|batch| batch.map(drop))?;
-            return Ok(merger.counts);
+            return all.map(|batch| batch.map(drop)).collect();
         };
         // Up to a quarter more than usual, so that a full row group with some new rows is not split.
         let parts = most.div_ceil(self.part_rows + self.part_rows / 4).max(1);
@@ -239,10 +258,10 @@ impl Rewriting {
         let mut rest = None;
         loop {
             if rest.is_none() {
-                rest = merger.next().transpose()?;
+                rest = all.next().transpose()?;
             }
             if rest.is_none() {
-                return Ok(merger.counts);
+                return Ok(());
             }
             let encoder: Arc<dyn Encoder> = outputs.encoder()?;
             let mut left = rows;
@@ -252,7 +271,7 @@ impl Rewriting {
                 }
                 let batch = match rest.take() {
                     Some(batch) => batch,
-                    None => match merger.next()? {
+                    None => match all.next()? {
                         Ok(batch) => batch,
                         failed => return Some(failed),
                     },
@@ -266,26 +285,5 @@ impl Rewriting {
             let part = encoder.encode(&mut part)?;
             outputs.append(part)?;
         }
-    }
-
-    /// Returns which row groups of a file are encoded: those with a change, which have no entry in
-    /// `clean`, those with hidden rows, and neighbours that are small among those of the file, so that
-    /// they do not pile up.
-    fn encoded(&self, file: &TableFile, clean: &[Option<Counts>]) -> Vec<bool> {
-        let hides = |place: usize| {
-            let group = &file.groups[place];
-            self.table.hidden.has(file.ordinal, group.first..group.first + group.rows)
-        };
-        let mut encoded: Vec<bool> =
-            (0..clean.len()).map(|place| clean[place].is_none() || hides(place)).collect();
-        let most = file.groups.iter().map(|group| group.rows).max().unwrap_or(0);
-        let is_small = |place: usize| file.groups[place].rows < most.min(self.part_rows) / 4;
-        for place in 1..encoded.len() {
-            encoded[place] |= encoded[place - 1] && is_small(place);
-        }
-        for place in (1..encoded.len()).rev() {
-            encoded[place - 1] |= encoded[place] && is_small(place - 1);
-        }
-        encoded
     }
 }

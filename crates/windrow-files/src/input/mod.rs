@@ -397,6 +397,11 @@ impl Inputs {
         self.contents[file].content.whole_row_groups()
     }
 
+    /// Frees what was loaded of an input and not read.
+    pub(crate) fn forget(&self, file: usize) {
+        self.contents[file].content.forget();
+    }
+
     /// Reads the footer of a Parquet input, with statistics; `None` for other formats.
     pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<Footer>> {
         self.contents[file].content.footer().transpose()

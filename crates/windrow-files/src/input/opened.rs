@@ -99,6 +99,9 @@ pub(crate) trait Content: Send + Sync {
 
     /// Prefetches a part. Local files are not prefetched.
     fn ask_for(&self, _part: Range<usize>) {}
+
+    /// Frees what was loaded and not read.
+    fn forget(&self) {}
 }
 
 /// Facts about a file beside its rows.

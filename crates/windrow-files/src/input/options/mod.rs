@@ -50,6 +50,8 @@ pub struct ReadOptions {
     pub union_by_name: bool,
     /// Whether dictionary keys are as wide as for the values of several inputs.
     pub(crate) wide_keys: bool,
+    /// Whether a row group of which a reader left rows is read once more, right afterwards.
+    pub(crate) reads_again: bool,
     /// The condition on rows; by default, all rows are read.
     pub filter: Option<Filter>,
     /// Typed columns of CSV, if all others are carried as unchanged text.
@@ -163,6 +165,7 @@ impl Default for ReadOptions {
             hive_types: None,
             union_by_name: false,
             wide_keys: false,
+            reads_again: false,
             filter: None,
             compared: None,
             wanted: None,

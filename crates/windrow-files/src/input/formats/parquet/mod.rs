@@ -26,7 +26,7 @@ pub(crate) mod segments;
 mod widths;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow_schema::Schema;
 use parquet::basic::ConvertedType;
@@ -56,7 +56,7 @@ use footers::{
     parsed, survey,
 };
 use profile::Profile;
-use segments::{Segments, steps};
+use segments::{Ahead, Segments, steps};
 
 struct ParquetFile {
     origin: Origin,
@@ -68,8 +68,9 @@ struct ParquetFile {
     encrypted: bool,
     ceiling: Ceiling,
     footers: Arc<FooterCache>,
-    /// Prefetched row groups of an object that are not read yet.
-    ahead: Mutex<Vec<(usize, RandomFile)>>,
+    /// Loaded row groups of an object that are not read yet, or that are read again.
+    ahead: Arc<Ahead>,
+    reads_again: bool,
 }
 
 /// The format.
@@ -156,7 +157,8 @@ fn open(
             encrypted,
             ceiling: options.ceiling,
             footers: footers.clone(),
-            ahead: Mutex::default(),
+            ahead: Arc::default(),
+            reads_again: options.reads_again,
         }),
         spans,
     };
@@ -298,6 +300,10 @@ impl ParquetFile {
             }
         };
         let file = self.holding(&footer, &part)?;
+        let is_held = |group| !file.is_far() || chunks(group, &self.chosen).1 <= store::HELD;
+        let group = footer.metadata().row_group(part.start);
+        let again = (self.reads_again && file.is_far() && is_held(group))
+            .then(|| (part.start, Arc::clone(&self.ahead)));
         let random = Arc::new(file.clone());
         let mut parts = Vec::new();
         let mut is_longer = false;
@@ -308,8 +314,7 @@ impl ParquetFile {
                 Some(Some(profile)) => profile,
                 _ => {
                     // A row group that is not held whole cannot be inspected before reading.
-                    let is_held = !file.is_far() || chunks(group, &self.chosen).1 <= store::HELD;
-                    let mut allowance = match is_held {
+                    let mut allowance = match is_held(group) {
                         true => Allowance::to_read(self.ceiling),
                         false => Allowance::of_footers(),
                     };
@@ -328,11 +333,18 @@ impl ParquetFile {
             parts.extend(steps.into_iter().map(|step| (index, step)));
         }
         let name = self.origin.name().clone();
-        Ok(Box::new(Segments::new(name, file, footer, self.chosen.clone(), parts, is_longer)))
+        let chosen = self.chosen.clone();
+        let mut segments = Segments::new(name, file, footer, chosen, parts, is_longer);
+        segments.again = again;
+        Ok(Box::new(segments))
     }
 }
 
 impl Content for ParquetFile {
+    fn forget(&self) {
+        lock(&self.ahead).clear();
+    }
+
     fn ask_for(&self, part: Range<usize>) {
         // A prefetch does not load a missing footer.
         if self.origin.is_far()

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{
@@ -20,10 +20,14 @@ use crate::error::{Error, Result};
 use crate::input::opened::Piece;
 use crate::input::row_groups::Footer;
 use crate::input::source::random::RandomFile;
+use crate::lock::lock;
 
 use super::chosen::Chosen;
 use super::int96::Seconds;
 use super::profile::Segment;
+
+/// Row groups of an object with their loaded bytes.
+pub(super) type Ahead = Mutex<Vec<(usize, RandomFile)>>;
 
 fn damaged(name: &str, cause: &dyn std::fmt::Display) -> Error {
     Error::data(format!("{name}: the file is damaged: {cause}"))
@@ -68,6 +72,18 @@ pub(super) struct Segments {
     open: Option<(ParquetRecordBatchReader, Option<Seconds>)>,
     /// Whether to announce longer rows than before, by an empty batch.
     is_longer: bool,
+    /// Where the bytes of a row group go if rows are left.
+    pub(super) again: Option<(usize, Arc<Ahead>)>,
+}
+
+impl Drop for Segments {
+    fn drop(&mut self) {
+        let (group, ahead) = match self.again.take() {
+            Some(again) if self.open.is_some() || !self.parts.is_empty() => again,
+            _ => return,
+        };
+        lock(&ahead).push((group, self.file.clone()));
+    }
 }
 
 impl Segments {
@@ -80,7 +96,7 @@ impl Segments {
         parts: Vec<(usize, Next)>,
         is_longer: bool,
     ) -> Self {
-        Self { name, file, footer, chosen, parts: parts.into(), open: None, is_longer }
+        Self { name, file, footer, chosen, parts: parts.into(), open: None, is_longer, again: None }
     }
 
     fn advance(&mut self) -> Result<Option<Piece>> {
