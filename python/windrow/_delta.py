@@ -17,10 +17,11 @@ import secrets
 import time
 import typing
 import urllib.parse
+import uuid
 
 from windrow import _vectors, _windrow
 from windrow._errors import DataError, SpaceError, UsageError
-from windrow._places import Local, Store
+from windrow._places import Local, Store, text
 from windrow._progress import watching
 from windrow._results import Applied
 
@@ -84,7 +85,7 @@ def apply(target, changes, transaction, mode, options):
     stored = options.get("storage_options") or getattr(given, "_storage_options", None)
     if stored:
         options = {**options, "storage_options": stored}
-        stored = {name: _text(value) for name, value in stored.items()}
+        stored = {name: text(value) for name, value in stored.items()}
 
     def attempt():
         place = _place(uri, stored, options)
@@ -116,11 +117,7 @@ def _attempt(table, place, changes, transaction, mode, options):
     by = table.metadata().partition_columns
     sizes, values = _files(table, by)
     may_hide = "deletionVectors" in (table.protocol().reader_features or [])
-    if may_hide and place.written_in:
-        if any(batch.num_rows for batch in table.deletion_vectors()):
-            raise UsageError(f"{table.table_uri}: the table has deletion vectors, which `apply` does not serve in a store")
-        may_hide = False
-    adds = _vectors.adds(place.directory, table.version(), sizes) if may_hide else {}
+    adds = _vectors.adds(place, table.version(), sizes) if may_hide else {}
     vectors = {path: add["deletionVector"] for path, add in adds.items() if add.get("deletionVector")}
     if transaction is not None:
         app, version = transaction
@@ -134,7 +131,7 @@ def _attempt(table, place, changes, transaction, mode, options):
     types = ",".join(f"{name}:{TYPES.get(kinds[name]) or kinds[name].replace('decimal', 'decimal128')}" for name in by)
     empty = table.schema().to_arrow().empty_table()
     files = {path: [(name, values[path][name]) for name in by] for path in sizes}
-    hidden = {path: _vectors.read(place.directory, vector) for path, vector in vectors.items()}
+    hidden = {path: _vectors.read(place, vector) for path, vector in vectors.items()}
     hides = _mode(table, mode, may_hide)
     listed = Listed(place, "", files, hidden, empty.drop_columns(by), [(name, None) for name in by], [], types, hides)
     applied, bitmaps = listed.apply(changes, options)
@@ -148,7 +145,7 @@ def _attempt(table, place, changes, transaction, mode, options):
         new = [(file["path"], file["bytes"], dict(zip(by, file["partition"])), json.dumps(statistics(schema, file))) for file in applied.files_added]
         place.publish(written)
         if applied.vectors or vectors.keys() & {*applied.files_removed}:
-            _commit_vectors(table, place.directory, applied, adds, new, bitmaps, transaction, written)
+            _commit_vectors(table, place, applied, adds, new, bitmaps, transaction, written)
         else:
             _commit(table, [(path, sizes[path], values[path]) for path in applied.files_removed], new, transaction)
     except BaseException as error:
@@ -185,40 +182,40 @@ def _commit(table, removed, new, transaction):
     table.create_write_transaction(actions, "append", table.schema(), commit_properties=once)
 
 
-def _commit_vectors(table, directory, applied, adds, new, bitmaps, transaction, written):
+def _commit_vectors(table, place, applied, adds, new, bitmaps, transaction, written):
     """Commits files and deletion vectors. `written` gets the file of the vectors."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     now, hides, version = int(time.time() * 1000), applied.vectors, applied.version + 1
-    places = []
+    vectors = []
     if hides:
-        path, places = _vectors.write(directory, [(bitmap, file["hidden"]) for bitmap, file in zip(bitmaps, hides)])
+        path, size, vectors = _vectors.write(place, [(bitmap, file["hidden"]) for bitmap, file in zip(bitmaps, hides)])
         written.append(path)
-        applied.bytes_out += os.path.getsize(path)
+        applied.bytes_out += size
     info = {"timestamp": now, "operation": "MERGE", "operationParameters": {"tool": "windrow apply"}, "readVersion": applied.version}
-    actions = [{"commitInfo": {**info, "isBlindAppend": False, "engineInfo": "windrow"}}]
+    actions = [{"commitInfo": {**info, "isBlindAppend": False, "engineInfo": "windrow", "txnId": str(uuid.uuid4())}}]
     if transaction:
         actions.append({"txn": {"appId": transaction[0], "version": transaction[1], "lastUpdated": now}})
     changed = [*applied.files_removed, *(file["path"] for file in hides)]
     actions += [{"remove": _vectors.removal(adds[path], now)} for path in changed]
-    actions += [{"add": _vectors.with_vector(adds[file["path"]], place, file["of"])} for file, place in zip(hides, places)]
+    actions += [{"add": _vectors.with_vector(adds[file["path"]], vector, file["of"])} for file, vector in zip(hides, vectors)]
     for path, size, partition, stats in new:
         known = {"partitionValues": partition, "modificationTime": now, "dataChange": True}
         actions.append({"add": {"path": urllib.parse.quote(path, safe="/=+"), "size": size, **known, "stats": stats}})
-    _vectors.commit(directory, version, actions)
+    _vectors.commit(place, version, actions)
     interval = table.metadata().configuration.get("delta.checkpointInterval") or "100"
     if interval.isdigit() and version % max(int(interval), 1) == 0:
         try:
-            DeltaTable(table.table_uri).create_checkpoint()
+            DeltaTable(table.table_uri, storage_options=table._storage_options).create_checkpoint()
         except DeltaError:
             # The version is committed, and a reader does without a checkpoint.
             pass
 
 
 def _is_committed(place, version, written):
-    log = place.read(f"_delta_log/{version:020}.json")
-    if log is None:
+    log = (place.read(f"_delta_log/{version:020}.json") or b"").decode()
+    if not log:
         return False
     # The name of a file of vectors is encoded in the log.
     names = [os.path.basename(path) for path in written if path.endswith(".parquet")]
@@ -241,6 +238,12 @@ class _Files:
 
         handler = DeltaStorageHandler(uri, stored)
         self.delete_file, self.open_input_file, self._open = handler.delete_file, handler.open_input_file, handler.open_output_stream
+        self._list = handler.get_file_info_selector
+
+    def names(self, folder):
+        from pyarrow.fs import FileSelector  # type: ignore[import-untyped]
+
+        return [info.base_name for info in self._list(FileSelector(folder))]
 
     def open_output_stream(self, name):
         import pyarrow as pa  # type: ignore[import-untyped]
@@ -291,15 +294,8 @@ def _files(table, by):
         # Writers encode other characters each in their way, and a removal would miss the file.
         if urllib.parse.quote(path, safe="/=+") != name:
             raise UsageError(f"{name}: has a name that `apply` does not serve; `DeltaTable.optimize.compact` writes new files")
-        sizes[path], values[path] = size, {name: _text(value) for name, value in zip(by, partition)}
+        sizes[path], values[path] = size, {name: text(value) for name, value in zip(by, partition)}
     return sizes, values
-
-
-def _text(value):
-    """The value of a partition as a Delta log has it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if value is None else str(value)
 
 
 class Listed(typing.NamedTuple):

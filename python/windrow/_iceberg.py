@@ -67,7 +67,7 @@ def _attempt(table, name, place, changes, transaction, mode, options):
             return done
     by = [(table.schema().find_column_name(field.source_id), str(field.transform)) for field in _fields(table)]
     paths, bitmaps = {path: [] for path in files}, {path: rows.serialize() for path, rows in hidden.items()}
-    listed = Listed(place, "data", paths, bitmaps, _empty(table.schema()), [], by, "", _mode(table, name, place, mode))
+    listed = Listed(place, "data", paths, bitmaps, _empty(table.schema()), [], by, "", _mode(table, name, mode))
     applied, bitmaps = listed.apply(changes, options)
     applied.version = table.metadata.current_snapshot_id
     new = [file["path"] for file in applied.files_added]
@@ -79,7 +79,7 @@ def _attempt(table, name, place, changes, transaction, mode, options):
     try:
         _check_nulls(table.schema(), applied.files_added)
         place.publish(new)
-        deletes = _hide(table, place.directory, applied, files, hidden, bitmaps, written)
+        deletes = _hide(table, place, applied, files, hidden, bitmaps, written)
         with table.transaction() as commit:
             if transaction is not None:
                 commit.set_properties({record: str(version)})
@@ -104,18 +104,11 @@ def _plain(uri):
     return "/" + uri.removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
 
 
-def _local(uri):
-    path = _plain(uri)
-    if "://" in path:
-        raise UsageError(f"{uri}: position deletes are not served in a store; rewrite the table's files first")
-    return path
-
-
-def _mode(table, name, place, mode):
-    if table.metadata.format_version == 2 and not place.written_in and _vectors.known_version():
+def _mode(table, name, mode):
+    if table.metadata.format_version == 2 and _vectors.known_version():
         return mode
     if mode == "vectors":
-        raise UsageError(f'{name}: write_mode="vectors" is served with pyiceberg 0.12 and tables of version 2 of the format, not in a store')
+        raise UsageError(f'{name}: write_mode="vectors" is served with pyiceberg 0.12 and tables of version 2 of the format')
     return "copy"
 
 
@@ -126,7 +119,7 @@ def _producer(transaction, io, properties, deletes):
     return Producer(transaction, io, properties, deletes)
 
 
-def _hide(table, directory, applied, files, hidden, bitmaps, written):
+def _hide(table, place, applied, files, hidden, bitmaps, written):
     """Writes position deletes, a file for each partition. `written` gets their paths."""
     from pyroaring import BitMap64
 
@@ -137,11 +130,14 @@ def _hide(table, directory, applied, files, hidden, bitmaps, written):
         parts.setdefault((file.spec_id, file.partition), {})[file.file_path] = (rows, file)
     deletes = []
     for part in parts.values():
-        path = os.path.join(directory, "data", f"{uuid.uuid4()}-deletes.parquet")
+        path = f"data/{uuid.uuid4()}-deletes.parquet"
         written.append(path)
+        there = place.there(path)
+        os.makedirs(os.path.dirname(there), exist_ok=True)
         rows, [like, *_] = {name: rows for name, (rows, _) in part.items()}, [file for _, file in part.values()]
-        deletes.append(_vectors.write_positions(f"{table.location()}/data/{os.path.basename(path)}", path, rows, like))
-        applied.bytes_out += os.path.getsize(path)
+        deletes.append(_vectors.write_positions(f"{table.location()}/{path}", there, rows, like))
+        applied.bytes_out += os.path.getsize(there)
+        place.publish([path])
     return deletes
 
 
@@ -252,7 +248,7 @@ def _files(table, name):
         if any(task.file.value_counts and field.source_id not in task.file.value_counts for field in _fields(table)):
             raise UsageError(f"{task.file.file_path}: lacks a column of the table's partitions; rewrite it first")
         files.append(task.file)
-    return files, _vectors.positions(deletes.values(), _local) if deletes else {}
+    return files, _vectors.positions(deletes.values(), table.io) if deletes else {}
 
 
 def _empty(schema):

@@ -4,12 +4,18 @@ import contextlib
 import os
 import shutil
 import tempfile
+import typing
+import uuid
+
+from windrow import _windrow
 
 
 class Local:
     """A directory. New files are written there at once."""
 
     written_in = None
+    # What the library needs to read files.
+    reading: typing.ClassVar[dict] = {}
 
     def __init__(self, directory):
         # The library joins names to it, and takes absolute ones as they are.
@@ -32,8 +38,46 @@ class Local:
         path = os.path.join(self.directory, name)
         if not os.path.exists(path):
             return None
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             return file.read()
+
+    def names(self, folder):
+        """The names of the files in a folder."""
+        return os.listdir(os.path.join(self.directory, folder))
+
+    def write(self, name, content):
+        """Writes a new file, durably."""
+        path = os.path.join(self.directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        self._sync(os.path.dirname(path))
+
+    def create(self, name, content):
+        """Writes a file whole, unless there is another one of this name. Returns whether it is there with this content."""
+        folder = os.path.dirname(name)
+        new = f"{folder}/.{uuid.uuid4()}.tmp"
+        try:
+            self.write(new, content)
+            # Unlike a new name for a file, a second name for it fails if there is one.
+            os.link(os.path.join(self.directory, new), os.path.join(self.directory, name))
+        except FileExistsError:
+            return False
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(self.directory, new))
+        self._sync(os.path.join(self.directory, folder))
+        return True
+
+    @staticmethod
+    def _sync(directory):
+        opened = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
     def close(self):
         """Removes what is temporary."""
@@ -46,6 +90,7 @@ class Store:
         from windrow._verbs import temp_dir
 
         self.directory, self._files = uri.rstrip("/"), files
+        self.reading = {"storage_options": options["storage_options"]} if options.get("storage_options") else {}
         self.written_in = tempfile.mkdtemp(prefix="windrow-", dir=temp_dir(options))
 
     def publish(self, names):
@@ -65,9 +110,30 @@ class Store:
     def read(self, name):
         try:
             with self._files.open_input_file(name) as file:
-                return file.read().decode()
+                return file.read()
         except FileNotFoundError:
             return None
 
+    def names(self, folder):
+        return self._files.names(folder)
+
+    def write(self, name, content):
+        with self._files.open_output_stream(name) as target:
+            target.write(content)
+
+    def create(self, name, content):
+        options = self.reading.get("storage_options", {})
+        if _windrow.put_new(f"{self.directory}/{name}", content, [(key, text(value)) for key, value in options.items()]):
+            return True
+        # The store may have taken it, and its answer may have been lost.
+        return self.read(name) == content
+
     def close(self):
         shutil.rmtree(self.written_in, ignore_errors=True)
+
+
+def text(value):
+    """The value of an option, or of a partition of Delta, as text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if value is None else str(value)

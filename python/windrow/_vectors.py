@@ -44,15 +44,14 @@ def mode_of(given):
 # ---- Delta ----
 
 
-def adds(directory, version, paths):
+def adds(place, version, paths):
     """The actions that added these files, which a version of a table has."""
     from arro3.core import Table
 
     from windrow import _verbs
 
-    log = os.path.join(directory, "_delta_log")
     wanted, found, parts = set(paths), {}, {}
-    for name in os.listdir(log):
+    for name in place.names("_delta_log"):
         match = re.fullmatch(r"(\d{20})\.checkpoint(\.\d+\.\d+)?\.parquet", name)
         if match and int(match[1]) <= version:
             parts.setdefault(int(match[1]), []).append(name)
@@ -65,70 +64,59 @@ def adds(directory, version, paths):
             found[path] = action
 
     for number in range(version, last, -1):
-        name = os.path.join(log, f"{number:020}.json")
-        if not wanted or not os.path.exists(name):
+        lines = place.read(f"_delta_log/{number:020}.json") if wanted else None
+        if lines is None:
             break
-        with open(name, encoding="utf-8") as lines:
-            for line in lines:
-                take(json.loads(line).get("add"))
+        for line in lines.splitlines():
+            take(json.loads(line).get("add"))
     for name in parts.get(last, []) if wanted else []:
-        rows = _verbs.head(os.path.join(log, name), 2**62, select=["add"])
+        rows = _verbs.head(f"{place.directory}/_delta_log/{name}", 2**62, select=["add"], **place.reading)
         for action in Table.from_arrow(rows).column("add").to_pylist():
             if action is not None:
                 action["partitionValues"] = dict(action["partitionValues"] or ())
             take(action)
     if wanted:
-        raise UsageError(f"{directory}: the log has no action for {min(wanted)}; `DeltaTable.create_checkpoint` writes a checkpoint that has it")
+        raise UsageError(f"{place.directory}: the log has no action for {min(wanted)}; `DeltaTable.create_checkpoint` writes a checkpoint that has it")
     return found
 
 
-def read(directory, vector):
+def read(place, vector):
     """The bitmap of a deletion vector."""
     kind, text = vector["storageType"], vector["pathOrInlineDv"]
     if kind == "i":
         data = _decoded(text)[: vector["sizeInBytes"]]
     else:
-        path = urllib.parse.unquote(text.removeprefix("file://"))
+        name = urllib.parse.unquote(text.removeprefix("file://")).removeprefix(f"{place.directory}/")
         if kind == "u":
-            path = os.path.join(directory, text[:-20], f"deletion_vector_{uuid.UUID(bytes=_decoded(text[-20:]))}.bin")
-        with open(path, "rb") as file:
-            file.seek(vector.get("offset") or 0)
-            [size] = struct.unpack(">i", file.read(4))
-            data, check = file.read(size), file.read(4)
-        if size != vector["sizeInBytes"] or check != struct.pack(">I", zlib.crc32(data)):
-            raise DataError(f"{path}: the deletion vector at {vector.get('offset')} is damaged")
+            name = f"{text[:-20]}/deletion_vector_{uuid.UUID(bytes=_decoded(text[-20:]))}.bin".lstrip("/")
+        content, start, size = place.read(name) or b"", vector.get("offset") or 0, vector["sizeInBytes"]
+        data = content[start + 4 : start + 4 + size]
+        ends = content[start : start + 4], content[start + 4 + size : start + 8 + size]
+        if ends != (struct.pack(">i", size), struct.pack(">I", zlib.crc32(data))):
+            raise DataError(f"{place.directory}/{name}: the deletion vector at {start} is damaged")
     if not data.startswith(MAGIC):
-        raise DataError(f"{directory}: a deletion vector has another form than a Roaring bitmap of 64 bits")
+        raise DataError(f"{place.directory}: a deletion vector has another form than a Roaring bitmap of 64 bits")
     return data[len(MAGIC) :]
 
 
-def write(directory, bitmaps):
-    """Writes vectors to a file. Returns its path, and the descriptor of each vector."""
+def write(place, bitmaps):
+    """Writes vectors to a file. Returns its name, its size, and the descriptor of each vector."""
     name, content, vectors = uuid.uuid4(), b"\x01", []
     for bitmap, count in bitmaps:
         data = MAGIC + bitmap
-        place = {"storageType": "u", "pathOrInlineDv": FOLDER + _encoded(name.bytes), "offset": len(content)}
-        vectors.append({**place, "sizeInBytes": len(data), "cardinality": count})
+        at = {"storageType": "u", "pathOrInlineDv": FOLDER + _encoded(name.bytes), "offset": len(content)}
+        vectors.append({**at, "sizeInBytes": len(data), "cardinality": count})
         content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
-    os.makedirs(os.path.join(directory, FOLDER), exist_ok=True)
-    path = os.path.join(directory, FOLDER, f"deletion_vector_{name}.bin")
-    _durable(path, content)
-    return path, vectors
+    path = f"{FOLDER}/deletion_vector_{name}.bin"
+    place.write(path, content)
+    return path, len(content), vectors
 
 
-def commit(directory, version, actions):
+def commit(place, version, actions):
     """Adds a version to the log of a table, unless there is one."""
-    log = os.path.join(directory, "_delta_log")
-    new = os.path.join(log, f".{uuid.uuid4()}.tmp")
-    _durable(new, "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions).encode())
-    try:
-        # Unlike a new name for a file, a second name for it fails if there is one.
-        os.link(new, os.path.join(log, f"{version:020}.json"))
-    except FileExistsError as error:
-        raise Conflict(f"version {version}") from error
-    finally:
-        os.remove(new)
-    _sync(log)
+    lines = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+    if not place.create(f"_delta_log/{version:020}.json", lines.encode()):
+        raise Conflict(f"version {version}")
 
 
 def with_vector(add, vector, rows):
@@ -155,22 +143,6 @@ def _decoded(text):
     return base64.b85decode(text.translate(str.maketrans(_DELTA, _PYTHON)))
 
 
-def _durable(path, content):
-    with open(path, "xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    _sync(os.path.dirname(path))
-
-
-def _sync(directory):
-    opened = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
 # ---- Iceberg ----
 
 
@@ -181,15 +153,16 @@ def known_version():
     return pyiceberg.__version__.split(".")[:2] == ["0", "12"]
 
 
-def positions(delete_files, local):
-    """The hidden rows of data files by path, as bitmaps. `local` gives the path of an address."""
+def positions(delete_files, io):
+    """The hidden rows of data files by path, as bitmaps."""
     import pyarrow.compute as pc  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
     from pyroaring import BitMap64
 
     found = {}
     for file in delete_files:
-        rows = pq.ParquetFile(local(file.file_path)).read(columns=["file_path", "pos"])
+        with io.new_input(file.file_path).open() as source:
+            rows = pq.ParquetFile(source).read(columns=["file_path", "pos"])
         for path in pc.unique(rows["file_path"]).to_pylist():
             of_path = rows.filter(pc.equal(rows["file_path"], path))["pos"]
             found.setdefault(path, BitMap64()).update(of_path.to_pylist())

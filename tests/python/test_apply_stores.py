@@ -1,6 +1,7 @@
 """Changes applied to tables of Delta and Iceberg in a store: only what the changes touch is read, and what fails leaves
 nothing behind."""
 
+import concurrent.futures
 import subprocess
 import sys
 import time
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import windrow as wr
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from test_stores import at, bucket, options
 
@@ -117,6 +118,47 @@ def test_iceberg(bucket, options, endpoint, tmp_path):
     assert read(table.scan().to_arrow()) == model(first, log)
     names = {object.key for object in bucket.objects.filter(Prefix="warehouse/") if object.key.endswith(".parquet")}
     assert len(names) == 2, "the old file and the new one"
+    logs = [log, rows(np.arange(0, 2000, 7), "hides"), rows(np.arange(0, 2000, 3), "hides more")]
+    for count, log in enumerate(logs[1:], start=2):
+        done = wr.apply(table, log, "id", write_mode="vectors")
+        assert (done.write_mode, done.files_removed) == ("vectors", [])
+        assert read(table.scan().to_arrow()) == model(first, *logs[:count])
+    wr.apply(table, rows([14], "copied"), "id")
+    assert read(table.scan().to_arrow()) == model(first, *logs, rows([14], "copied"))
+
+
+def by_readers(table):
+    """The rows of a Delta table with hidden rows, as deltalake reads them."""
+    found = pa.table(QueryBuilder().register("t", table).execute("select * from t").read_all())
+    return sorted(found.to_pylist(), key=lambda row: row["id"])
+
+
+def test_delta_vectors(bucket, options, stored):
+    first = rows(range(0, 60_000, 2), "old")
+    write_deltalake(at("lake"), first, storage_options=stored, configuration={"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "3"})
+    logs = [rows(np.arange(start, start + 100 * step, step), f"new {step}") for start, step in [(1000, 1), (0, 500), (1050, 3)]]
+    for version, log in enumerate(logs, start=1):
+        done = wr.apply(DeltaTable(at("lake"), storage_options=stored), log, "id", write_mode="vectors", storage_options=options)
+        assert (done.version, done.write_mode, done.files_removed) == (version, "vectors", [])
+        assert by_readers(DeltaTable(at("lake"), storage_options=stored)) == model(first, *logs[:version])
+    # A copy folds the vectors in, and reads the actions of files from the checkpoint.
+    done = wr.apply(at("lake"), rows([1002], "copied"), "id", storage_options=options)
+    assert by_readers(DeltaTable(at("lake"), storage_options=stored)) == model(first, *logs, rows([1002], "copied"))
+
+
+def test_writers_of_delta_vectors_do_not_lose_each_other(bucket, options, stored):
+    first = rows(range(0, 20_000, 2), "old")
+    write_deltalake(at("lake"), first, storage_options=stored, configuration={"delta.enableDeletionVectors": "true"})
+    logs = [rows(np.arange(turn, 2000, 20), f"turn {turn}") for turn in range(4)]
+
+    def write(log):
+        return wr.apply(at("lake"), log, "id", write_mode="vectors", storage_options=options).version
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(write, logs)) == [1, 2, 3, 4]
+    assert by_readers(DeltaTable(at("lake"), storage_options=stored)) == model(first, *logs)
+    live = {name for name in DeltaTable(at("lake"), storage_options=stored).file_uris()}
+    assert len(list(bucket.objects.filter(Prefix="lake/part"))) == len(live)
 
 
 def test_untouched_row_groups_are_not_read(bucket, options, stored, server):
@@ -132,5 +174,4 @@ def test_untouched_row_groups_are_not_read(bucket, options, stored, server):
     sent = list(map(int, server.read_text().split()[before:]))
     # The ends of files with footers, when they are opened and for bounds, and the touched row group once.
     most = max(sizes) + 2 * len(sizes) * (64 << 10) + (128 << 10)
-    print(sent, sizes)
     assert 0 < sum(sent) < most < sum(sizes), (sent, sizes)

@@ -22,6 +22,7 @@ from test_apply_partitions import applied, in_order, logs
 from test_delta import changes, edited, files, first_rows, in_between, in_parts, inserted, merged_by_deltalake
 from test_iceberg_apply import catalog, created, data  # noqa: F401
 from windrow import _vectors
+from windrow._places import Local
 
 Mode = Literal["copy", "vectors", "auto"]
 SOME: list[Mode] = ["copy", "vectors", "vectors", "auto"]
@@ -159,12 +160,13 @@ def inline(data):
 def test_vectors_of_other_writers_are_served(tmp_path):
     # The example of Delta's protocol: an inline vector of the rows 3, 4, 7, 11, 18 and 29, in base 85.
     example = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
-    bitmap = _vectors.read("", {"storageType": "i", "pathOrInlineDv": example, "sizeInBytes": 44})
+    place = Local(tmp_path)
+    bitmap = _vectors.read(place, {"storageType": "i", "pathOrInlineDv": example, "sizeInBytes": 44})
     assert inline(_vectors.MAGIC + bitmap) == example
-    path, [stored] = _vectors.write(str(tmp_path), [(bitmap, 6)])
-    assert _vectors.read(str(tmp_path), stored) == bitmap
+    path, _, [stored] = _vectors.write(place, [(bitmap, 6)])
+    assert _vectors.read(place, stored) == bitmap
     absolute = {**stored, "storageType": "p", "pathOrInlineDv": f"file://{path}"}
-    assert _vectors.read("", absolute) == bitmap
+    assert _vectors.read(place, absolute) == bitmap
     beside = {"storageType": "i", "pathOrInlineDv": example, "sizeInBytes": 44, "cardinality": 6}
     cases: list[tuple[Any, Mode]] = [(beside, "copy"), (absolute, "vectors"), (beside, "vectors")]
     for number, (vector, mode) in enumerate(cases):
@@ -182,9 +184,9 @@ def test_vectors_of_other_writers_are_served(tmp_path):
     damaged = pathlib.Path(path).read_bytes()
     pathlib.Path(path).write_bytes(damaged[:-1] + b"x")
     with pytest.raises(wr.DataError, match="damaged"):
-        _vectors.read(str(tmp_path), stored)
+        _vectors.read(place, stored)
     with pytest.raises(wr.DataError, match="another form"):
-        _vectors.read("", {**beside, "pathOrInlineDv": inline(b"\0" * 44)})
+        _vectors.read(place, {**beside, "pathOrInlineDv": inline(b"\0" * 44)})
 
 
 def test_the_log_keeps_the_rules_of_the_protocol(tmp_path):

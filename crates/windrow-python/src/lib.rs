@@ -35,7 +35,7 @@ mod _windrow {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::verbs::{apply, check, described, explain, inspect, main, run};
+    use crate::verbs::{apply, check, described, explain, inspect, main, put_new, run};
 
     /// The version of the package.
     #[pymodule_export]

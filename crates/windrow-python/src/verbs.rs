@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
     Apply, Checked, Choice, Error, FileFacts, FloatOrder, Format, Inputs, Kind, Limits, ListedFile,
-    PartitionColumn, ReadOptions, Request, Result, Setting, Source, Spec, Target, Verb, WriteMode,
-    WriteOptions, parse_schema,
+    PartitionColumn, ReadOptions, Request, Result, Setting, Source, Spec, Stores, Target, Verb,
+    WriteMode, WriteOptions, parse_schema,
 };
 
-use crate::errors::{name, place, usage};
+use crate::errors::{exception, name, place, usage};
 use crate::inputs;
 use crate::memory::Memory;
 use crate::options::{ok, settings};
@@ -345,4 +345,16 @@ pub(crate) fn stats(py: Python<'_>, figures: &str) -> PyResult<Py<PyAny>> {
     let figures = py.import("json")?.call_method1("loads", (figures,))?;
     let class = py.import("windrow._results")?.getattr("Stats")?;
     Ok(class.call((), Some(figures.cast::<PyDict>()?))?.unbind())
+}
+
+/// Puts an object into a store, unless there is one at `address`. Returns true if it was put.
+#[pyfunction]
+pub(crate) fn put_new(
+    py: Python<'_>,
+    address: PathBuf,
+    content: Vec<u8>,
+    options: Vec<(String, String)>,
+) -> PyResult<bool> {
+    let put = || Stores::with_options(options)?.put_new(&address, content);
+    py.detach(put).map_err(|error| exception(py, &error, None))
 }

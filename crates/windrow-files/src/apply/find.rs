@@ -1,145 +1,273 @@
-//! The search for the files of changes, where more than one file can have a key: files overlap in their
-//! keys, or rows move between partitions.
+//! The search for the rows of changed keys, where bounds do not tell which file has a key, or positions of
+//! rows are wanted.
 //!
-//! The key columns of row groups whose bounds have a changed key are read and merged with the changes.
-//! A file that is not sorted has its keys sorted.
+//! ```text
+//!  footers   a: [1 5][7 9]   b: [3 30]     changes 4 8:  4 may be in the first row group of a, 8 in the second; both in b
+//!  keys      a: 1 4 5 7 9    b: 3 8 30     4 is row 1 of a, 8 is row 1 of b
+//! ```
+//! Row groups whose bounds have no changed key are not read, and of the others only the columns of key
+//! and order. Each ascending run of keys is merged with the changes; keys behind many runs are sorted in
+//! memory, some megabytes at a time.
 
-use std::cmp::Ordering;
+use std::cmp::Ordering::{Equal, Greater, Less};
+use std::mem;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use arrow_row::Rows as Keys;
 
 use super::changes::{Changes, Cursor};
-use super::extents::{Extents, TableFile};
-use super::hidden::Rows;
+use super::extents::{Group, TableFile};
 use super::homes::Homes;
 use super::table::{Table, group_rows};
-use crate::error::{Error, ErrorKind, Result};
-use crate::limits::Limits;
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+use crate::job::side_by_side;
 use crate::watch::Watch;
 
-/// The search for the keys of changes.
-pub(super) struct Search<'a> {
-    pub(super) table: &'a Table,
-    pub(super) changes: &'a Changes,
-    pub(super) extents: &'a Extents,
-    pub(super) limits: &'a Limits,
-    pub(super) watch: &'a Watch,
+/// Runs of a row group above which its keys are sorted: each run reads changes again. Some writers put a
+/// few pieces of sorted rows in another order.
+const MOST_RUNS: usize = 16;
+
+/// Bytes of keys that are sorted at a time.
+const SORTED_BYTES: usize = 4 << 20;
+
+/// A change of the key of a row.
+pub(super) struct Hit {
+    pub(super) change: u64,
+    /// Position of the row in its file.
+    pub(super) row: u64,
+    /// Whether the row is newer than the change.
+    pub(super) is_stale: bool,
 }
 
-impl Search<'_> {
-    /// Finds the file with the key of each change.
-    pub(super) fn homes(&self, rows_move: bool) -> Result<Homes> {
-        let mut homes = Homes::new(self.changes.len(), rows_move);
-        for (place, file) in self.extents.files.iter().enumerate() {
-            match self.by_groups(place, file, &mut homes) {
-                Err(error) if error.kind() == ErrorKind::Unsorted => {
-                    self.sorted(place, file, &mut homes)?
+/// Keys of consecutive rows of a file, their order, and the position of the first row.
+type Block = (Keys, Option<Keys>, u64);
+
+/// What takes the hits in a file, by the place of the file.
+pub(super) type Take<'a> = &'a (dyn Fn(usize, &mut Vec<Hit>) -> Result<()> + Sync);
+
+/// The search for the rows of changed keys.
+pub(super) struct Search<'a> {
+    table: &'a Table,
+    changes: &'a Changes,
+    watch: &'a Watch,
+    pub(super) files: &'a [TableFile],
+    /// The changes within the bounds of each row group, for each file.
+    ranges: Vec<Vec<Range<u64>>>,
+}
+
+impl<'a> Search<'a> {
+    /// Finds out which row groups may have the keys of changes. Tells `each` of every change whether it is a
+    /// delete.
+    pub(super) fn of(
+        table: &'a Table,
+        changes: &'a Changes,
+        files: &'a [TableFile],
+        watch: &'a Watch,
+        mut each: impl FnMut(bool),
+    ) -> Result<Self> {
+        let groups: Vec<&Group> = files.iter().flat_map(|file| &file.groups).collect();
+        let mut starts: Vec<usize> = (0..groups.len()).collect();
+        let mut ends = starts.clone();
+        starts.sort_by_key(|group| &groups[*group].bounds.0);
+        ends.sort_by_key(|group| &groups[*group].bounds.1);
+        let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
+        let mut ranges = vec![changes.len()..changes.len(); groups.len()];
+        let mut cursor = changes.all(table, watch);
+        while cursor.settle()? {
+            watch.pause()?;
+            while let Some((batch, row)) = cursor.row() {
+                let (change, key) = (batch.first + row as u64, batch.keys.row(row));
+                while let Some(group) = starts.next_if(|at| *groups[*at].bounds.0 <= *key.as_ref())
+                {
+                    ranges[group].start = change;
                 }
-                done => done?,
+                while let Some(group) = ends.next_if(|at| *groups[*at].bounds.1 < *key.as_ref()) {
+                    ranges[group].end = change;
+                }
+                each(batch.is_delete(row));
+                cursor.advance();
             }
         }
-        Ok(homes)
+        let mut ranges = ranges.into_iter();
+        let of_file = |file: &TableFile| ranges.by_ref().take(file.groups.len()).collect();
+        let ranges = files.iter().map(of_file).collect();
+        Ok(Self { table, changes, watch, files, ranges })
     }
 
-    /// Searches the row groups of a sorted file.
-    fn by_groups(&self, place: usize, file: &TableFile, homes: &mut Homes) -> Result<()> {
-        let Some((least, most)) = file.bounds() else { return Ok(()) };
-        let mut changes = self.changes.all(self.table, self.watch);
-        if !reaches(&mut changes, least, most)? {
-            return Ok(());
-        }
-        if !file.ascends {
-            return Err(unsorted());
-        }
-        let keys = self.table.keys_of(file.ordinal)?;
-        for group in &file.groups {
-            if reaches(&mut changes, &group.bounds.0, &group.bounds.1)? {
-                let rows = group_rows(&keys, 0, std::iter::once(group.index), self.watch);
-                let rows = self.table.hidden.without(file.ordinal, rows, group.first);
-                self.meet(place, rows, &mut changes, homes)?;
+    /// Returns true if a file may have the key of a change.
+    pub(super) fn may_have(&self, place: usize) -> bool {
+        self.ranges[place].iter().any(|range| !range.is_empty())
+    }
+
+    /// Returns the file of each change, found on some threads.
+    pub(super) fn homes(&self, rows_move: bool, threads: usize) -> Result<Homes> {
+        let homes = Mutex::new(Homes::new(self.changes.len(), rows_move));
+        self.run(threads, &|place, hits| {
+            let file = &self.files[place];
+            let hidden = self.table.hidden.of_file(file.ordinal);
+            let mut homes = homes.lock().unwrap_or_else(PoisonError::into_inner);
+            for hit in hits.drain(..) {
+                if hidden.is_some_and(|hidden| hidden.contains(hit.row)) {
+                    continue;
+                }
+                if homes.get(hit.change).is_some() {
+                    return Err(repeated(self.table, file));
+                }
+                match hit.is_stale {
+                    true => homes.keep(hit.change, place),
+                    false => homes.set(hit.change, place),
+                }
             }
+            Ok(())
+        })?;
+        Ok(homes.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Searches all files on some threads.
+    pub(super) fn run(&self, threads: usize, take: Take<'_>) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<()> {
+            let mut place = next.fetch_add(1, Ordering::Relaxed);
+            while place < self.files.len() {
+                self.file(place, take).inspect_err(|_| {
+                    next.store(self.files.len(), Ordering::Relaxed);
+                })?;
+                place = next.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        side_by_side(std::iter::repeat_n(work, threads.min(self.files.len()).max(1)))
+    }
+
+    fn file(&self, place: usize, take: Take<'_>) -> Result<()> {
+        let (file, ranges) = (&self.files[place], &self.ranges[place]);
+        let groups = || file.groups.iter().zip(ranges).filter(|(_, range)| !range.is_empty());
+        let Some(start) = groups().map(|(_, range)| range.start).min() else { return Ok(()) };
+        let end = groups().map(|(_, range)| range.end).max().unwrap_or(start);
+        let inputs = self.table.keys_of(file.ordinal)?;
+        let mut changes = self.cursor(start..end);
+        // The greatest bound so far: the changes before it may have been passed.
+        let mut passed: &[u8] = &[];
+        for (group, range) in groups() {
+            if *group.bounds.0 <= *passed {
+                changes = self.cursor(range.start..end);
+            }
+            let take = |hits: &mut Vec<Hit>| take(place, hits);
+            self.group(&inputs, group, range.start..end, &mut changes, &take)?;
+            passed = passed.max(&group.bounds.1);
         }
         Ok(())
     }
 
-    /// Searches a file that is not sorted.
-    fn sorted(&self, place: usize, file: &TableFile, homes: &mut Homes) -> Result<()> {
-        let keys = self.table.keys_of(file.ordinal)?;
-        let rows = self.table.sorted(file.ordinal, keys, self.limits, self.watch)?;
-        self.meet(place, rows, &mut self.changes.all(self.table, self.watch), homes)
+    fn cursor(&self, range: Range<u64>) -> Cursor<'a> {
+        self.changes.cursor(self.table, range, None, self.watch)
     }
 
-    /// Notes the changes that have the key of a row of a file.
-    fn meet(
+    /// Finds the changed keys of a row group, the changes of which are in a range.
+    fn group(
         &self,
-        place: usize,
-        rows: Rows<'_>,
-        changes: &mut Cursor<'_>,
-        homes: &mut Homes,
+        inputs: &Inputs,
+        group: &Group,
+        range: Range<u64>,
+        changes: &mut Cursor<'a>,
+        take: &dyn Fn(&mut Vec<Hit>) -> Result<()>,
     ) -> Result<()> {
-        let mut last: Option<Vec<u8>> = None;
+        let (mut hits, mut last, mut runs) = (Vec::new(), Vec::<u8>::new(), 1);
+        // Blocks of which the rows from a place on are to be sorted, and their bytes.
+        let (mut loose, mut bytes) = (Vec::new(), 0);
+        let mut first = group.first;
+        let rows = group_rows(inputs, 0, std::iter::once(group.index), self.watch);
         for keys in self.table.keys_in(rows) {
             self.watch.pause()?;
-            let (keys, orders) = keys?;
-            let follows = |last: &Vec<u8>| last.as_slice() <= keys.row(0).as_ref();
-            let rows = keys.num_rows();
-            if rows == 0 {
-                continue;
-            }
-            if !last.as_ref().is_none_or(follows)
-                || !(1..rows).all(|row| keys.row(row - 1) <= keys.row(row))
-            {
-                return Err(unsorted());
-            }
-            last = Some(keys.row(rows - 1).as_ref().to_vec());
-            for (key, row) in keys.iter().zip(0..) {
-                while changes.settle()? {
-                    let Some((batch, change)) = changes.row() else { break };
-                    match batch.keys.row(change).as_ref().cmp(key.as_ref()) {
-                        Ordering::Less => changes.advance(),
-                        Ordering::Greater => break,
-                        Ordering::Equal => {
-                            let number = batch.first + change as u64;
-                            if let Some(other) = homes.get(number).filter(|other| *other != place) {
-                                return Err(self.repeated(other, place));
-                            }
-                            let orders = orders.as_ref().zip(batch.order.as_ref());
-                            match orders
-                                .is_some_and(|(ours, theirs)| theirs.row(change) < ours.row(row))
-                            {
-                                true => homes.keep(number, place),
-                                false => homes.set(number, place),
-                            }
-                            changes.advance();
-                        }
-                    }
+            let (keys, order) = keys?;
+            let (rows, mut start) = (keys.num_rows(), 0);
+            let block = (keys, order, first);
+            let keys = &block.0;
+            first += rows as u64;
+            while start < rows {
+                if *keys.row(start).as_ref() < *last {
+                    runs += 1;
+                    *changes = self.cursor(range.clone());
                 }
+                if runs > MOST_RUNS {
+                    break;
+                }
+                let descends = |row: &usize| keys.row(*row) < keys.row(row - 1);
+                let end = (start + 1..rows).find(descends).unwrap_or(rows);
+                join(changes, (start..end).map(|row| (&block, row)), &mut hits)?;
+                last.clear();
+                last.extend_from_slice(keys.row(end - 1).as_ref());
+                start = end;
             }
+            if start < rows {
+                bytes += block.0.size();
+                loose.push((block, start));
+            }
+            if bytes > SORTED_BYTES {
+                bytes = 0;
+                join_sorted(&mut self.cursor(range.clone()), mem::take(&mut loose), &mut hits)?;
+            }
+            take(&mut hits)?;
         }
-        Ok(())
-    }
-
-    fn repeated(&self, one: usize, other: usize) -> Error {
-        let of = |place: usize| self.extents.files[place].ordinal;
-        let [one, other] = [one, other].map(|place| &self.table.inputs.files()[of(place)].name);
-        Error::data(format!(
-            "{one} and {other} have a row of the same key, and one of the changes has this key, too; keep one row \
-             of each key first, with `dedupe`"
-        ))
+        join_sorted(&mut self.cursor(range), loose, &mut hits)?;
+        take(&mut hits)
     }
 }
 
-/// Goes to the first change that is not before `least`. Returns true if there is one up to `most`.
-fn reaches(changes: &mut Cursor<'_>, least: &[u8], most: &[u8]) -> Result<bool> {
-    while changes.settle()? {
-        let Some((batch, change)) = changes.row() else { break };
-        let key = batch.keys.row(change);
-        if key.as_ref() >= least {
-            return Ok(key.as_ref() <= most);
-        }
-        changes.advance();
-    }
-    Ok(false)
+/// Merges rows in any order with changes: those of each block from a place on.
+fn join_sorted(
+    changes: &mut Cursor<'_>,
+    blocks: Vec<(Block, usize)>,
+    hits: &mut Vec<Hit>,
+) -> Result<()> {
+    let of_block = |(place, (block, start)): (usize, &(Block, usize))| {
+        (*start..block.0.num_rows()).map(move |row| (place as u32, row as u32))
+    };
+    let mut rows: Vec<(u32, u32)> = blocks.iter().enumerate().flat_map(of_block).collect();
+    let key = |(block, row): (u32, u32)| blocks[block as usize].0.0.row(row as usize);
+    rows.sort_unstable_by(|a, b| key(*a).cmp(&key(*b)));
+    join(changes, rows.into_iter().map(|(at, row)| (&blocks[at as usize].0, row as usize)), hits)
 }
 
-fn unsorted() -> Error {
-    Error::new(ErrorKind::Unsorted, "the rows of a file are not sorted by the key")
+/// Merges rows, sorted by key, with changes.
+fn join<'b>(
+    changes: &mut Cursor<'_>,
+    rows: impl Iterator<Item = (&'b Block, usize)>,
+    hits: &mut Vec<Hit>,
+) -> Result<()> {
+    for ((keys, order, first), row) in rows {
+        let key = keys.row(row);
+        while changes.settle()? {
+            let Some((batch, change)) = changes.row() else { break };
+            match batch.keys.row(change).cmp(&key) {
+                Less => {
+                    changes.advance();
+                    continue;
+                }
+                Equal => {
+                    let orders = order.as_ref().zip(batch.order.as_ref());
+                    let is_stale =
+                        orders.is_some_and(|(ours, theirs)| theirs.row(change) < ours.row(row));
+                    let (change, row) = (batch.first + change as u64, first + row as u64);
+                    hits.push(Hit { change, row, is_stale });
+                }
+                Greater => {}
+            }
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The error for a changed key that two rows have.
+pub(super) fn repeated(table: &Table, file: &TableFile) -> Error {
+    let name = &table.inputs.files()[file.ordinal].name;
+    Error::data(format!(
+        "{name}: a row has the same key as another row of the table, and one of the changes has this key, too; \
+         keep one row of each key first, with `dedupe`"
+    ))
+    .in_file(name.clone())
 }

@@ -11,7 +11,7 @@ use super::figures::{Applied, Counts, WriteMode};
 use super::find::Search;
 use super::homes::Homes;
 use super::plan::{Assign, FilePlan};
-use super::positions::{Found, Positions};
+use super::positions::Found;
 use super::rewrite::{Rewriting, Rewritten};
 use super::table::Table;
 use crate::error::Result;
@@ -64,7 +64,7 @@ impl Prepared {
             ..Applied::default()
         };
         let watch = Watch::new(cancel, limits.memory_bytes()?, limits.alone);
-        let mut found = Positions::found(mode, &table, &changes, threads, &watch)?;
+        let mut found = Found::of(mode, &table, &changes, threads, &watch)?;
         let mut extents = match found {
             Some(_) => Extents::fresh(&table),
             None => Extents::of(&mut table, &watch)?,
@@ -75,9 +75,8 @@ impl Prepared {
         let homes = match &mut found {
             Some(found) => found.homes.take(),
             None if are_searched => {
-                let (table, changes, extents) = (&table, &changes, &extents);
-                let search = Search { table, changes, extents, limits, watch: &watch };
-                Some(search.homes(rows_move)?)
+                let search = Search::of(&table, &changes, &extents.files, &watch, drop)?;
+                Some(search.homes(rows_move, threads)?)
             }
             None => partitions.is_some().then(|| Homes::new(changes.len(), false)),
         };

@@ -19,7 +19,7 @@ use std::{fmt, io};
 
 use futures_util::future::{Either, select};
 use object_store::path::Path as Key;
-use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt};
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutMode};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
@@ -87,6 +87,24 @@ impl Stores {
         }
         Begun::new(place.clone(), place.begin(cancel)?).discard();
         Ok(())
+    }
+}
+
+impl Stores {
+    /// Puts an object, unless there is one at `address`. Returns true if it was put.
+    ///
+    /// # Errors
+    /// `Output` if the store refuses it, or knows no such condition.
+    pub fn put_new(&self, address: &Path, bytes: Vec<u8>) -> Result<bool> {
+        let place = UploadTarget::of(self, address)?;
+        let (store, key) = (Arc::clone(&place.store), place.key.clone());
+        let put = async move {
+            match store.put_opts(&key, bytes.into(), PutMode::Create.into()).await {
+                Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+                put => Ok(put.map(|_| true)?),
+            }
+        };
+        place.client.run(&Cancel::new(), put).map_err(|fault| place.error(&fault))
     }
 }
 

@@ -79,6 +79,14 @@ impl Stores {
         match self.client()?.0 {}
     }
 
+    /// Refuses the address.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn put_new(&self, address: &Path, _: Vec<u8>) -> Result<bool> {
+        refused(address)
+    }
+
     pub(crate) fn probe(&self, address: &Path, _: &Cancel) -> Result<()> {
         refused(address)
     }
