@@ -89,7 +89,9 @@ def read(place, vector):
         name = urllib.parse.unquote(text.removeprefix("file://")).removeprefix(f"{place.directory}/")
         if kind == "u":
             name = f"{text[:-20]}/deletion_vector_{uuid.UUID(bytes=_decoded(text[-20:]))}.bin".lstrip("/")
-        content, start, size = place.read(name) or b"", vector.get("offset") or 0, vector["sizeInBytes"]
+        content, start, size = place.read(name), vector.get("offset") or 0, vector["sizeInBytes"]
+        if content is None:
+            raise DataError(f"{place.directory}: the deletion vectors {name} are not there")
         data = content[start + 4 : start + 4 + size]
         ends = content[start : start + 4], content[start + 4 + size : start + 8 + size]
         if ends != (struct.pack(">i", size), struct.pack(">I", zlib.crc32(data))):

@@ -165,7 +165,7 @@ def test_vectors_of_other_writers_are_served(tmp_path):
     assert inline(_vectors.MAGIC + bitmap) == example
     path, _, [stored] = _vectors.write(place, [(bitmap, 6)])
     assert _vectors.read(place, stored) == bitmap
-    absolute = {**stored, "storageType": "p", "pathOrInlineDv": f"file://{path}"}
+    absolute = {**stored, "storageType": "p", "pathOrInlineDv": f"file://{tmp_path}/{path}"}
     assert _vectors.read(place, absolute) == bitmap
     beside = {"storageType": "i", "pathOrInlineDv": example, "sizeInBytes": 44, "cardinality": 6}
     cases: list[tuple[Any, Mode]] = [(beside, "copy"), (absolute, "vectors"), (beside, "vectors")]
@@ -181,12 +181,14 @@ def test_vectors_of_other_writers_are_served(tmp_path):
         assert wr.apply(table, log, "id", write_mode=mode, transaction=("app", 1)).rows_out == 95
         done = wr.apply(table, log, "id", write_mode=mode, transaction=("app", 2))
         assert (done.inserted, done.rows_out, DeltaTable(table).transaction_version("app")) == (0, 95, 2)
-    damaged = pathlib.Path(path).read_bytes()
-    pathlib.Path(path).write_bytes(damaged[:-1] + b"x")
+    damaged = tmp_path.joinpath(path).read_bytes()
+    tmp_path.joinpath(path).write_bytes(damaged[:-1] + b"x")
     with pytest.raises(wr.DataError, match="damaged"):
         _vectors.read(place, stored)
     with pytest.raises(wr.DataError, match="another form"):
         _vectors.read(place, {**beside, "pathOrInlineDv": inline(b"\0" * 44)})
+    with pytest.raises(wr.DataError, match="are not there"):
+        _vectors.read(place, {**absolute, "pathOrInlineDv": "file:///nowhere"})
 
 
 def test_the_log_keeps_the_rules_of_the_protocol(tmp_path):
