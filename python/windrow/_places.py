@@ -8,6 +8,7 @@ import typing
 import uuid
 
 from windrow import _windrow
+from windrow._errors import SpaceError
 
 
 class Local:
@@ -50,9 +51,13 @@ class Local:
         path = os.path.join(self.directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            try:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError as error:
+                os.remove(path)
+                raise SpaceError(f"{path}: {error.strerror}") from error
         self._sync(os.path.dirname(path))
 
     def create(self, name, content):
