@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import windrow as wr
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 from pyiceberg.transforms import parse_transform
 from test_apply_partitions import applied, in_order, logs
 from test_delta import changes, edited, files, first_rows, in_between, in_parts, inserted, merged_by_deltalake
@@ -412,3 +412,24 @@ def test_writers_side_by_side_lose_nothing(tmp_path):
     assert not failed, failed
     assert by_key(table) == {i: f"{i % 3} 2" for i in range(900)}
     assert pl.read_delta(table).height == 900 and DeltaTable(table).version() == 9
+
+
+def test_keys_in_any_order_are_searched_within_the_limit(tmp_path):
+    """One row group of 3 million keys of text, in no order: more than the limit, if all were in memory."""
+    rows, table = 3_000_000, str(tmp_path / "table")
+    ids = np.random.default_rng(1).permutation(rows)
+    keys = pa.array(np.char.add("key of a row ", ids.astype(str)))
+    delta(table, pa.table({"id": keys, "v": ids}), writer_properties=WriterProperties(max_row_group_size=rows))
+    code = f"""
+import deltalake, pyarrow as pa, windrow as wr
+def peak():
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+log = pa.table({{"id": [f"key of a row {{i}}" for i in range(0, {rows + 100}, 100)], "v": range(0, {rows + 100}, 100)}})
+deltalake.DeltaTable({table!r}).get_add_actions()
+before = peak()
+done = wr.apply({table!r}, log, "id", write_mode="vectors", memory="96MiB")
+assert (done.updated, done.inserted) == (30_000, 1), done
+print(peak() - before)
+"""
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert int(child.stdout) < (96 + 8) << 10, (child.stdout, child.stderr)
