@@ -13,6 +13,7 @@ use super::homes::Homes;
 use super::plan::{Assign, FilePlan};
 use super::positions::Found;
 use super::rewrite::{Rewriting, Rewritten};
+use super::segment::Sides;
 use super::table::Table;
 use crate::error::Result;
 use crate::input::CsvOptions;
@@ -104,17 +105,14 @@ impl Prepared {
         if let Some(limit) = rewrites.limit {
             sort_limits = sort_limits.memory(Limit::Bytes(limit.saturating_sub(beside / 2)));
         }
+        let part_rows = rewrites.part_rows as u64;
         let rewriting = Rewriting {
-            table,
-            changes,
+            sides: Sides { table, changes, homes, part_rows, watch },
             extents,
-            homes,
             options,
-            part_rows: rewrites.part_rows as u64,
             folder: None,
             version: None,
             sort_limits: Mutex::new(sort_limits),
-            watch,
         };
         Ok(Self { rewriting, plans, found, rewrites, start, applied })
     }
@@ -133,7 +131,7 @@ impl Prepared {
     ) -> Result<Applied> {
         (self.rewriting.folder, self.rewriting.version) = (folder, version);
         let mut done = self.rewrite(progress)?.into_iter();
-        let Rewriting { table, extents, watch, .. } = &self.rewriting;
+        let Rewriting { sides: Sides { table, watch, .. }, extents, .. } = &self.rewriting;
         watch.kept()?;
         let applied = &mut self.applied;
         let mut plans = self.plans.iter().peekable();

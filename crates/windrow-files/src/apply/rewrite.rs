@@ -12,48 +12,37 @@
 //! whole.
 
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::changes::Changes;
 use super::extents::{Extents, TableFile};
 use super::figures::{AddedFile, Counts};
 use super::hidden::Rows;
-use super::homes::Homes;
-use super::merge::Merger;
 use super::outputs::{Outputs, Versioned};
 use super::plan::FilePlan;
-use super::segment::{Segment, looked_at};
-use super::table::{Table, conformed, group_rows};
+use super::segment::{Segment, Sides};
+use super::table::conformed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{DeclaredColumn, common_order};
 use crate::limits::Limits;
 use crate::output::{Encoder, OutputOptions};
 use crate::store;
 use crate::verbs::sort_columns;
-use crate::watch::Watch;
 
-/// A table and its changes.
+/// The rewriting of the files of a table.
 pub(super) struct Rewriting {
-    pub(super) table: Table,
-    pub(super) changes: Changes,
+    pub(super) sides: Sides,
     pub(super) extents: Extents,
-    /// The file of each change, if the bounds of files do not tell it.
-    pub(super) homes: Option<Homes>,
     pub(super) options: OutputOptions,
-    /// Rows of a row group, by the limits of rows and bytes.
-    pub(super) part_rows: u64,
     /// The directory of new files; `None` to only count.
     pub(super) folder: Option<PathBuf>,
     /// The version in the names of new files; the next one unless given.
     pub(super) version: Option<u64>,
     /// The limits of a sort beside the rewriting of one file; one file at a time is sorted.
     pub(super) sort_limits: Mutex<Limits>,
-    pub(super) watch: Watch,
 }
 
 /// A file after its changes.
@@ -73,7 +62,7 @@ impl Rewriting {
         if file.ascends && !file.groups.is_empty() {
             match self.by_groups(plan, file) {
                 Err(error) if error.kind() == ErrorKind::Unsorted => {
-                    self.table.inputs.forget(file.ordinal);
+                    self.sides.table.inputs.forget(file.ordinal);
                 }
                 done => return done,
             }
@@ -89,7 +78,7 @@ impl Rewriting {
         let mut opened = None;
         while first + clean.len() < file.groups.len() {
             let place = first + clean.len();
-            if let Some(counts) = looked_at(self, plan, file, place)? {
+            if let Some(counts) = self.sides.looked_at(plan, file, place)? {
                 clean.push(counts);
                 continue;
             }
@@ -98,7 +87,7 @@ impl Rewriting {
                 none => none.insert(self.outputs(file, None, place)?),
             };
             let takes = outputs.as_ref().is_none_or(|outputs| outputs.takes_row_groups);
-            let mut segment = Segment::new(self, plan, file, first..place, takes);
+            let mut segment = Segment::new(&self.sides, plan, file, first..place, takes);
             clean.truncate(segment.next - first);
             self.pass_on(file, first, &mut clean, outputs, &mut done)?;
             let (begin, most) = (segment.next, segment.most());
@@ -128,12 +117,12 @@ impl Rewriting {
         done: &mut Rewritten,
     ) -> Result<()> {
         for (place, counts) in (first..).zip(clean.drain(..)) {
-            self.watch.pause()?;
+            self.sides.watch.pause()?;
             done.counts.add(&counts);
             let group = &file.groups[place];
-            if self.hides(file, place) {
+            if self.sides.hides(file, place) {
                 done.groups_rewritten += 1;
-                self.encode(&mut self.rows(file, place), group.rows, outputs.as_mut())?;
+                self.encode(&mut self.sides.rows(file, place), group.rows, outputs.as_mut())?;
                 continue;
             }
             done.groups_copied += 1;
@@ -151,14 +140,14 @@ impl Rewriting {
         let rows: Rows<'_> = match &limits {
             None => Box::new(std::iter::empty()),
             Some(limits) => {
-                let one = self.table.one(file.ordinal, None)?;
-                let rows = self.table.sorted(file.ordinal, one, limits, &self.watch)?;
-                conformed(rows, self.table.schema())
+                let one = self.sides.table.one(file.ordinal, None)?;
+                let rows = self.sides.table.sorted(file.ordinal, one, limits, &self.sides.watch)?;
+                conformed(rows, self.sides.table.schema())
             }
         };
-        let mut merger = self.merger(plan, file, rows, plan.changes.clone());
-        let mut sorting = sort_columns(&self.table.key);
-        sorting.retain(|column| self.table.stored_schema.index_of(&column.name).is_ok());
+        let mut merger = self.sides.merger(plan, file, rows, plan.changes.clone());
+        let mut sorting = sort_columns(&self.sides.table.key);
+        sorting.retain(|column| self.sides.table.stored_schema.index_of(&column.name).is_ok());
         let mut outputs = self.outputs(file, Some(sorting), 0)?;
         self.encode(&mut merger, file.rows() + plan.count, outputs.as_mut())?;
         let counts = merger.counts;
@@ -178,33 +167,6 @@ impl Rewriting {
         outputs.map(written).transpose()
     }
 
-    pub(super) fn merger<'a>(
-        &'a self,
-        plan: &FilePlan,
-        file: &TableFile,
-        rows: Rows<'a>,
-        changes: Range<u64>,
-    ) -> Merger<'a> {
-        let home = self.homes.as_ref().map(|homes| (homes, plan.place));
-        let cursor = self.changes.cursor(&self.table, changes, home, &self.watch);
-        Merger::new(rows, cursor, &self.table, file.ordinal, &self.watch)
-    }
-
-    /// Reads a row group of a file, if it has one at this place.
-    pub(super) fn rows(&self, file: &TableFile, place: usize) -> Rows<'_> {
-        let group = file.groups.get(place);
-        let first = group.map_or(0, |group| group.first);
-        let group = group.map(|group| group.index);
-        let rows = group_rows(&self.table.inputs, file.ordinal, group.into_iter(), &self.watch);
-        self.table.hidden.without(file.ordinal, rows, first)
-    }
-
-    /// Returns true if some rows of a row group are hidden.
-    pub(super) fn hides(&self, file: &TableFile, place: usize) -> bool {
-        let group = &file.groups[place];
-        self.table.hidden.has(file.ordinal, group.first..group.first + group.rows)
-    }
-
     /// Opens the files that replace `file`; `None` to only count. Without `sorting` they declare the
     /// order of the old file, as far as it is an order by the key. The row group `place` is the sample by
     /// which columns are encoded.
@@ -215,28 +177,28 @@ impl Rewriting {
         place: usize,
     ) -> Result<Option<Outputs>> {
         let Some(folder) = &self.folder else { return Ok(None) };
-        let names = &self.table.names;
+        let names = &self.sides.table.names;
         let name = match &file.fresh {
             None => Versioned::next(names, file.ordinal, self.version),
             Some(path) => Versioned::beside(names, path, &[], self.version),
         };
-        let path = self.table.inputs.files()[file.ordinal].path().unwrap_or(Path::new(""));
+        let path = self.sides.table.inputs.files()[file.ordinal].path().unwrap_or(Path::new(""));
         let old = (!store::is_far(path)).then(|| fs::metadata(path)).transpose();
         let old = old.map_err(|error| Error::input(path, error))?;
-        let like = self.table.row_groups(file.ordinal)?;
+        let like = self.sides.table.row_groups(file.ordinal)?;
         // Rows with unique keys that are sorted by the key are in any order that begins with it.
         let (key, mut order) =
-            (sort_columns(&self.table.key), common_order(like.footer.metadata()));
+            (sort_columns(&self.sides.table.key), common_order(like.footer.metadata()));
         if !order.starts_with(&key) && !key.starts_with(&order) {
             order.clear();
         }
         // The rows of a new partition are encoded as those of the file that it is like.
         let is_like = |other: &&TableFile| other.ordinal == file.ordinal && other.fresh.is_none();
         let alike = self.extents.files.iter().find(is_like).unwrap_or(file);
-        let first = self.rows(alike, place).next().transpose()?;
-        let schema = &self.table.stored_schema;
+        let first = self.sides.rows(alike, place).next().transpose()?;
+        let schema = &self.sides.table.stored_schema;
         let none = || Ok(RecordBatch::new_empty(SchemaRef::clone(schema)));
-        let sample = first.map_or_else(none, |rows| self.table.to_store(&rows))?;
+        let sample = first.map_or_else(none, |rows| self.sides.table.to_store(&rows))?;
         let sorting = sorting.unwrap_or(order);
         let options = OutputOptions { sorting, ..self.options.clone() };
         Outputs::open(folder, name, schema, sample, options, like, old).map(Some)
@@ -245,15 +207,15 @@ impl Rewriting {
     /// Encodes up to `most` rows in row groups of about the same size; only reads them without `outputs`.
     fn encode(
         &self,
-        all: &mut dyn Iterator<Item = Result<RecordBatch>>,
+        all: &mut impl Iterator<Item = Result<RecordBatch>>,
         most: u64,
         outputs: Option<&mut Outputs>,
     ) -> Result<()> {
         let Some(outputs) = outputs else {
-            return all.map(|batch| batch.map(drop)).collect();
+            return all.try_for_each(|batch| batch.map(drop));
         };
         // Up to a quarter more than usual, so that a full row group with some new rows is not split.
-        let parts = most.div_ceil(self.part_rows + self.part_rows / 4).max(1);
+        let parts = most.div_ceil(self.sides.part_rows + self.sides.part_rows / 4).max(1);
         let rows = usize::try_from(most.div_ceil(parts)).unwrap_or(usize::MAX);
         let mut rest = None;
         loop {
@@ -280,7 +242,7 @@ impl Rewriting {
                 rest =
                     (rows < batch.num_rows()).then(|| batch.slice(rows, batch.num_rows() - rows));
                 left -= rows;
-                Some(self.table.to_store(&batch.slice(0, rows)))
+                Some(self.sides.table.to_store(&batch.slice(0, rows)))
             });
             let part = encoder.encode(&mut part)?;
             outputs.append(part)?;

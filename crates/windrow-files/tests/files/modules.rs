@@ -62,7 +62,7 @@ const INPUT: [&str; 13] = [
 ];
 
 /// The floors of `apply`, in the order of the data.
-const APPLY: [&str; 17] = [
+const APPLY: [&str; 18] = [
     "figures",
     "keys",
     "transform",
@@ -76,6 +76,7 @@ const APPLY: [&str; 17] = [
     "find",
     "positions",
     "merge",
+    "segment",
     "outputs",
     "rewrite",
     "prepared",
