@@ -14,6 +14,8 @@ import json
 import math
 import os
 import secrets
+import shutil
+import tempfile
 import time
 import typing
 import urllib.parse
@@ -325,10 +327,11 @@ class Listed(typing.NamedTuple):
 
         # A file without rows is one of the files: others may be older than a column.
         name = os.path.join(self.below, f"part-00000-{secrets.token_hex(16)}.parquet")
-        place, there = self.place, self.place.there(name)
-        os.makedirs(os.path.dirname(there), exist_ok=True)
-        _verbs.head(self.empty, output=there)
+        place, beside = self.place, tempfile.mkdtemp(prefix="windrow-", dir=_verbs.temp_dir(options))
+        os.makedirs(os.path.dirname(place.there(name)), exist_ok=True)
+        there = os.path.join(beside, os.path.basename(name))
         try:
+            _verbs.head(self.empty, output=there)
             files = [(path, values, self.hidden.get(path, b"")) for path, values in self.files.items()]
             files.append((there, self.partition, b""))
             listed = (secrets.randbits(62), files, self.below, place.written_in, self.by, self.types or None, self.mode)
@@ -342,7 +345,7 @@ class Listed(typing.NamedTuple):
             what = f"{place.directory}: a file has other types than the table, such as times as INT96"
             raise UsageError(f"{what}: {error}; write the table again with the types of its schema first") from error
         finally:
-            os.remove(there)
+            shutil.rmtree(beside, ignore_errors=True)
         applied.files_removed = [path for path in applied.files_removed if path != name]
         applied.files_left = [path for path in applied.files_left if path != name]
         return applied, bitmaps

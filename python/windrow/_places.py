@@ -62,18 +62,31 @@ class Local:
 
     def create(self, name, content):
         """Writes a file whole, unless there is another one of this name. Returns whether it is there with this content."""
-        folder = os.path.dirname(name)
-        new = f"{folder}/.{uuid.uuid4()}.tmp"
+        path = os.path.join(self.directory, name)
+        folder, named = os.path.dirname(path), None
         try:
-            self.write(new, content)
-            # Unlike a new name for a file, a second name for it fails if there is one.
-            os.link(os.path.join(self.directory, new), os.path.join(self.directory, name))
+            # Without a name, it is gone with this process.
+            file = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
+        except OSError:
+            # Some file systems have none such.
+            named = f"{folder}/.{uuid.uuid4()}.tmp"
+            file = os.open(named, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        try:
+            with open(file, "wb") as opened:
+                opened.write(content)
+                opened.flush()
+                os.fsync(file)
+                # Unlike a new name for a file, a second name for it fails if there is one.
+                # Links are followed only where a directory is given, which absolute paths do not use.
+                os.link(named or f"/proc/self/fd/{file}", path, src_dir_fd=file)
         except FileExistsError:
             return False
+        except OSError as error:
+            raise SpaceError(f"{path}: {error.strerror}") from error
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(os.path.join(self.directory, new))
-        self._sync(os.path.join(self.directory, folder))
+            if named:
+                os.remove(named)
+        self._sync(folder)
         return True
 
     @staticmethod
