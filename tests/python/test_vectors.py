@@ -433,3 +433,20 @@ print(peak() - before)
 """
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert int(child.stdout) < (96 + 8) << 10, (child.stdout, child.stderr)
+
+
+def test_pages_without_a_changed_key_are_not_read(tmp_path):
+    """The search reads pages by the page index: other pages repeat the changed key, which would be an error."""
+    table = str(tmp_path / "table")
+    delta(table, pa.table({"id": range(200_000), "v": ["a"] * 200_000}))
+    [path] = [pathlib.Path(uri.removeprefix("file://")) for uri in DeltaTable(table).file_uris()]
+    pq.write_table(pq.read_table(path), path, use_dictionary=False, compression="none", data_page_size=80_000, write_page_index=True)
+    edited(table, lambda action: action.get("add", {}).update(size=path.stat().st_size))
+    content, at = bytearray(path.read_bytes()), 0
+    for i in range(200_000):
+        at = content.index(i.to_bytes(8, "little"), at)
+        if not 80_000 <= i < 120_000:
+            content[at : at + 8] = (100_000).to_bytes(8, "little")
+    path.write_bytes(content)
+    done = wr.apply(table, pa.table({"id": [100_000, 400_000], "v": ["new", "new"]}), "id", write_mode="vectors")
+    assert (done.updated, done.inserted, [file["rows"] for file in done.vectors]) == (1, 1, [1])

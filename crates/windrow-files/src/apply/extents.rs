@@ -25,11 +25,14 @@ use parquet::basic::Type;
 
 use super::table::{Table, group_rows};
 use crate::error::Result;
-use crate::input::{Footer, is_of_the_first_form};
+use crate::input::{Footer, is_of_the_first_form, rows_of};
 use crate::watch::Watch;
 
 /// Bytes that follow any key in the order: no encoding of a value begins with as many.
 const END: [u8; 64] = [0xff; 64];
+
+/// The least key that there may be, and the greatest one.
+pub(super) type Bounds = (Vec<u8>, Vec<u8>);
 
 /// A row group.
 #[derive(Clone, Debug)]
@@ -40,7 +43,7 @@ pub(super) struct Group {
     /// Position of the first row in the file.
     pub(super) first: u64,
     /// No key is less than the first bound, or greater than the second one.
-    pub(super) bounds: (Vec<u8>, Vec<u8>),
+    pub(super) bounds: Bounds,
 }
 
 /// A file of a table.
@@ -176,34 +179,70 @@ fn overlapping(files: &mut [TableFile]) -> BTreeSet<usize> {
 /// Returns the bounds of the row groups as far as the footer states them.
 fn by_statistics(footer: &Footer, table: &Table) -> Result<Vec<Group>> {
     let known = statistics(footer, table);
-    let (by, floats) = (&table.key[0], table.code.leading().is_floating());
     let (mut groups, mut first) = (Vec::new(), 0);
     for (index, group) in footer.metadata().row_groups().iter().enumerate() {
         let rows = group.num_rows().unsigned_abs();
         if rows == 0 {
             continue;
         }
-        let mut bounds = (Vec::new(), END.to_vec());
-        if let Some((mins, maxes, nulls)) = &known {
-            let ends = [mins, maxes].map(|ends| ends.slice(index, 1));
-            let [least, most] =
-                if by.descending { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
-            let has_nulls = nulls[index] != Some(0);
-            // The greatest float is unknown: it may be NaN. Nulls stand at an end.
-            let no_least = floats && by.descending || has_nulls && by.nulls_first;
-            let no_most = floats && !by.descending || has_nulls && !by.nulls_first;
-            if !no_least && is_bound(least) {
-                bounds.0 = table.code.of_leading(least)?.row(0).as_ref().to_vec();
-            }
-            if !no_most && is_bound(most) {
-                bounds.1 = table.code.of_leading(most)?.row(0).as_ref().to_vec();
-                bounds.1.extend(END);
-            }
-        }
+        let unknown = || Ok((Vec::new(), END.to_vec()));
+        let bounds = known.as_ref().map_or_else(unknown, |known| bounds(known, index, table))?;
         groups.push(Group { index, rows, first, bounds });
         first += rows;
     }
     Ok(groups)
+}
+
+/// Returns the bounds of the keys in a row group or page.
+fn bounds((mins, maxes, nulls): &Statistics, index: usize, table: &Table) -> Result<Bounds> {
+    let (by, floats) = (&table.key[0], table.code.leading().is_floating());
+    let mut bounds = (Vec::new(), END.to_vec());
+    let ends = [mins, maxes].map(|ends| ends.slice(index, 1));
+    let [least, most] = if by.descending { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
+    let has_nulls = nulls[index] != Some(0);
+    // The greatest float is unknown: it may be NaN. Nulls stand at an end.
+    let no_least = floats && by.descending || has_nulls && by.nulls_first;
+    let no_most = floats && !by.descending || has_nulls && !by.nulls_first;
+    if !no_least && is_bound(least) {
+        bounds.0 = table.code.of_leading(least)?.row(0).as_ref().to_vec();
+    }
+    if !no_most && is_bound(most) {
+        bounds.1 = table.code.of_leading(most)?.row(0).as_ref().to_vec();
+        bounds.1.extend(END);
+    }
+    Ok(bounds)
+}
+
+/// Returns the rows of the pages of the first key column in a row group, and the bounds of keys in them, by
+/// the page index; `None` if that does not tell, or bounds do not ascend.
+pub(super) fn pages(
+    footer: &Footer,
+    table: &Table,
+    group: usize,
+) -> Result<Option<Vec<(Range<u64>, Bounds)>>> {
+    let Some((rows, known)) = page_statistics(footer, table, group) else { return Ok(None) };
+    let page = |(index, rows)| Ok((rows, bounds(&known, index, table)?));
+    let pages: Vec<_> = rows.into_iter().enumerate().map(page).collect::<Result<_>>()?;
+    let ascend = pages.windows(2).all(|pair| pair[0].1.0 <= pair[1].1.0);
+    Ok(ascend.then_some(pages))
+}
+
+fn page_statistics(
+    footer: &Footer,
+    table: &Table,
+    group: usize,
+) -> Option<(Vec<Range<u64>>, Statistics)> {
+    let (metadata, (column, leaf)) = (footer.metadata(), converter(footer, table)?);
+    let (known, places) = (metadata.column_index()?, metadata.offset_index()?);
+    known.get(group)?.get(leaf)?;
+    let pages = places.get(group)?.get(leaf)?.page_locations();
+    let pages = rows_of(pages, metadata.row_group(group).num_rows().unsigned_abs())?;
+    let bounds = |bounds: ArrayRef| cast(&bounds, table.code.leading()).ok();
+    let mins = bounds(column.data_page_mins(known, places, [&group]).ok()?)?;
+    let maxes = bounds(column.data_page_maxes(known, places, [&group]).ok()?)?;
+    let nulls = column.data_page_null_counts(known, places, [&group]).ok()?;
+    let agree = [mins.len(), maxes.len(), nulls.len()] == [pages.len(); 3];
+    agree.then(|| (pages, (mins, maxes, nulls.iter().collect())))
 }
 
 /// Returns true if the value of a statistic is a bound. Some writers state NaN.
@@ -218,18 +257,23 @@ fn is_bound(value: &ArrayRef) -> bool {
 /// Minima, maxima and numbers of nulls of the first key column.
 type Statistics = (ArrayRef, ArrayRef, Vec<Option<u64>>);
 
-fn statistics(footer: &Footer, table: &Table) -> Option<Statistics> {
-    let (metadata, kind) = (footer.metadata(), table.code.leading());
+/// Returns the reader of statistics of the first key column, and its leaf.
+fn converter<'a>(footer: &'a Footer, table: &'a Table) -> Option<(StatisticsConverter<'a>, usize)> {
+    let metadata = footer.metadata();
     let parquet = metadata.file_metadata().schema_descr();
     let column = StatisticsConverter::try_new(&table.key[0].name, footer.schema(), parquet).ok()?;
     let column = column.with_missing_null_counts_as_zero(false);
     let leaf = column.parquet_column_index()?;
     // The order of statistics of INT96 is undefined.
     let is_int96 = parquet.column(leaf).physical_type() == Type::INT96;
-    if is_int96 || kind.is_nested() || is_of_the_first_form(metadata, leaf) {
-        return None;
-    }
-    let groups = || metadata.row_groups().iter();
+    let is_nested = table.code.leading().is_nested();
+    let tells = !is_int96 && !is_nested && !is_of_the_first_form(metadata, leaf);
+    tells.then_some((column, leaf))
+}
+
+fn statistics(footer: &Footer, table: &Table) -> Option<Statistics> {
+    let (kind, (column, _)) = (table.code.leading(), converter(footer, table)?);
+    let groups = || footer.metadata().row_groups().iter();
     let bounds = |bounds: ArrayRef| cast(&bounds, kind).ok();
     let nulls = column.row_group_null_counts(groups()).ok()?;
     Some((

@@ -5,8 +5,8 @@
 //!  footers   a: [1 5][7 9]   b: [3 30]     changes 4 8:  4 may be in the first row group of a, 8 in the second; both in b
 //!  keys      a: 1 4 5 7 9    b: 3 8 30     4 is row 1 of a, 8 is row 1 of b
 //! ```
-//! Row groups whose bounds have no changed key are not read, and of the others only the columns of key
-//! and order. Each ascending run of keys is merged with the changes; keys behind many runs are sorted in
+//! Row groups whose bounds have no changed key are not read, nor pages of the first key column by the page
+//! index; of the others only the columns of key and order are. Each ascending run of keys is merged with the changes; keys behind many runs are sorted in
 //! memory, some megabytes at a time.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
@@ -18,17 +18,20 @@ use std::sync::{Mutex, PoisonError};
 use arrow_row::Rows as Keys;
 
 use super::changes::{Changes, Cursor};
-use super::extents::{Group, TableFile};
+use super::extents::{Group, TableFile, pages};
 use super::homes::Homes;
-use super::table::{Table, group_rows};
+use super::table::{Table, some_rows};
 use crate::error::{Error, Result};
-use crate::input::Inputs;
+use crate::input::{Footer, Inputs};
 use crate::job::side_by_side;
 use crate::watch::Watch;
 
 /// Runs of a row group above which its keys are sorted: each run reads changes again. Some writers put a
 /// few pieces of sorted rows in another order.
 const MOST_RUNS: usize = 16;
+
+/// Changes of a row group up to which its pages are looked at: the changes are read once more.
+const FEW: u64 = 8192;
 
 /// Bytes of keys that are sorted at a time.
 const SORTED_BYTES: usize = 4 << 20;
@@ -148,6 +151,7 @@ impl<'a> Search<'a> {
         let Some(start) = groups().map(|(_, range)| range.start).min() else { return Ok(()) };
         let end = groups().map(|(_, range)| range.end).max().unwrap_or(start);
         let inputs = self.table.keys_of(file.ordinal)?;
+        let footer = inputs.page_index(0)?;
         let mut changes = self.cursor(start..end);
         // The greatest bound so far: the changes before it may have been passed.
         let mut passed: &[u8] = &[];
@@ -156,7 +160,8 @@ impl<'a> Search<'a> {
                 changes = self.cursor(range.start..end);
             }
             let take = |hits: &mut Vec<Hit>| take(place, hits);
-            self.group(&inputs, group, range.start..end, &mut changes, &take)?;
+            let file = (&inputs, footer.as_ref());
+            self.group(file, group, range.start..range.end, &mut changes, &take)?;
             passed = passed.max(&group.bounds.1);
         }
         Ok(())
@@ -166,10 +171,39 @@ impl<'a> Search<'a> {
         self.changes.cursor(self.table, range, None, self.watch)
     }
 
+    /// Returns the rows of a row group that may have changed keys, by its page index; `None` for all of them.
+    fn kept(
+        &self,
+        footer: Option<&Footer>,
+        group: &Group,
+        range: &Range<u64>,
+    ) -> Result<Option<Vec<Range<u64>>>> {
+        let few = range.end - range.start <= FEW;
+        let Some(footer) = footer.filter(|_| few) else { return Ok(None) };
+        let Some(pages) = pages(footer, self.table, group.index)? else { return Ok(None) };
+        let (mut kept, mut changes): (Vec<Range<u64>>, _) =
+            (Vec::new(), self.cursor(range.clone()));
+        for (rows, (least, most)) in pages {
+            while changes.settle()?
+                && changes.row().is_some_and(|(batch, row)| *batch.keys.row(row).as_ref() < *least)
+            {
+                changes.advance();
+            }
+            if changes.row().is_none_or(|(batch, row)| *batch.keys.row(row).as_ref() > *most) {
+                continue;
+            }
+            match kept.last_mut() {
+                Some(last) if last.end == rows.start => last.end = rows.end,
+                _ => kept.push(rows),
+            }
+        }
+        Ok(Some(kept))
+    }
+
     /// Finds the changed keys of a row group, the changes of which are in a range.
     fn group(
         &self,
-        inputs: &Inputs,
+        (inputs, footer): (&Inputs, Option<&Footer>),
         group: &Group,
         range: Range<u64>,
         changes: &mut Cursor<'a>,
@@ -178,12 +212,21 @@ impl<'a> Search<'a> {
         let (mut hits, mut last, mut runs) = (Vec::new(), Vec::<u8>::new(), 1);
         // Blocks of which the rows from a place on are to be sorted, and their bytes.
         let (mut loose, mut bytes) = (Vec::new(), 0);
-        let mut first = group.first;
-        let rows = group_rows(inputs, 0, std::iter::once(group.index), self.watch);
+        // Record batches do not go beyond a range of rows that are read.
+        let kept = self.kept(footer, group, &range)?;
+        let rows = kept.clone().unwrap_or_else(|| vec![0..group.rows]);
+        let (mut ranges, mut first) = (rows.into_iter(), group.first);
+        let mut end = first;
+        let rows = some_rows(inputs, group.index, kept, self.watch);
         for keys in self.table.keys_in(rows) {
             self.watch.pause()?;
             let (keys, order) = keys?;
             let (rows, mut start) = (keys.num_rows(), 0);
+            if first == end
+                && let Some(range) = ranges.next()
+            {
+                (first, end) = (group.first + range.start, group.first + range.end);
+            }
             let block = (keys, order, first);
             let keys = &block.0;
             first += rows as u64;

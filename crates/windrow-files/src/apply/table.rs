@@ -1,5 +1,6 @@
 //! A table: files of one schema, and their rows.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::partitions::{Partitions, constant_last};
 use super::transform::{PartitionColumn, PartitionTransform};
 use crate::columns::{are_of, names};
 use crate::error::{Error, Result, failed};
-use crate::input::{Inputs, ReadOptions, RowGroups, Source, conform};
+use crate::input::{Inputs, ReadOptions, RowGroups, Source, Unit, conform};
 use crate::job::Job;
 use crate::limits::Limits;
 use crate::settings::{FloatOrder, Format, Preset};
@@ -259,6 +260,23 @@ pub(super) fn conformed<'a>(rows: Rows<'a>, schema: &SchemaRef) -> Rows<'a> {
         let order = Some(schema.fields().iter().map(place).collect());
         conform(batch, &order, &schema).map_err(failed)
     }))
+}
+
+/// Reads a row group of the only file, or some of its rows.
+pub(super) fn some_rows<'a>(
+    inputs: &'a Inputs,
+    group: usize,
+    kept: Option<Vec<Range<u64>>>,
+    watch: &Watch,
+) -> Rows<'a> {
+    let Some(kept) = kept else {
+        return group_rows(inputs, 0, std::iter::once(group), watch);
+    };
+    if kept.is_empty() {
+        return Box::new(std::iter::empty());
+    }
+    let unit = Unit { kept: Some(kept.into()), ..inputs.units[group].clone() };
+    unit.read(watch).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
 }
 
 /// Reads row groups of a file.

@@ -57,7 +57,7 @@ use told::{advised, agreed};
 use units::unit::File;
 
 pub use charset::Charset;
-pub(crate) use filter::is_of_the_first_form;
+pub(crate) use filter::{is_of_the_first_form, rows_of};
 pub(crate) use formats::parquet::annotations::annotated;
 pub(crate) use formats::parquet::dictionaries::readable;
 pub(crate) use formats::parquet::{common_order, declared_order};
@@ -395,6 +395,12 @@ impl Inputs {
     /// of the footer; `None` for other formats.
     pub(crate) fn whole_row_groups(&self, file: usize) -> Result<Option<RowGroups>> {
         self.contents[file].content.whole_row_groups()
+    }
+
+    /// Reads the footer of a local Parquet input with a page index; `None` if the index is large, and for
+    /// objects and other formats.
+    pub(crate) fn page_index(&self, file: usize) -> Result<Option<Footer>> {
+        self.contents[file].content.page_index().transpose()
     }
 
     /// Frees what was loaded of an input and not read.

@@ -33,8 +33,8 @@ use crate::settings::Setting;
 
 use between::Between;
 
-pub(crate) use prune::is_of_the_first_form;
 pub(super) use prune::{KeptRows, groups, rows};
+pub(crate) use prune::{is_of_the_first_form, rows_of};
 
 impl Filter {
     /// Binds the filter to the columns of `schema`.

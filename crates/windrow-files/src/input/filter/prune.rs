@@ -212,7 +212,7 @@ fn converter<'a>(
 }
 
 /// Returns the rows of each page, by the pages' first rows; `None` if these are inconsistent.
-fn rows_of(pages: &[PageLocation], rows: u64) -> Option<Vec<Range<u64>>> {
+pub(crate) fn rows_of(pages: &[PageLocation], rows: u64) -> Option<Vec<Range<u64>>> {
     let starts = pages.iter().map(|page| u64::try_from(page.first_row_index).ok());
     let starts = starts.collect::<Option<Vec<u64>>>()?;
     let ends = starts.iter().skip(1).copied().chain([rows]);
