@@ -9,7 +9,7 @@ use windrow_rows::{Error, Result, Time};
 
 /// A merge reports its finished part `PARTS` times, so that its spine can release merged inputs: at
 /// most one such part exists twice.
-const PARTS: u64 = 8;
+const PARTS: u64 = 16;
 
 /// Least rows of a part: the size of a merged block.
 const LEAST_PART: u64 = 64;

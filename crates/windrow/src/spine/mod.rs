@@ -27,6 +27,8 @@ mod saved;
 mod slot;
 mod sync;
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::batch::{Batch, Merging, check_times};
@@ -52,6 +54,15 @@ const LEAST_BEHIND: u64 = 1 << 20;
 /// of 32 were resident and not leased.
 const BESIDE_PART: usize = 6;
 const MOST_BESIDE: usize = 6 << 20;
+
+/// Where the newest change of a key replaces all before, the oldest batch is merged again once
+/// newer batches have more than one part in `SUPERSEDED_PART` of its bytes.
+const SUPERSEDED_PART: u64 = 8;
+
+/// An insert waits once newer batches have more than this part of the bytes of the oldest one, or of
+/// a running merge of it.
+const MOST_SUPERSEDED_PART: u64 = 6;
+const MOST_BEHIND_PART: u64 = 12;
 
 /// Fuel of an insert per row and level: the cost of the merges of one level, and the same again to
 /// catch up.
@@ -101,9 +112,13 @@ pub struct Spine<T = u64> {
     upper: Antichain<T>,
     since: Antichain<T>,
     distinguish: Antichain<T>,
+    /// Whether the newest change of a key replaces all before, in place of sums.
+    newest: bool,
     work: SpineWork,
     /// Queue of the merging threads, if any.
     queue: Option<Arc<Queue>>,
+    #[cfg(feature = "ipc")]
+    last_save: std::sync::Mutex<saved::LastSave>,
     /// Reserve for memory of merges and look-ups outside chunks, and for the allocator.
     _beside: Option<Lease>,
 }
@@ -121,14 +136,29 @@ pub struct SpineWork {
 
 /// A batch, or the inputs of a running merge.
 enum Entry<T> {
-    Batch { batch: Batch<T>, bytes: u64 },
-    Merging { inputs: Vec<Batch<T>>, bytes: u64, merge: Arc<Merge<T>> },
+    Batch { batch: Batch<T>, bytes: u64, id: [u64; 1] },
+    Merging { inputs: Vec<Batch<T>>, bytes: u64, ids: Vec<u64>, merge: Arc<Merge<T>> },
+}
+
+/// Returns an identifier of a batch.
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl<T: Time> Entry<T> {
     /// Visits every chunk to count the bytes; the entry keeps the count.
     fn of(batch: Batch<T>) -> Self {
-        Self::Batch { bytes: batch.bytes().unwrap_or(0), batch }
+        Self::Batch { bytes: batch.bytes().unwrap_or(0), batch, id: [next_id()] }
+    }
+
+    /// Returns an identifier for each of the batches. While inputs of a merge are replaced by
+    /// parts of its output, saved inputs keep theirs.
+    fn ids(&self) -> &[u64] {
+        match self {
+            Self::Batch { id, .. } => id,
+            Self::Merging { ids, .. } => ids,
+        }
     }
 
     fn batches(&self) -> &[Batch<T>] {
@@ -170,10 +200,19 @@ impl<T: Time> Spine<T> {
             upper: Antichain::least(),
             since: Antichain::least(),
             distinguish: Antichain::new(),
+            newest: false,
             work: SpineWork::default(),
             queue: None,
+            #[cfg(feature = "ipc")]
+            last_save: std::sync::Mutex::default(),
             _beside: beside(pool),
         })
+    }
+
+    /// Lets the newest change of a key replace all before. At any time, a key has one change.
+    pub(crate) fn keep_newest(mut self) -> Self {
+        self.newest = true;
+        self
     }
 
     /// Returns the layout of the rows.
@@ -258,19 +297,28 @@ impl<T: Time> Spine<T> {
         Ok(())
     }
 
-    /// Returns a running merge after which more bytes were inserted than it has as input.
+    /// Returns a running merge after which more bytes were inserted than it has as input; or one
+    /// for which the oldest batch waits, while newer changes may have replaced more of it than there
+    /// is space for.
     fn overdue(&self) -> Option<Arc<Merge<T>>> {
-        let mut behind = 0;
-        self.entries.iter().rev().find_map(|entry| {
+        let (mut behind, mut oldest_merge) = (0, None);
+        for (at, entry) in self.entries.iter().enumerate().rev() {
             let newer = behind;
             behind += entry.bytes();
-            match entry {
-                Entry::Merging { bytes, merge, .. } if newer > LEAST_BEHIND.max(*bytes) => {
-                    Some(Arc::clone(merge))
+            let is_superseded = self.newest && at == 0;
+            let may_wait = match entry {
+                Entry::Batch { bytes, .. } if is_superseded => bytes / MOST_SUPERSEDED_PART,
+                Entry::Batch { .. } => continue,
+                Entry::Merging { merge, bytes, .. } => {
+                    oldest_merge = Some(merge);
+                    if is_superseded { bytes / MOST_BEHIND_PART } else { *bytes }
                 }
-                _ => None,
+            };
+            if newer > LEAST_BEHIND.max(may_wait) {
+                return oldest_merge.cloned();
             }
-        })
+        }
+        None
     }
 
     /// Returns the running merges, the newest and smallest first.
@@ -333,13 +381,17 @@ impl<T: Time> Spine<T> {
     fn collect(&mut self) -> Result<bool> {
         let mut any = false;
         for at in 0..self.entries.len() {
-            let Entry::Merging { merge, inputs, .. } = &mut self.entries[at] else { continue };
+            let is_saved = self.are_saved(self.entries[at].ids());
+            let Entry::Merging { merge, inputs, ids, .. } = &mut self.entries[at] else { continue };
             let Some(Merged { batch, fuel }) = merge.outcome() else {
                 // If the chunk at the boundary cannot be read, all inputs stay.
                 if let Some(part) = merge.done()
                     && let Ok(Some(left)) = Batch::let_go(inputs, &part)
                 {
                     *inputs = left;
+                    if !is_saved {
+                        ids.fill_with(next_id);
+                    }
                 }
                 continue;
             };
@@ -359,6 +411,11 @@ impl<T: Time> Spine<T> {
         Ok(any)
     }
 
+    #[cfg(not(feature = "ipc"))]
+    fn are_saved(&self, _ids: &[u64]) -> bool {
+        false
+    }
+
     /// Replaces the failed merge at `at` by its inputs.
     fn give_up(&mut self, at: usize) {
         let inputs = self.entries.remove(at).into_batches();
@@ -369,14 +426,16 @@ impl<T: Time> Spine<T> {
     fn begin(&mut self) -> Result<()> {
         loop {
             let standing = |entry: &Entry<T>| match entry {
-                Entry::Batch { batch, bytes } if batch.upper().before(&self.distinguish) => {
+                Entry::Batch { batch, bytes, .. } if batch.upper().before(&self.distinguish) => {
                     Standing::Batch(level_of(*bytes))
                 }
                 Entry::Batch { .. } => Standing::Apart,
                 Entry::Merging { bytes, .. } => Standing::Merging(level_of(*bytes)),
             };
             let standing: Vec<Standing> = self.entries.iter().map(standing).collect();
-            let Some(range) = group(&standing) else { return Ok(()) };
+            let Some(range) = group(&standing).or_else(|| self.superseding(&standing)) else {
+                return Ok(());
+            };
             let all: Option<Vec<Batch<T>>> = self.entries[range.clone()]
                 .iter()
                 .flat_map(Entry::batches)
@@ -387,12 +446,14 @@ impl<T: Time> Spine<T> {
             let merging = Merging::new(&self.layout, &self.pool, inputs).filtered();
             let merging = match self.since == Antichain::least() {
                 true => merging,
+                false if self.newest => merging.newest(&self.since)?,
                 false => merging.advancing(&self.since)?,
             };
             let entries = self.entries.splice(range.clone(), std::iter::empty());
-            let (mut inputs, mut bytes) = (Vec::new(), 0);
+            let (mut inputs, mut bytes, mut ids) = (Vec::new(), 0, Vec::new());
             for entry in entries {
                 bytes += entry.bytes();
+                ids.extend_from_slice(entry.ids());
                 inputs.extend(entry.into_batches());
             }
             let rows = inputs.iter().filter_map(Batch::rows).sum();
@@ -400,8 +461,28 @@ impl<T: Time> Spine<T> {
             if let Some(queue) = &self.queue {
                 queue.push(weak(&merge));
             }
-            self.entries.insert(range.start, Entry::Merging { inputs, bytes, merge });
+            self.entries.insert(range.start, Entry::Merging { inputs, bytes, ids, merge });
         }
+    }
+
+    /// Returns the batches to merge next if newer changes may have replaced a large part of the
+    /// oldest batch.
+    fn superseding(&self, standing: &[Standing]) -> Option<Range<usize>> {
+        if !self.newest || self.since == Antichain::least() {
+            return None;
+        }
+        let is_batch = |at: &usize| matches!(standing[*at], Standing::Batch(_));
+        let batches = (0..standing.len()).take_while(is_batch);
+        let (mut oldest, mut newer) = (None, 0);
+        // Small new batches stay apart: a merge holds a chunk of each of its inputs.
+        for at in batches {
+            let bytes = self.entries[at].bytes();
+            newer += oldest.map_or(0, |_| bytes);
+            if newer > *oldest.get_or_insert(bytes / SUPERSEDED_PART) {
+                return Some(0..at + 1);
+            }
+        }
+        None
     }
 
     /// Advances the `since` frontier. The caller promises to read only at times at or beyond
