@@ -221,6 +221,42 @@ fn a_table_goes_on_behind_a_full_disk() {
     assert_eq!(all(table.scan().batches(1000).unwrap())[1..], expected);
 }
 
+/// All rows are written three times.
+#[test]
+fn replaced_rows_take_little_space() {
+    const ROWS: i64 = 40_000;
+    let options = PoolOptions::new().chunk_bytes(16 << 10);
+    let pool = Pool::new(Budget::bytes(1 << 20), options).unwrap();
+    let mut table = Table::new(&rows(&[]).schema(), "id", &pool).unwrap();
+    let mut data = 0;
+    for call in 0..3 * ROWS / 500 {
+        let row = |at| ((call * 500 + at) * 7919 % ROWS, Some(format!("{call} {at:>100}")));
+        let time = table.upsert(&rows(&(0..500).map(row).collect::<Vec<_>>())).unwrap();
+        table.forget_before(time).unwrap();
+        let bytes: u64 = table.spine().batches().filter_map(Batch::bytes).sum();
+        if call < ROWS / 500 {
+            data = bytes;
+        }
+        assert!(bytes <= data * 13 / 10, "{bytes} bytes for {data}");
+    }
+    assert!(pool.stats().temp_bytes <= data * 13 / 10, "{:?} for {data}", pool.stats());
+    let count: usize =
+        table.scan().batches(1000).unwrap().map(|rows| rows.unwrap().num_rows()).sum();
+    assert_eq!(count as i64, ROWS);
+}
+
+/// A deletion is dropped in a merge with the oldest batch, and a deleted row with it.
+#[test]
+fn deletions_vanish() {
+    let mut table = Table::new(&rows(&[]).schema(), "id", &Pool::unlimited()).unwrap();
+    let all: Vec<i64> = (0..1000).collect();
+    table.upsert(&rows(&all.iter().map(|&id| (id, None)).collect::<Vec<_>>())).unwrap();
+    let time = table.delete(&keys(&all)).unwrap();
+    table.forget_before(time).unwrap();
+    while !table.work(&mut i64::MAX.clone()).unwrap() {}
+    assert_eq!(table.spine().batches().filter_map(Batch::rows).sum::<u64>(), 0);
+}
+
 #[cfg(feature = "ipc")]
 #[test]
 fn a_table_is_saved_and_goes_on() {
