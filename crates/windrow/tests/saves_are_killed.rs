@@ -80,9 +80,9 @@ fn a_killed_save_leaves_the_state_before_or_after() {
         assert!([last, last + 1].contains(&now), "{now} after {last}");
         let mut model = BTreeMap::new();
         for time in 0..=now {
-            let (ids, is_deletion) = change(time);
+            let (mut ids, is_deletion) = change(time);
             match is_deletion {
-                true => ids.for_each(|id| drop(model.remove(&id))),
+                true => assert!(ids.by_ref().all(|id| model.remove(&id) != Some(time))),
                 false => model.extend(ids.map(|id| (id, time))),
             }
         }

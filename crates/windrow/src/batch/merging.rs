@@ -230,6 +230,26 @@ impl<T: Time> Batch<T> {
     }
 }
 
+/// Most keys that stand for all of a batch.
+const SAMPLE: usize = 64;
+
+impl<T: Time> Batch<T> {
+    /// Returns the part of the batch's bytes whose keys may be in `older`, both of one run, as
+    /// estimated from the first rows of chunks. Reads no chunk.
+    pub(crate) fn bytes_also_in(&self, older: &Self) -> u64 {
+        let Ok(Some(older)) = older.settled_run() else { return 0 };
+        let Some(Some(run)) = self.whole() else { return 0 };
+        let layout = &self.body.layout;
+        let sample = (0..run.chunks()).step_by(run.chunks().div_ceil(SAMPLE).max(1));
+        let (mut both, mut all) = (0, 0);
+        for row in sample.filter_map(|at| run.first_row_of(at)) {
+            both += u64::from(older.may_have(layout, &row[..key_len(layout, row)]));
+            all += 1;
+        }
+        run.bytes() as u64 * both / all.max(1)
+    }
+}
+
 impl<T> std::fmt::Debug for Merging<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Merging");

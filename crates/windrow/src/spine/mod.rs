@@ -56,12 +56,10 @@ const BESIDE_PART: usize = 6;
 const MOST_BESIDE: usize = 6 << 20;
 
 /// Where the newest change of a key replaces all before, the oldest batch is merged again once
-/// newer batches have more than one part in `SUPERSEDED_PART` of its bytes.
-const SUPERSEDED_PART: u64 = 8;
-
-/// An insert waits once newer batches have more than this part of the bytes of the oldest one, or of
-/// a running merge of it.
-const MOST_SUPERSEDED_PART: u64 = 6;
+/// newer batches have replaced more than one part in `REPLACED_PART` of its bytes. An insert waits
+/// if that part is larger and the merge cannot begin, or if so much was replaced since it began.
+const REPLACED_PART: u64 = 8;
+const MOST_REPLACED_PART: u64 = 6;
 const MOST_BEHIND_PART: u64 = 12;
 
 /// Fuel of an insert per row and level: the cost of the merges of one level, and the same again to
@@ -136,8 +134,16 @@ pub struct SpineWork {
 
 /// A batch, or the inputs of a running merge.
 enum Entry<T> {
-    Batch { batch: Batch<T>, bytes: u64, id: [u64; 1] },
-    Merging { inputs: Vec<Batch<T>>, bytes: u64, ids: Vec<u64>, merge: Arc<Merge<T>> },
+    Batch { batch: Batch<T>, size: Size, id: [u64; 1] },
+    Merging { inputs: Vec<Batch<T>>, size: Size, ids: Vec<u64>, merge: Arc<Merge<T>> },
+}
+
+/// Bytes of rows.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    bytes: u64,
+    /// The part that replaces rows of the oldest batch, about, if newer rows do.
+    replacing: u64,
 }
 
 /// Returns an identifier of a batch.
@@ -149,7 +155,8 @@ fn next_id() -> u64 {
 impl<T: Time> Entry<T> {
     /// Visits every chunk to count the bytes; the entry keeps the count.
     fn of(batch: Batch<T>) -> Self {
-        Self::Batch { bytes: batch.bytes().unwrap_or(0), batch, id: [next_id()] }
+        let size = Size { bytes: batch.bytes().unwrap_or(0), replacing: 0 };
+        Self::Batch { size, batch, id: [next_id()] }
     }
 
     /// Returns an identifier for each of the batches. While inputs of a merge are replaced by
@@ -175,10 +182,14 @@ impl<T: Time> Entry<T> {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    fn size(&self) -> &Size {
         match self {
-            Self::Batch { bytes, .. } | Self::Merging { bytes, .. } => *bytes,
+            Self::Batch { size, .. } | Self::Merging { size, .. } => size,
         }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.size().bytes
     }
 }
 
@@ -212,6 +223,7 @@ impl<T: Time> Spine<T> {
     /// Lets the newest change of a key replace all before. At any time, a key has one change.
     pub(crate) fn keep_newest(mut self) -> Self {
         self.newest = true;
+        (0..self.entries.len()).for_each(|at| self.count_replacing(at));
         self
     }
 
@@ -298,27 +310,40 @@ impl<T: Time> Spine<T> {
     }
 
     /// Returns a running merge after which more bytes were inserted than it has as input; or one
-    /// for which the oldest batch waits, while newer changes may have replaced more of it than there
-    /// is space for.
+    /// for which the oldest batch waits, of which newer changes have replaced more than there is
+    /// space for.
     fn overdue(&self) -> Option<Arc<Merge<T>>> {
-        let (mut behind, mut oldest_merge) = (0, None);
+        let (mut newer, mut oldest_merge) = (Size::default(), None);
         for (at, entry) in self.entries.iter().enumerate().rev() {
-            let newer = behind;
-            behind += entry.bytes();
-            let is_superseded = self.newest && at == 0;
-            let may_wait = match entry {
-                Entry::Batch { bytes, .. } if is_superseded => bytes / MOST_SUPERSEDED_PART,
-                Entry::Batch { .. } => continue,
-                Entry::Merging { merge, bytes, .. } => {
+            let waiting = match entry {
+                Entry::Batch { .. } => 0,
+                Entry::Merging { merge, .. } => {
                     oldest_merge = Some(merge);
-                    if is_superseded { bytes / MOST_BEHIND_PART } else { *bytes }
+                    newer.bytes
                 }
             };
-            if newer > LEAST_BEHIND.max(may_wait) {
+            let part = if waiting > 0 { MOST_BEHIND_PART } else { MOST_REPLACED_PART };
+            let bytes = entry.bytes();
+            if waiting > LEAST_BEHIND.max(bytes)
+                || at == 0 && newer.replacing > LEAST_BEHIND.max(bytes / part)
+            {
                 return oldest_merge.cloned();
             }
+            newer.bytes += bytes;
+            newer.replacing += entry.size().replacing;
         }
         None
+    }
+
+    /// Estimates how much of the oldest batch the batch at `at` replaces.
+    fn count_replacing(&mut self, at: usize) {
+        let Some((oldest, newer)) = self.entries.split_first_mut() else { return };
+        if let (true, Some(at)) = (self.newest, at.checked_sub(1))
+            && let Entry::Batch { batch, size, .. } = &mut newer[at]
+            && let Some(oldest) = oldest.batches().first()
+        {
+            size.replacing = batch.bytes_also_in(oldest);
+        }
     }
 
     /// Returns the running merges, the newest and smallest first.
@@ -349,6 +374,7 @@ impl<T: Time> Spine<T> {
             return;
         }
         self.entries.push(Entry::of(batch));
+        self.count_replacing(self.entries.len() - 1);
     }
 
     /// Returns the number of levels of the present bytes.
@@ -400,6 +426,7 @@ impl<T: Time> Spine<T> {
             match batch {
                 Ok(batch) => {
                     self.entries[at] = Entry::of(batch);
+                    self.count_replacing(at);
                     self.work.merges += 1;
                 }
                 Err(error) => {
@@ -426,14 +453,14 @@ impl<T: Time> Spine<T> {
     fn begin(&mut self) -> Result<()> {
         loop {
             let standing = |entry: &Entry<T>| match entry {
-                Entry::Batch { batch, bytes, .. } if batch.upper().before(&self.distinguish) => {
-                    Standing::Batch(level_of(*bytes))
+                Entry::Batch { batch, size, .. } if batch.upper().before(&self.distinguish) => {
+                    Standing::Batch(level_of(size.bytes))
                 }
                 Entry::Batch { .. } => Standing::Apart,
-                Entry::Merging { bytes, .. } => Standing::Merging(level_of(*bytes)),
+                Entry::Merging { size, .. } => Standing::Merging(level_of(size.bytes)),
             };
             let standing: Vec<Standing> = self.entries.iter().map(standing).collect();
-            let Some(range) = group(&standing).or_else(|| self.superseding(&standing)) else {
+            let Some(range) = group(&standing).or_else(|| self.replacing(&standing)) else {
                 return Ok(());
             };
             let all: Option<Vec<Batch<T>>> = self.entries[range.clone()]
@@ -450,9 +477,10 @@ impl<T: Time> Spine<T> {
                 false => merging.advancing(&self.since)?,
             };
             let entries = self.entries.splice(range.clone(), std::iter::empty());
-            let (mut inputs, mut bytes, mut ids) = (Vec::new(), 0, Vec::new());
+            let (mut inputs, mut size, mut ids) = (Vec::new(), Size::default(), Vec::new());
             for entry in entries {
-                bytes += entry.bytes();
+                size.bytes += entry.bytes();
+                size.replacing += entry.size().replacing;
                 ids.extend_from_slice(entry.ids());
                 inputs.extend(entry.into_batches());
             }
@@ -461,28 +489,21 @@ impl<T: Time> Spine<T> {
             if let Some(queue) = &self.queue {
                 queue.push(weak(&merge));
             }
-            self.entries.insert(range.start, Entry::Merging { inputs, bytes, ids, merge });
+            self.entries.insert(range.start, Entry::Merging { inputs, size, ids, merge });
         }
     }
 
-    /// Returns the batches to merge next if newer changes may have replaced a large part of the
-    /// oldest batch.
-    fn superseding(&self, standing: &[Standing]) -> Option<Range<usize>> {
-        if !self.newest || self.since == Antichain::least() {
-            return None;
-        }
+    /// Returns the batches to merge next if newer changes have replaced much of the oldest batch.
+    fn replacing(&self, standing: &[Standing]) -> Option<Range<usize>> {
+        let bytes = self.entries.first().filter(|_| self.since != Antichain::least())?.bytes();
         let is_batch = |at: &usize| matches!(standing[*at], Standing::Batch(_));
-        let batches = (0..standing.len()).take_while(is_batch);
-        let (mut oldest, mut newer) = (None, 0);
+        let mut replaced = 0;
         // Small new batches stay apart: a merge holds a chunk of each of its inputs.
-        for at in batches {
-            let bytes = self.entries[at].bytes();
-            newer += oldest.map_or(0, |_| bytes);
-            if newer > *oldest.get_or_insert(bytes / SUPERSEDED_PART) {
-                return Some(0..at + 1);
-            }
-        }
-        None
+        let last = (0..standing.len()).take_while(is_batch).find(|&at| {
+            replaced += self.entries[at].size().replacing;
+            replaced > bytes / REPLACED_PART
+        });
+        Some(0..last? + 1)
     }
 
     /// Advances the `since` frontier. The caller promises to read only at times at or beyond
