@@ -7,7 +7,7 @@ use super::{Batch, Body, Sources, rested};
 use crate::chunk::{Finish, Wraps, end_width, time_width};
 use crate::merge::{Advance, Merger, Run, Source, merged_small};
 use windrow_pool::Pool;
-use windrow_rows::{Antichain, Error, Layout, Result, Time};
+use windrow_rows::{Antichain, Error, Layout, Result, Time, key_len};
 
 /// Most bytes of a merge whose output stays largely in the caches until the next read.
 pub(super) const IN_CACHES: usize = 16 << 20;
@@ -80,6 +80,16 @@ impl<T: Time> Merging<T> {
         self.advance = Some(Advance::new(&self.layout, &self.pool, since));
         self.frontiers.2 = self.frontiers.2.join(since);
         Ok(self)
+    }
+
+    /// Keeps the newest row of each key as of `since`, and all later ones.
+    ///
+    /// # Errors As for [`Merging::advancing`].
+    pub(crate) fn newest(self, since: &Antichain<T>) -> Result<Self> {
+        let lower = self.frontiers.0.elements().first().copied().unwrap_or(T::least());
+        let mut merging = self.advancing(since)?;
+        merging.advance = merging.advance.map(|advance| advance.newest(lower));
+        Ok(merging)
     }
 
     /// Adds key filters to the output; see [`Batch::filtered`].
@@ -158,7 +168,8 @@ impl<T: Time> Merging<T> {
 /// The finished part of a merge: rows that sort before all remaining rows, times and diffs ignored.
 pub(crate) struct MergedPart {
     run: Run,
-    /// Key and value of the first remaining row, or a lower bound of these.
+    /// Key and value of the first remaining row, or a lower bound of these; its key alone if the
+    /// newest row of each key stays.
     bound: Vec<u8>,
 }
 
@@ -170,8 +181,12 @@ impl<T: Time> Merging<T> {
             return None;
         }
         let behind = end_width(&self.layout);
-        let data = |row: &'_ [u8]| row.len() - behind;
-        // Rows that differ only in time stay on one side of the bound.
+        let by_key = self.advance.as_ref().is_some_and(Advance::keeps_newest);
+        let data = |row: &'_ [u8]| match by_key {
+            true => key_len(&self.layout, row),
+            false => row.len() - behind,
+        };
+        // Rows that a merge may combine stay on one side of the bound.
         let last = (1..out.chunks()).rev().find(|&at| {
             let ends = out.last_row_of(at - 1).zip(out.first_row_of(at));
             ends.is_some_and(|(last, first)| last[..data(last)] != first[..data(first)])
@@ -212,6 +227,26 @@ impl<T: Time> Batch<T> {
             left.push(own);
         }
         Ok(Some(left))
+    }
+}
+
+/// Most keys that stand for all of a batch.
+const SAMPLE: usize = 64;
+
+impl<T: Time> Batch<T> {
+    /// Returns the part of the batch's bytes whose keys may be in `older`, both of one run, as
+    /// estimated from the first rows of chunks. Reads no chunk.
+    pub(crate) fn bytes_also_in(&self, older: &Self) -> u64 {
+        let Ok(Some(older)) = older.settled_run() else { return 0 };
+        let Some(Some(run)) = self.whole() else { return 0 };
+        let layout = &self.body.layout;
+        let sample = (0..run.chunks()).step_by(run.chunks().div_ceil(SAMPLE).max(1));
+        let (mut both, mut all) = (0, 0);
+        for row in sample.filter_map(|at| run.first_row_of(at)) {
+            both += u64::from(older.may_have(layout, &row[..key_len(layout, row)]));
+            all += 1;
+        }
+        run.bytes() as u64 * both / all.max(1)
     }
 }
 

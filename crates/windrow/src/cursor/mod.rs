@@ -87,6 +87,8 @@ pub struct Cursor<T = u64> {
     with_value: Vec<usize>,
     /// Whether readers without the key have arbitrary positions, because the key was looked up.
     scattered: bool,
+    /// Whether look-ups end with the last batch that has the key.
+    pub(crate) last_only: bool,
     /// Of the last block of keys.
     hints: Hints,
     /// Probe key, or row to return.
@@ -159,6 +161,7 @@ impl<T: Time> Cursor<T> {
             with_key: Vec::new(),
             with_value: Vec::new(),
             scattered: true,
+            last_only: false,
             hints: Hints::default(),
             wanted: Vec::new(),
             times: PhantomData,

@@ -46,10 +46,12 @@ impl<T: Time> Cursor<T> {
     fn try_spots(&mut self, hints: &Hints, number: usize, key: &[u8]) -> Result<()> {
         let mut hash = hints.hashes[number];
         let words = &hints.may_have[number * hints.words..][..hints.words];
-        for (word, mut bits) in words.iter().copied().enumerate() {
+        // The last batches first.
+        for (word, mut bits) in words.iter().copied().enumerate().rev() {
             while bits != 0 {
-                let at = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
+                let bit = bits.ilog2() as usize;
+                let at = word * 64 + bit;
+                bits ^= 1 << bit;
                 let reader = &mut self.readers[at];
                 let found = match hints.spots[at * hints.hashes.len() + number] {
                     Spot::Absent => false,
@@ -59,9 +61,13 @@ impl<T: Time> Cursor<T> {
                 };
                 if found {
                     self.with_key.push((at, reader.place));
+                    if self.last_only {
+                        return Ok(());
+                    }
                 }
             }
         }
+        self.with_key.reverse();
         Ok(())
     }
 }

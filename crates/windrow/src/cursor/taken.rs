@@ -7,10 +7,10 @@
 
 use arrow_array::RecordBatch;
 
-use super::Cursor;
+use super::{Cursor, time_and_diff};
 use crate::batch::Decoder;
 use crate::chunk::describe;
-use windrow_rows::{Error, Layout, Result, Time};
+use windrow_rows::{Diff, Error, Result, Time};
 
 /// Encoded rows, one after the other; see [`Cursor::take_rows`].
 #[derive(Clone, Debug, Default)]
@@ -20,9 +20,6 @@ pub struct TakenRows {
     /// By lane: overflow carries of the current sum.
     wraps: Vec<i64>,
 }
-
-/// Most bytes of rows per piece: far below the range of the offsets.
-const MOST_BYTES: usize = 1 << 30;
 
 impl TakenRows {
     /// Returns an empty list.
@@ -56,33 +53,6 @@ impl TakenRows {
     /// # Errors As for [`Decoder::decode`].
     pub fn decode(&self, decoder: &mut Decoder) -> Result<RecordBatch> {
         decoder.decode_rows(self.iter())
-    }
-
-    /// Turns the rows, which are of `layout`, into retractions at `time`: sets their time and
-    /// negates their diffs.
-    pub(crate) fn retract<T: Time>(&mut self, layout: &Layout, time: T) {
-        let tail = layout.tail().len();
-        for &end in &self.ends {
-            let (body, diff) = self.bytes[..end].split_at_mut(end - tail);
-            let code = body.len() - T::WIDTH;
-            time.encode(&mut body[code..]);
-            for lane in diff.as_chunks_mut().0 {
-                *lane = i64::from_le_bytes(*lane).wrapping_neg().to_le_bytes();
-            }
-        }
-    }
-
-    /// Iterates over the rows in pieces: the bytes of a piece and the ends of its rows.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = (&[u8], Vec<u32>)> {
-        let (mut first, mut start) = (0, 0);
-        std::iter::from_fn(move || {
-            let left = self.ends.get(first..).filter(|left| !left.is_empty())?;
-            let count = left.partition_point(|end| end - start <= MOST_BYTES).max(1);
-            let ends = left[..count].iter().map(|end| (end - start) as u32).collect();
-            let bytes = &self.bytes[start..left[count - 1]];
-            (first, start) = (first + count, left[count - 1]);
-            Some((bytes, ends))
-        })
     }
 
     /// Removes the rows and keeps their memory.
@@ -167,5 +137,48 @@ impl<T: Time> Cursor<T> {
             self.step_value()?;
         }
         Ok(())
+    }
+    /// Takes the newest row of the key up to `time`, unless its diff is negative; batches are the
+    /// newer ones the later they stand in the cursor. The cursor is then after the last value.
+    ///
+    /// # Errors
+    /// Errors of reading a chunk.
+    pub(crate) fn take_newest(&mut self, time: T, taken: &mut TakenRows) -> Result<()> {
+        let start = taken.bytes.len();
+        let found = self.find_newest(time, taken);
+        self.with_value.clear();
+        match found {
+            Ok(true) => taken.ends.push(taken.bytes.len()),
+            Ok(false) => taken.bytes.truncate(start),
+            Err(error) => {
+                taken.bytes.truncate(start);
+                self.with_key.clear();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the newest row of the key up to `time`; true if it is not a deletion.
+    fn find_newest(&mut self, time: T, taken: &mut TakenRows) -> Result<bool> {
+        let Self { readers, with_key, body, key_len, time_width: width, .. } = self;
+        let (key, start) = (&body[..*key_len], taken.bytes.len());
+        for &(at, place) in with_key.iter().rev() {
+            let mut newest: Option<(T, i64)> = None;
+            readers[at].go_to(place)?;
+            readers[at].pass(key, |body, end| {
+                let (at, diff) = time_and_diff(end, *width);
+                if at <= time && newest.is_none_or(|(newest, _)| at > newest) {
+                    newest = Some((at, <i64 as Diff>::decode(diff)));
+                    taken.bytes.truncate(start);
+                    taken.bytes.extend_from_slice(body);
+                    taken.bytes.extend_from_slice(end);
+                }
+            })?;
+            if let Some((_, diff)) = newest {
+                return Ok(diff > 0);
+            }
+        }
+        Ok(false)
     }
 }

@@ -16,11 +16,12 @@
 
 use std::sync::Arc;
 
+use super::newest::Newest;
 use super::run::Run;
-use crate::chunk::{Builder, Chunk, Finish, Wraps};
+use crate::chunk::{Builder, Chunk, Finish, Wraps, time_of};
 use windrow_pool::Pool;
 use windrow_rows::engine::Tail;
-use windrow_rows::{Antichain, Layout, Result, Time};
+use windrow_rows::{Antichain, Layout, Result, Time, key_len};
 
 /// Takes the chunks of one run, and yields rows with advanced times, sorted and consolidated.
 pub(crate) struct Advance<T> {
@@ -33,6 +34,8 @@ pub(crate) struct Advance<T> {
     builder: Builder,
     out: Run,
     group: Group<T>,
+    /// Keeps the newest row of each key, in place of sums.
+    newest: Option<Newest<T>>,
 }
 
 /// Rows that differ only in time and diffs.
@@ -97,7 +100,19 @@ impl<T: Time> Advance<T> {
             wraps,
             out: Run::default(),
             group: Group { data: Vec::new(), times: Vec::new(), diffs: Vec::new(), sorted: 0 },
+            newest: None,
         }
+    }
+
+    /// Keeps [the newest row of each key](Newest) in a batch whose times are at or beyond `lower`.
+    pub(crate) fn newest(mut self, lower: T) -> Self {
+        self.newest = Some(Newest::new(lower));
+        self
+    }
+
+    /// Returns true if only the newest row of each key stays.
+    pub(crate) fn keeps_newest(&self) -> bool {
+        self.newest.is_some()
     }
 
     /// Keeps the output as an index does, with filters if `filtered`.
@@ -139,6 +154,18 @@ impl<T: Time> Advance<T> {
             self.builder.push_run(&chunk, 0..rows.len())?;
             return self.collect();
         }
+        if let (Some(newest), Some(&since)) = (&mut self.newest, self.since.elements().first()) {
+            for row in (0..rows.len()).map(|index| rows.row(index)) {
+                let key = &row[..key_len(&self.layout, row)];
+                if key != newest.key() {
+                    newest.end(self.tail, &mut self.builder)?;
+                    newest.begin(key);
+                }
+                let time = T::decode(time_of(row, T::WIDTH, self.tail));
+                newest.push(row, time, since, &mut self.builder)?;
+            }
+            return self.collect();
+        }
         for index in 0..rows.len() {
             let row = rows.row(index);
             let (body, diff) = row.split_at(row.len() - self.tail);
@@ -178,8 +205,13 @@ impl<T: Time> Advance<T> {
     /// Returns true if no time of `chunk` changes and its first row starts a new group.
     fn stays(&self, chunk: &Chunk) -> bool {
         let first = chunk.rows().row(0);
+        let least = || chunk.times(&self.layout, T::WIDTH)[0].time();
+        if let Some(newest) = &self.newest {
+            let later = self.since.elements().iter().all(|&since| least() > since);
+            return later && !first.starts_with(newest.key());
+        }
         T::TOTAL
-            && self.since.less_equal(chunk.times(&self.layout, T::WIDTH)[0].time())
+            && self.since.less_equal(least())
             && first[..first.len() - T::WIDTH - self.tail] != self.group.data
     }
 
@@ -196,6 +228,9 @@ impl<T: Time> Advance<T> {
 
     /// Appends the consolidated group.
     fn end_group(&mut self) -> Result<()> {
+        if let Some(newest) = &mut self.newest {
+            return newest.end(self.tail, &mut self.builder);
+        }
         self.add_up();
         let Group { data: row, times, diffs, sorted } = &mut self.group;
         let data = row.len();

@@ -35,6 +35,17 @@ impl FencedRun {
         self.fences.get_or_init(|| Fences::of(layout, &self.run));
     }
 
+    /// Returns false if the key is absent, as far as fence pointers and filters tell.
+    pub(crate) fn may_have(&self, layout: &Layout, key: &[u8]) -> bool {
+        self.make_fences(layout);
+        let Some(fences) = self.fences() else { return true };
+        let sought = fences.sought(key);
+        let chunk = fences.chunk_of(self, &sought);
+        chunk < self.chunks()
+            && !fences.begins_behind(chunk, &sought)
+            && (!fences.has_filter(chunk) || fences.may_have(chunk, KeyHash::of(key)))
+    }
+
     /// Returns the fence pointers if they were built. `None` also if the first or the last row of a
     /// chunk is too long to stay in memory.
     #[inline(always)]

@@ -31,6 +31,7 @@ mod extract;
 mod fences;
 mod many;
 mod merger;
+mod newest;
 mod ranges;
 mod run;
 mod shares;

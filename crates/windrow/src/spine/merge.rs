@@ -9,7 +9,7 @@ use windrow_rows::{Error, Result, Time};
 
 /// A merge reports its finished part `PARTS` times, so that its spine can release merged inputs: at
 /// most one such part exists twice.
-const PARTS: u64 = 8;
+const PARTS: u64 = 32;
 
 /// Least rows of a part: the size of a merged block.
 const LEAST_PART: u64 = 64;
@@ -43,7 +43,7 @@ pub(super) trait Job: Send + Sync {
     /// Does some of the work. Returns false if another caller is at work.
     fn work(&self, fuel: &mut i64) -> bool;
 
-    /// Waits while another caller works on the job.
+    /// Waits while another caller works on the job, not longer than until it is put back.
     fn wait(&self);
 
     /// Returns true once the work has ended.

@@ -27,6 +27,8 @@ mod saved;
 mod slot;
 mod sync;
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::batch::{Batch, Merging, check_times};
@@ -52,6 +54,13 @@ const LEAST_BEHIND: u64 = 1 << 20;
 /// of 32 were resident and not leased.
 const BESIDE_PART: usize = 6;
 const MOST_BESIDE: usize = 6 << 20;
+
+/// Where the newest change of a key replaces all before, the oldest batch is merged again once
+/// newer batches have replaced more than one part in `REPLACED_PART` of its bytes. An insert waits
+/// if that part is larger and the merge cannot begin, or if so much was replaced since it began.
+const REPLACED_PART: u64 = 8;
+const MOST_REPLACED_PART: u64 = 6;
+const MOST_BEHIND_PART: u64 = 12;
 
 /// Fuel of an insert per row and level: the cost of the merges of one level, and the same again to
 /// catch up.
@@ -101,9 +110,13 @@ pub struct Spine<T = u64> {
     upper: Antichain<T>,
     since: Antichain<T>,
     distinguish: Antichain<T>,
+    /// Whether the newest change of a key replaces all before, in place of sums.
+    newest: bool,
     work: SpineWork,
     /// Queue of the merging threads, if any.
     queue: Option<Arc<Queue>>,
+    #[cfg(feature = "ipc")]
+    last_save: std::sync::Mutex<saved::LastSave>,
     /// Reserve for memory of merges and look-ups outside chunks, and for the allocator.
     _beside: Option<Lease>,
 }
@@ -121,14 +134,38 @@ pub struct SpineWork {
 
 /// A batch, or the inputs of a running merge.
 enum Entry<T> {
-    Batch { batch: Batch<T>, bytes: u64 },
-    Merging { inputs: Vec<Batch<T>>, bytes: u64, merge: Arc<Merge<T>> },
+    Batch { batch: Batch<T>, size: Size, id: [u64; 1] },
+    Merging { inputs: Vec<Batch<T>>, size: Size, ids: Vec<u64>, merge: Arc<Merge<T>> },
+}
+
+/// Bytes of rows.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    bytes: u64,
+    /// The part that replaces rows of the oldest batch, about, if newer rows do.
+    replacing: u64,
+}
+
+/// Returns an identifier of a batch.
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl<T: Time> Entry<T> {
     /// Visits every chunk to count the bytes; the entry keeps the count.
     fn of(batch: Batch<T>) -> Self {
-        Self::Batch { bytes: batch.bytes().unwrap_or(0), batch }
+        let size = Size { bytes: batch.bytes().unwrap_or(0), replacing: 0 };
+        Self::Batch { size, batch, id: [next_id()] }
+    }
+
+    /// Returns an identifier for each of the batches. While inputs of a merge are replaced by
+    /// parts of its output, saved inputs keep theirs.
+    fn ids(&self) -> &[u64] {
+        match self {
+            Self::Batch { id, .. } => id,
+            Self::Merging { ids, .. } => ids,
+        }
     }
 
     fn batches(&self) -> &[Batch<T>] {
@@ -145,10 +182,14 @@ impl<T: Time> Entry<T> {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    fn size(&self) -> &Size {
         match self {
-            Self::Batch { bytes, .. } | Self::Merging { bytes, .. } => *bytes,
+            Self::Batch { size, .. } | Self::Merging { size, .. } => size,
         }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.size().bytes
     }
 }
 
@@ -170,10 +211,20 @@ impl<T: Time> Spine<T> {
             upper: Antichain::least(),
             since: Antichain::least(),
             distinguish: Antichain::new(),
+            newest: false,
             work: SpineWork::default(),
             queue: None,
+            #[cfg(feature = "ipc")]
+            last_save: std::sync::Mutex::default(),
             _beside: beside(pool),
         })
+    }
+
+    /// Lets the newest change of a key replace all before. At any time, a key has one change.
+    pub(crate) fn keep_newest(mut self) -> Self {
+        self.newest = true;
+        (0..self.entries.len()).for_each(|at| self.count_replacing(at));
+        self
     }
 
     /// Returns the layout of the rows.
@@ -258,19 +309,41 @@ impl<T: Time> Spine<T> {
         Ok(())
     }
 
-    /// Returns a running merge after which more bytes were inserted than it has as input.
+    /// Returns a running merge after which more bytes were inserted than it has as input; or one
+    /// for which the oldest batch waits, of which newer changes have replaced more than there is
+    /// space for.
     fn overdue(&self) -> Option<Arc<Merge<T>>> {
-        let mut behind = 0;
-        self.entries.iter().rev().find_map(|entry| {
-            let newer = behind;
-            behind += entry.bytes();
-            match entry {
-                Entry::Merging { bytes, merge, .. } if newer > LEAST_BEHIND.max(*bytes) => {
-                    Some(Arc::clone(merge))
+        let (mut newer, mut oldest_merge) = (Size::default(), None);
+        for (at, entry) in self.entries.iter().enumerate().rev() {
+            let waiting = match entry {
+                Entry::Batch { .. } => 0,
+                Entry::Merging { merge, .. } => {
+                    oldest_merge = Some(merge);
+                    newer.bytes
                 }
-                _ => None,
+            };
+            let part = if waiting > 0 { MOST_BEHIND_PART } else { MOST_REPLACED_PART };
+            let bytes = entry.bytes();
+            if waiting > LEAST_BEHIND.max(bytes)
+                || at == 0 && newer.replacing > LEAST_BEHIND.max(bytes / part)
+            {
+                return oldest_merge.cloned();
             }
-        })
+            newer.bytes += bytes;
+            newer.replacing += entry.size().replacing;
+        }
+        None
+    }
+
+    /// Estimates how much of the oldest batch the batch at `at` replaces.
+    fn count_replacing(&mut self, at: usize) {
+        let Some((oldest, newer)) = self.entries.split_first_mut() else { return };
+        if let (true, Some(at)) = (self.newest, at.checked_sub(1))
+            && let Entry::Batch { batch, size, .. } = &mut newer[at]
+            && let Some(oldest) = oldest.batches().first()
+        {
+            size.replacing = batch.bytes_also_in(oldest);
+        }
     }
 
     /// Returns the running merges, the newest and smallest first.
@@ -301,6 +374,7 @@ impl<T: Time> Spine<T> {
             return;
         }
         self.entries.push(Entry::of(batch));
+        self.count_replacing(self.entries.len() - 1);
     }
 
     /// Returns the number of levels of the present bytes.
@@ -333,13 +407,17 @@ impl<T: Time> Spine<T> {
     fn collect(&mut self) -> Result<bool> {
         let mut any = false;
         for at in 0..self.entries.len() {
-            let Entry::Merging { merge, inputs, .. } = &mut self.entries[at] else { continue };
+            let is_saved = self.are_saved(self.entries[at].ids());
+            let Entry::Merging { merge, inputs, ids, .. } = &mut self.entries[at] else { continue };
             let Some(Merged { batch, fuel }) = merge.outcome() else {
                 // If the chunk at the boundary cannot be read, all inputs stay.
                 if let Some(part) = merge.done()
                     && let Ok(Some(left)) = Batch::let_go(inputs, &part)
                 {
                     *inputs = left;
+                    if !is_saved {
+                        ids.fill_with(next_id);
+                    }
                 }
                 continue;
             };
@@ -348,6 +426,7 @@ impl<T: Time> Spine<T> {
             match batch {
                 Ok(batch) => {
                     self.entries[at] = Entry::of(batch);
+                    self.count_replacing(at);
                     self.work.merges += 1;
                 }
                 Err(error) => {
@@ -357,6 +436,11 @@ impl<T: Time> Spine<T> {
             }
         }
         Ok(any)
+    }
+
+    #[cfg(not(feature = "ipc"))]
+    fn are_saved(&self, _ids: &[u64]) -> bool {
+        false
     }
 
     /// Replaces the failed merge at `at` by its inputs.
@@ -369,14 +453,16 @@ impl<T: Time> Spine<T> {
     fn begin(&mut self) -> Result<()> {
         loop {
             let standing = |entry: &Entry<T>| match entry {
-                Entry::Batch { batch, bytes } if batch.upper().before(&self.distinguish) => {
-                    Standing::Batch(level_of(*bytes))
+                Entry::Batch { batch, size, .. } if batch.upper().before(&self.distinguish) => {
+                    Standing::Batch(level_of(size.bytes))
                 }
                 Entry::Batch { .. } => Standing::Apart,
-                Entry::Merging { bytes, .. } => Standing::Merging(level_of(*bytes)),
+                Entry::Merging { size, .. } => Standing::Merging(level_of(size.bytes)),
             };
             let standing: Vec<Standing> = self.entries.iter().map(standing).collect();
-            let Some(range) = group(&standing) else { return Ok(()) };
+            let Some(range) = group(&standing).or_else(|| self.replacing(&standing)) else {
+                return Ok(());
+            };
             let all: Option<Vec<Batch<T>>> = self.entries[range.clone()]
                 .iter()
                 .flat_map(Entry::batches)
@@ -387,12 +473,15 @@ impl<T: Time> Spine<T> {
             let merging = Merging::new(&self.layout, &self.pool, inputs).filtered();
             let merging = match self.since == Antichain::least() {
                 true => merging,
+                false if self.newest => merging.newest(&self.since)?,
                 false => merging.advancing(&self.since)?,
             };
             let entries = self.entries.splice(range.clone(), std::iter::empty());
-            let (mut inputs, mut bytes) = (Vec::new(), 0);
+            let (mut inputs, mut size, mut ids) = (Vec::new(), Size::default(), Vec::new());
             for entry in entries {
-                bytes += entry.bytes();
+                size.bytes += entry.bytes();
+                size.replacing += entry.size().replacing;
+                ids.extend_from_slice(entry.ids());
                 inputs.extend(entry.into_batches());
             }
             let rows = inputs.iter().filter_map(Batch::rows).sum();
@@ -400,8 +489,21 @@ impl<T: Time> Spine<T> {
             if let Some(queue) = &self.queue {
                 queue.push(weak(&merge));
             }
-            self.entries.insert(range.start, Entry::Merging { inputs, bytes, merge });
+            self.entries.insert(range.start, Entry::Merging { inputs, size, ids, merge });
         }
+    }
+
+    /// Returns the batches to merge next if newer changes have replaced much of the oldest batch.
+    fn replacing(&self, standing: &[Standing]) -> Option<Range<usize>> {
+        let bytes = self.entries.first().filter(|_| self.since != Antichain::least())?.bytes();
+        let is_batch = |at: &usize| matches!(standing[*at], Standing::Batch(_));
+        let mut replaced = 0;
+        // Small new batches stay apart: a merge holds a chunk of each of its inputs.
+        let last = (0..standing.len()).take_while(is_batch).find(|&at| {
+            replaced += self.entries[at].size().replacing;
+            replaced > bytes / REPLACED_PART
+        });
+        Some(0..last? + 1)
     }
 
     /// Advances the `since` frontier. The caller promises to read only at times at or beyond

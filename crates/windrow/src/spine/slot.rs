@@ -78,11 +78,12 @@ impl<W, R> Slot<W, R> {
         matches!(*self.state(), State::Ended(_) | State::Empty)
     }
 
-    /// Waits while the state is `Working`.
+    /// While the state is `Working`, waits for the next change of the state: whoever puts work back
+    /// may take it again at once, and the caller has something to do between. May return earlier.
     pub(super) fn wait(&self) {
-        let mut state = self.state();
-        while let State::Working = *state {
-            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        let state = self.state();
+        if let State::Working = *state {
+            drop(self.changed.wait(state));
         }
     }
 }

@@ -2,14 +2,17 @@
 //! forgotten.
 //!
 //! ```text
-//! upsert, delete --look up old rows--> changes (row, time, +1 or -1) --> batcher --seal--> spine
-//!                      ^                                                                     |
-//! get, scan, at a time +------------------------------ cursor <------------------------------+
+//! upsert    (row, time, +1)                \
+//! delete    (key and blanks, time, -1)      >--> batcher --seal--> spine
+//! get, scan, at a time <------------------------------ cursor <------+
 //! ```
-//! Each call that changes rows has its own time, one more than the time of the previous call.
+//! Each call that changes rows has its own time, one more than the time of the previous call. No
+//! call looks up old rows: of the rows of a key, the newest counts, and a merge drops older ones
+//! (`merge/newest.rs`). A deletion vanishes in a merge with the oldest batch.
 //!
-//! Invariant: at any time, a key has at most one row; the diffs of a present row sum to one.
+//! Invariant: at any time, a key has at most one row of that time.
 
+mod blank;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -17,22 +20,27 @@ mod tests;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 
 use crate::batch::{Batch, Decoder};
 use crate::batcher::Batcher;
 use crate::chunk::word_at;
-use crate::cursor::{Cursor, TakenRows};
+use crate::cursor::TakenRows;
 use crate::spine::{Mergers, Spine};
+use blank::blank;
 pub use scan::{Scan, Scanned};
 use windrow_pool::Pool;
 use windrow_rows::engine::check_fields;
 use windrow_rows::{Antichain, Error, IntoColumns, Layout, Order, Result, RowEncoder, Rows};
 
-/// Number of columns of a table beyond the caller's: a time and a diff.
+/// Number of columns of a table beyond the caller's: a time, and whether the row is live.
 #[cfg(feature = "ipc")]
 const OWN: usize = 2;
+
+/// Diffs of rows and of deletions.
+const LIVE: i64 = 1;
+const DELETED: i64 = -1;
 
 /// Rows with a key, in the memory of a pool and beyond it on disk.
 ///
@@ -62,7 +70,7 @@ const OWN: usize = 2;
 pub struct Table {
     /// The caller's columns.
     schema: SchemaRef,
-    /// The caller's columns, a time and a diff.
+    /// The caller's columns, a time, and a diff that is 1 for a row and -1 for a deletion.
     layout: Layout,
     /// The columns of the key, in key order.
     key: Vec<usize>,
@@ -94,7 +102,7 @@ impl Table {
             fields.push(Arc::new(Field::new(&name, data_type, false)));
             name
         };
-        let (time, diff) = (own("_time", DataType::UInt64), own("_diff", DataType::Int64));
+        let (time, diff) = (own("_time", DataType::UInt64), own("_live", DataType::Int64));
         let all = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         let layout = Order::by(key).time(time).diff(diff).bind(&all)?;
         Ok(Self {
@@ -102,7 +110,7 @@ impl Table {
             key: layout.key().collect(),
             keys: RowEncoder::of_keys(&layout),
             batcher: Batcher::new(&layout, &pool.for_index()),
-            spine: Spine::new(&layout, pool)?,
+            spine: Spine::new(&layout, pool)?.keep_newest(),
             layout,
             next: 0,
         })
@@ -136,7 +144,7 @@ impl Table {
         if spine.upper().is_empty() {
             return Err(Error::InvalidOrder("changes to which none can be added any more".into()));
         }
-        table.spine = spine;
+        table.spine = spine.keep_newest();
         table.go_on()?;
         Ok(table)
     }
@@ -146,39 +154,55 @@ impl Table {
         &self.schema
     }
 
-    /// Returns the spine of the table's changes.
+    /// Returns the spine of the table's changes: rows with diff 1, and deletions of keys, with diff
+    /// -1 and blank values. Diffs do not add up: the newest change of a key counts.
     pub fn spine(&self) -> &Spine {
         &self.spine
     }
 
     /// Inserts rows and replaces present rows with the same keys. Of several rows with one key, the
-    /// last counts. Returns the time from which on the rows are present.
+    /// last counts. Returns the time from which on the rows are present. Reads no old rows.
     ///
     /// The call includes due merges. A failed merge, of a full disk for instance, loses nothing and
     /// does not fail the call: the next call retries, and [`Table::work`] reports the error.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the rows have other columns; errors of reading, encoding and
-    /// spilling. After an error the table is as before the call and remains usable.
+    /// [`Error::SchemaMismatch`] if the rows have other columns; errors of encoding and spilling.
+    /// After an error the table is as before the call and remains usable.
     pub fn upsert(&mut self, rows: &RecordBatch) -> Result<u64> {
-        check_fields(&self.schema, rows.schema_ref())?;
-        let keys = rows.project(&self.key)?;
-        let (old, kept) = self.replaced(&keys)?;
-        let new = match kept {
-            Some(kept) => take_record_batch(rows, &UInt32Array::from(kept))?,
-            None => rows.clone(),
-        };
-        self.change(old, Some(new))
+        let rows = self.last_of_each(rows)?;
+        self.change(rows, LIVE)
+    }
+
+    /// Inserts rows as [`Table::upsert`] does, and also returns the replaced rows, in the order of
+    /// the rows in their places. Looks up every key.
+    ///
+    /// # Errors
+    /// Errors as of [`Table::upsert`] and [`Table::get`].
+    pub fn upsert_returning(&mut self, rows: &RecordBatch) -> Result<(u64, RecordBatch)> {
+        let rows = self.last_of_each(rows)?;
+        let replaced = self.get(&rows.project(&self.key)?)?;
+        Ok((self.change(rows, LIVE)?, replaced))
     }
 
     /// Deletes rows by key. `keys` has the columns of the key alone, in key order; absent keys are
-    /// ignored. Returns the time from which on the rows are absent.
+    /// ignored. Returns the time from which on the rows are absent. Reads no old rows: each key
+    /// takes the place of a row of blanks until it is merged with all older rows.
     ///
     /// # Errors
     /// Errors as of [`Table::upsert`].
     pub fn delete(&mut self, keys: &RecordBatch) -> Result<u64> {
-        let (old, _) = self.replaced(keys)?;
-        self.change(old, None)
+        check_fields(&self.schema.project(&self.key)?, keys.schema_ref())?;
+        let columns = self.schema.fields().iter().enumerate().map(|(at, field)| {
+            match self.key.iter().position(|&key| key == at) {
+                Some(key) => Ok(Arc::clone(keys.column(key))),
+                None => blank(field.data_type(), keys.num_rows()),
+            }
+        });
+        let columns = columns.collect::<Result<_, ArrowError>>()?;
+        let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+        let rows = self.last_of_each(&rows)?;
+        self.change(rows, DELETED)
     }
 
     /// Returns the rows with these keys, as far as present, in the order of the keys.
@@ -198,7 +222,9 @@ impl Table {
         self.check_time(time)?;
         let mut found = TakenRows::new();
         let keys = self.keys.encode(keys)?;
-        self.cursor()?.probe(&keys, |_, cursor| cursor.take_rows(time, &mut found))?;
+        let mut cursor = self.spine.idle_cursor()?;
+        cursor.last_only = time == self.now();
+        cursor.probe(&keys, |_, cursor| cursor.take_newest(time, &mut found))?;
         found.decode(&mut self.decoder()?)
     }
 
@@ -234,11 +260,6 @@ impl Table {
         self.spine.work(fuel)
     }
 
-    /// Returns a cursor without a current key.
-    fn cursor(&self) -> Result<Cursor> {
-        self.spine.idle_cursor()
-    }
-
     /// Returns a decoder of rows to the caller's columns.
     fn decoder(&self) -> Result<Decoder> {
         let columns: Vec<usize> = (0..self.schema.fields().len()).collect();
@@ -252,25 +273,22 @@ impl Table {
         Err(Error::InvalidOrder(format!("what was there at time {time} is forgotten")))
     }
 
-    /// Returns the present rows with these keys, and, if keys repeat, the ordinal of the last row
-    /// of each key.
-    fn replaced(&self, keys: &RecordBatch) -> Result<(TakenRows, Option<Vec<u32>>)> {
-        let keys = self.keys.encode(keys)?;
+    /// Returns the last row of each key of `rows`, in the order of the rows.
+    fn last_of_each(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        check_fields(&self.schema, rows.schema_ref())?;
+        let keys = self.keys.encode(&rows.project(&self.key)?)?;
         let mut last = last_of_each(&keys);
-        let (mut found, now) = (TakenRows::new(), self.now());
-        let sorted = last.iter().map(|&row| keys.row(row as usize));
-        self.cursor()?.probe_each(sorted, |_, cursor| cursor.take_rows(now, &mut found))?;
-        let kept = (last.len() < keys.len()).then(|| {
-            last.sort_unstable();
-            last
-        });
-        Ok((found, kept))
+        if last.len() == keys.len() {
+            return Ok(rows.clone());
+        }
+        last.sort_unstable();
+        Ok(take_record_batch(rows, &UInt32Array::from(last))?)
     }
 
-    /// Removes the rows `old` and inserts the rows `new`, at the next time.
-    fn change(&mut self, old: TakenRows, new: Option<RecordBatch>) -> Result<u64> {
+    /// Inserts `rows` with `diff` at the next time.
+    fn change(&mut self, rows: RecordBatch, diff: i64) -> Result<u64> {
         let time = self.next;
-        let changed = self.sealed(old, new, time).and_then(|batch| self.spine.insert(batch));
+        let changed = self.sealed(rows, diff, time).and_then(|batch| self.spine.insert(batch));
         if self.spine.upper().less_equal(time) {
             // The batcher may hold some of the changes.
             self.go_on()?;
@@ -291,19 +309,13 @@ impl Table {
     }
 
     /// Returns the batch of changes of one time.
-    fn sealed(&mut self, mut old: TakenRows, new: Option<RecordBatch>, time: u64) -> Result<Batch> {
-        old.retract(&self.layout, time);
-        for (bytes, ends) in old.pieces() {
-            self.batcher.push_rows(bytes, &ends)?;
-        }
-        if let Some(rows) = new {
-            let count = rows.num_rows();
-            let times: ArrayRef = Arc::new(UInt64Array::from(vec![time; count]));
-            let diffs: ArrayRef = Arc::new(Int64Array::from(vec![1; count]));
-            let columns = rows.columns().iter().cloned().chain([times, diffs]).collect();
-            let schema = Arc::clone(self.layout.schema());
-            self.batcher.push(&RecordBatch::try_new(schema, columns)?)?;
-        }
+    fn sealed(&mut self, rows: RecordBatch, diff: i64, time: u64) -> Result<Batch> {
+        let count = rows.num_rows();
+        let times: ArrayRef = Arc::new(UInt64Array::from_value(time, count));
+        let diffs: ArrayRef = Arc::new(Int64Array::from_value(diff, count));
+        let columns = rows.columns().iter().cloned().chain([times, diffs]).collect();
+        let schema = Arc::clone(self.layout.schema());
+        self.batcher.push(&RecordBatch::try_new(schema, columns)?)?;
         self.batcher.seal(&Antichain::at(time + 1))
     }
 }

@@ -58,7 +58,7 @@ impl<'a> Scan<'a> {
             rows => Err(windrow_rows::Error::InvalidOrder(format!("a key of {rows} rows"))),
         };
         let (from, to) = (from.map(key).transpose()?, to.map(key).transpose()?);
-        let mut cursor = table.cursor()?;
+        let mut cursor = table.spine.idle_cursor()?;
         match from {
             Some(from) => cursor.seek_key(&from)?,
             None => cursor.rewind_keys()?,
@@ -88,7 +88,7 @@ impl Scanned {
             if self.cursor.key().is_none_or(|key| to.is_some_and(|to| key >= to)) {
                 break;
             }
-            self.cursor.take_rows(self.time, &mut found)?;
+            self.cursor.take_newest(self.time, &mut found)?;
             self.cursor.step_key()?;
         }
         if found.is_empty() { Ok(None) } else { found.decode(&mut self.decoder).map(Some) }

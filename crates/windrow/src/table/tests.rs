@@ -39,23 +39,32 @@ fn all(scanned: Scanned) -> Vec<(i64, Option<String>)> {
 #[derive(Clone, Debug)]
 enum Change {
     Upsert(Vec<(i64, Option<String>)>),
+    Returning(Vec<(i64, Option<String>)>),
     Delete(Vec<i64>),
     Forget(u64),
+    Work(i64),
+    /// Saves the table; `true` opens it again.
+    Save(bool),
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
     let name = prop::option::of(prop::sample::select(vec!["", "ann", "bob", "a longer name"]));
     let row = (0..15i64, name.prop_map(|name| name.map(str::to_owned)));
     let change = prop_oneof![
-        5 => prop::collection::vec(row, 0..8).prop_map(Change::Upsert),
+        6 => prop::collection::vec(row.clone(), 0..8).prop_map(Change::Upsert),
+        1 => prop::collection::vec(row, 0..8).prop_map(Change::Returning),
         3 => prop::collection::vec(0..15i64, 0..5).prop_map(Change::Delete),
-        1 => (0..4u64).prop_map(Change::Forget),
+        2 => (0..4u64).prop_map(Change::Forget),
+        1 => (0..40i64).prop_map(Change::Work),
+        1 => any::<bool>().prop_map(Change::Save),
     ];
-    prop::collection::vec(change, 1..25)
+    prop::collection::vec(change, 1..60)
 }
 
-fn keeps(pool: &Pool, changes: &[Change]) {
+fn keeps(pool: &Pool, changes: &[Change], mergers: Option<&Mergers>) {
     let mut table = Table::new(&rows(&[]).schema(), "id", pool).unwrap();
+    mergers.into_iter().for_each(|mergers| table.merge_on(mergers));
+    let directory = tempfile::tempdir().unwrap();
     let mut model = Rows::new();
     let mut past: BTreeMap<u64, Rows> = BTreeMap::new();
     for change in changes {
@@ -63,6 +72,19 @@ fn keeps(pool: &Pool, changes: &[Change]) {
             Change::Upsert(changed) => {
                 model.extend(changed.iter().cloned());
                 table.upsert(&rows(changed)).unwrap()
+            }
+            Change::Returning(changed) => {
+                let mut replaced = BTreeMap::new();
+                for (at, (id, _)) in changed.iter().enumerate() {
+                    replaced.insert(id, (at, model.get(id).cloned()));
+                }
+                let mut replaced: Vec<_> = replaced.into_iter().collect();
+                replaced.sort_unstable_by_key(|(_, (at, _))| *at);
+                let replaced = replaced.into_iter().filter_map(|(id, (_, row))| Some((*id, row?)));
+                model.extend(changed.iter().cloned());
+                let (time, got) = table.upsert_returning(&rows(changed)).unwrap();
+                assert_eq!(listed(&got), replaced.collect::<Vec<_>>());
+                time
             }
             Change::Delete(ids) => {
                 ids.iter().for_each(|id| drop(model.remove(id)));
@@ -74,6 +96,23 @@ fn keeps(pool: &Pool, changes: &[Change]) {
                     past.retain(|time, _| *time >= before);
                 }
                 continue;
+            }
+            Change::Work(fuel) => {
+                table.work(&mut fuel.clone()).unwrap();
+                table.now()
+            }
+            Change::Save(opens) => {
+                let now = table.now();
+                if cfg!(feature = "ipc") {
+                    #[cfg(feature = "ipc")]
+                    table.save(directory.path()).unwrap();
+                    #[cfg(feature = "ipc")]
+                    if *opens {
+                        table = Table::open(directory.path(), pool).unwrap();
+                        mergers.into_iter().for_each(|mergers| table.merge_on(mergers));
+                    }
+                }
+                now
             }
         };
         assert_eq!(time, table.now());
@@ -100,12 +139,14 @@ proptest! {
         changes in changes(),
         chunk in 80usize..2000,
         spills in any::<bool>(),
+        merges in any::<bool>(),
     ) {
         let pool = tiny(chunk);
         if spills {
             pool.set_policy(Arc::new(ForceSpill));
         }
-        keeps(&pool, &changes);
+        let mergers = merges.then(|| Mergers::new(1).unwrap());
+        keeps(&pool, &changes, mergers.as_ref());
     }
 }
 
@@ -180,6 +221,42 @@ fn a_table_goes_on_behind_a_full_disk() {
     assert_eq!(all(table.scan().batches(1000).unwrap())[1..], expected);
 }
 
+/// All rows are written three times.
+#[test]
+fn replaced_rows_take_little_space() {
+    const ROWS: i64 = 40_000;
+    let options = PoolOptions::new().chunk_bytes(16 << 10);
+    let pool = Pool::new(Budget::bytes(1 << 20), options).unwrap();
+    let mut table = Table::new(&rows(&[]).schema(), "id", &pool).unwrap();
+    let mut data = 0;
+    for call in 0..3 * ROWS / 500 {
+        let row = |at| ((call * 500 + at) * 7919 % ROWS, Some(format!("{call} {at:>100}")));
+        let time = table.upsert(&rows(&(0..500).map(row).collect::<Vec<_>>())).unwrap();
+        table.forget_before(time).unwrap();
+        let bytes: u64 = table.spine().batches().filter_map(Batch::bytes).sum();
+        if call < ROWS / 500 {
+            data = bytes;
+        }
+        assert!(bytes <= data * 13 / 10, "{bytes} bytes for {data}");
+    }
+    assert!(pool.stats().temp_bytes <= data * 13 / 10, "{:?} for {data}", pool.stats());
+    let count: usize =
+        table.scan().batches(1000).unwrap().map(|rows| rows.unwrap().num_rows()).sum();
+    assert_eq!(count as i64, ROWS);
+}
+
+/// A deletion is dropped in a merge with the oldest batch, and a deleted row with it.
+#[test]
+fn deletions_vanish() {
+    let mut table = Table::new(&rows(&[]).schema(), "id", &Pool::unlimited()).unwrap();
+    let all: Vec<i64> = (0..1000).collect();
+    table.upsert(&rows(&all.iter().map(|&id| (id, None)).collect::<Vec<_>>())).unwrap();
+    let time = table.delete(&keys(&all)).unwrap();
+    table.forget_before(time).unwrap();
+    while !table.work(&mut i64::MAX.clone()).unwrap() {}
+    assert_eq!(table.spine().batches().filter_map(Batch::rows).sum::<u64>(), 0);
+}
+
 #[cfg(feature = "ipc")]
 #[test]
 fn a_table_is_saved_and_goes_on() {
@@ -201,7 +278,7 @@ fn a_table_is_saved_and_goes_on() {
     assert_eq!(all(then), [(2, None), (1, name("a"))]);
     // A spine, but no table: its diff column precedes its time column.
     let schema = table.spine().layout().schema().project(&[0, 1, 3, 2]).unwrap();
-    let layout = Order::by("id").time("_time").diff("_diff").bind(&schema).unwrap();
+    let layout = Order::by("id").time("_time").diff("_live").bind(&schema).unwrap();
     Spine::<u64>::new(&layout, &pool).unwrap().save(directory.path()).unwrap();
     assert!(matches!(Table::open(directory.path(), &pool), Err(Error::SchemaMismatch { .. })));
 }

@@ -10,7 +10,9 @@ use arrow_schema::{
     DataType, Field, Fields, IntervalUnit, Schema, SortOptions, TimeUnit, UnionFields, UnionMode,
 };
 use windrow::compat::{Converter, SortField};
-use windrow::{Layout, Order, Partitioner, RowEncoder, SortColumn, argsort, consolidate};
+use windrow::{
+    Layout, Order, Partitioner, Pool, RowEncoder, SortColumn, Table, argsort, consolidate,
+};
 
 /// Returns the number of a type's variant. A new variant does not compile until it is listed here,
 /// and then fails `every_variant_is_here` until it has an example.
@@ -257,6 +259,30 @@ fn split(batch: &RecordBatch) {
     assert_eq!(values, expected, "{}", column.data_type());
 }
 
+/// Deleted keys have blanks of the type, which are merged and decoded like values.
+fn in_a_table(column: &ArrayRef, nullable: bool) {
+    let rows = column.len();
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows as i64));
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("value", Arc::clone(column), nullable),
+        ("key", keys, false),
+    ]);
+    let batch = batch.unwrap();
+    let mut table = Table::new(batch.schema_ref(), "key", &Pool::unlimited()).unwrap();
+    table.upsert(&batch).unwrap();
+    table.delete(&batch.slice(0, rows / 2).project(&[1]).unwrap()).unwrap();
+    table.delete(&batch.slice(0, 0).project(&[1]).unwrap()).unwrap();
+    let left = batch.slice(rows / 2, rows - rows / 2);
+    let found = table.get(&batch.project(&[1]).unwrap()).unwrap();
+    same(&[found.column(0)], &[left.column(0)], column.data_type());
+    let mut changes = 0;
+    for batch in table.spine().batches() {
+        let batch = batch.try_clone().unwrap().record_batches(100).unwrap();
+        changes += batch.map(|batch| batch.unwrap().num_rows()).sum::<usize>();
+    }
+    assert_eq!(changes, rows + rows / 2, "{}", column.data_type());
+}
+
 #[test]
 fn every_type_goes_every_way() {
     let rng = &mut Rng::new(38);
@@ -269,6 +295,10 @@ fn every_type_goes_every_way() {
         as_payload(&batch);
         as_last_known(&column, rows);
         in_rows_of_arrow_row(&column, options);
+        in_a_table(&column, true);
+        // Dictionaries, runs and unions may have nulls in their values.
+        let column = array_of(rng, &data_type, false, rows);
+        in_a_table(&column, column.logical_null_count() > 0);
         split(&batch);
     }
 }

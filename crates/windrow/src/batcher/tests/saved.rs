@@ -41,6 +41,48 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
+    /// Saves while merges run, and their inputs make way for parts of their output.
+    #[test]
+    fn a_later_save_writes_what_is_new(
+        rounds in prop::collection::vec((rounds(), 0..60i64), 1..8),
+        chunk in 60usize..300,
+        opens in any::<bool>(),
+    ) {
+        let (keys, pool) = (Keys::Numbers, tiny(chunk));
+        let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let (mut spine, mut upper) = spine_of(keys, &pool, &[]);
+        let mut batcher = Batcher::new(&keys.layout(), &pool);
+        for (number, (rounds, fuel)) in rounds.into_iter().enumerate() {
+            for changes in rounds {
+                let changes: Vec<Change> =
+                    changes.iter().map(|&(k, v, t, d)| (k, v, upper + t, d)).collect();
+                upper += 4;
+                batcher.push(&keys.record_batch(&changes)).unwrap();
+                spine.insert(batcher.seal(&Antichain::at(upper)).unwrap()).unwrap();
+            }
+            spine.work(&mut fuel.clone()).unwrap();
+            // Mostly to the same directory.
+            let directory = directories[usize::from(number % 4 == 3)].path();
+            let saved = |directory: &Path| -> Vec<(PathBuf, Vec<u8>)> {
+                files(directory).into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+            };
+            spine.save(directory).unwrap();
+            let (first, expected) = (saved(directory), seen(keys, spine.cursor().unwrap(), spine.since()));
+            spine.save(directory).unwrap();
+            let is_manifest = |path: &Path| path.ends_with("MANIFEST");
+            for ((path, bytes), (again, same)) in first.iter().zip(saved(directory)) {
+                prop_assert_eq!(path, &again);
+                prop_assert!(is_manifest(path) || *bytes == same);
+            }
+            let opened = Spine::<u64>::open(directory, &pool).unwrap();
+            prop_assert_eq!(opened.upper(), spine.upper());
+            prop_assert_eq!(seen(keys, opened.cursor().unwrap(), spine.since()), expected);
+            if opens {
+                spine = opened;
+            }
+        }
+    }
+
     #[test]
     fn what_is_saved_comes_back(
         rounds in rounds(),

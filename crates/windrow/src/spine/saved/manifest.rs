@@ -1,12 +1,14 @@
 //! The manifest of a saved spine, as text.
 //!
 //! ```text
-//! windrow spine 1
+//! windrow spine 2
 //! generation 7
 //! layout 5752574c...                                 Layout::to_bytes, hexadecimal
 //! since 1:0000000000000005                           number of times, then their codes
 //! upper 1:0000000000000009
-//! batch 1:00.. 1:04.. 1:00.. 4711 123456 89abcdef    lower, upper, since, rows, bytes, CRC-32C
+//! batch 1:00.. 1:04.. 1:00.. 4711 123456 89abcdef 5-0
+//!                                                    lower, upper, since, rows, bytes, CRC-32C,
+//!                                                    the generation and the number of the file
 //! crc32c 01234567                                    of all lines before
 //! ```
 
@@ -16,7 +18,7 @@ use std::path::Path;
 use super::{corrupt, io_error};
 use windrow_rows::{Antichain, Result, Time};
 
-const HEAD: &str = "windrow spine 1";
+const HEAD: &str = "windrow spine 2";
 
 /// The contents of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(super) struct Saved {
     pub(super) rows: u64,
     pub(super) bytes: u64,
     pub(super) crc: u32,
+    /// The generation of the save that wrote the file, and the number of the file in it.
+    pub(super) file: (u64, usize),
 }
 
 /// A frontier: the number of times, and their codes.
@@ -76,9 +80,10 @@ impl Manifest {
         line(&["layout".into(), hex(&self.layout)]);
         line(&["since".into(), codes(&self.since)]);
         line(&["upper".into(), codes(&self.upper)]);
-        for Saved { lower, upper, since, rows, bytes, crc } in &self.batches {
+        for Saved { lower, upper, since, rows, bytes, crc, file } in &self.batches {
             let frontiers = [lower, upper, since].map(codes).join(" ");
-            line(&["batch".into(), frontiers, format!("{rows} {bytes} {crc:08x}")]);
+            let place = format!("{}-{}", file.0, file.1);
+            line(&["batch".into(), frontiers, format!("{rows} {bytes} {crc:08x} {place}")]);
         }
         let crc = crc32c::crc32c(text.as_bytes());
         // Writing to a string does not fail.
@@ -103,7 +108,7 @@ impl Manifest {
         }
         let mut lines = lines.split('\n');
         let mut word = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        if word("windrow spine")? != "1" {
+        if word("windrow spine")? != "2" {
             return None;
         }
         let generation = word("generation")?.parse().ok()?;
@@ -124,6 +129,7 @@ fn batch(line: &str) -> Option<Saved> {
         rows: next()?.parse().ok()?,
         bytes: next()?.parse().ok()?,
         crc: u32::from_str_radix(next()?, 16).ok()?,
+        file: super::place_of(next()?)?,
     };
     words.next().is_none().then_some(saved)
 }

@@ -3,19 +3,24 @@
 //! ```text
 //! directory   batch-G-0.arrows   batch-G-1.arrows   ...    Arrow IPC streams, rows in their order
 //!             MANIFEST           G, the layout, frontiers; each batch's frontiers, bytes, checksum
-//! save        write and sync the batches -> write and sync the manifest -> rename it over the last
+//! save        write and sync the new batches -> write and sync the manifest -> rename it over the last
 //!             manifest -> remove all files that it does not name
 //! ```
 //! Invariant: the directory holds the complete state of one save; an interrupted save leaves the
 //! previous state. Opening returns the saved state, or an error.
 //!
-//! Known limits: a directory belongs to one spine at a time. Every save writes all changes.
+//! A batch is written by one save. Later saves to the directory name its file again, until a merge
+//! has replaced the batch.
+//!
+//! Known limit: a directory belongs to one spine at a time.
 
 mod manifest;
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
@@ -36,9 +41,17 @@ const PREFIX: &str = "batch-";
 const MOST_ROWS: u64 = 8192;
 const MOST_BYTES: u64 = 1 << 20;
 
+/// The batches of the last save, or of the opened one, by id.
+#[derive(Debug, Default)]
+pub(super) struct LastSave {
+    directory: PathBuf,
+    batches: HashMap<u64, Saved>,
+}
+
 impl<T: Time> Spine<T> {
-    /// Writes all changes to `directory`, created if missing, and replaces the previous save. Does
-    /// not wait for running merges. On return, the state is on disk.
+    /// Writes the changes to `directory`, created if missing, and replaces the previous save.
+    /// Batches of the spine's last save to the directory are not written again. Does not wait for
+    /// running merges. On return, the state is on disk.
     ///
     /// # Errors
     /// [`Error::Io`] if a file cannot be written; errors of reading chunks; [`Error::DiffOverflow`]
@@ -51,13 +64,29 @@ impl<T: Time> Spine<T> {
         fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
         // A save that failed may have left files of a generation that no manifest names, and an
         // unreadable manifest is replaced.
-        let last = Manifest::read(&directory.join(MANIFEST)).map_or(0, |last| last.generation);
-        let newest = files(directory)?.into_iter().map(|(generation, _)| generation).max();
+        let found = Manifest::read(&directory.join(MANIFEST)).ok();
+        let last = found.as_ref().map_or(0, |last| last.generation);
+        let newest = files(directory)?.into_iter().map(|((generation, _), _)| generation).max();
         let last = last.max(newest.unwrap_or(0));
         let generation = last.wrapping_add(1);
+        let mut last_save = self.last_save.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = |saved: &Saved| found.iter().flat_map(|last| &last.batches).any(|b| b == saved);
+        if last_save.directory != directory || !last_save.batches.values().all(named) {
+            *last_save = LastSave::default();
+        }
+        let entries = self.entries.iter();
+        let all = entries.flat_map(|entry| entry.ids().iter().zip(entry.batches()));
         let mut batches = Vec::new();
-        for (number, batch) in self.batches().enumerate() {
-            batches.push(write_batch(&batch_path(directory, generation, number), batch)?);
+        for (number, (id, batch)) in all.enumerate() {
+            batches.push(match last_save.batches.get(id) {
+                Some(saved) => saved.clone(),
+                None => write_batch(directory, (generation, number), batch)?,
+            });
+        }
+        // An empty batch may have extended the one before it.
+        let mut upper = manifest::codes(&self.upper);
+        for saved in batches.iter_mut().rev() {
+            saved.upper = std::mem::replace(&mut upper, saved.lower.clone());
         }
         let manifest = Manifest {
             generation,
@@ -76,7 +105,21 @@ impl<T: Time> Spine<T> {
         let renamed =
             fs::rename(&unfinished, &target).and_then(|()| File::open(directory)?.sync_all());
         renamed.map_err(|source| io_error(&target, source))?;
-        remove_others(directory, generation)
+        *last_save = self.saved_as(directory, &manifest);
+        remove_others(directory, &manifest)
+    }
+
+    /// Returns the batches of `manifest`, which are those of the spine.
+    fn saved_as(&self, directory: &Path, manifest: &Manifest) -> LastSave {
+        let ids = self.entries.iter().flat_map(Entry::ids).copied();
+        let batches = ids.zip(manifest.batches.iter().cloned()).collect();
+        LastSave { directory: directory.into(), batches }
+    }
+
+    /// Returns true if the last save has all of `ids`.
+    pub(super) fn are_saved(&self, ids: &[u64]) -> bool {
+        let last_save = self.last_save.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.iter().all(|id| last_save.batches.contains_key(id))
     }
 
     /// Opens the spine saved in `directory`, with its chunks in the memory of `pool`. Reads all of
@@ -91,9 +134,8 @@ impl<T: Time> Spine<T> {
         let manifest = Manifest::read(&path)?;
         let mut spine = Self::new(&Layout::from_bytes(&manifest.layout)?, pool)?;
         let frontier = |codes: &_| manifest::frontier::<T>(&path, codes);
-        for (number, saved) in manifest.batches.iter().enumerate() {
-            let file = batch_path(directory, manifest.generation, number);
-            let batch = read_batch(&file, saved, &spine)?;
+        for saved in &manifest.batches {
+            let batch = read_batch(&batch_path(directory, saved.file), saved, &spine)?;
             let batch = batch.between(&frontier(&saved.lower)?, &frontier(&saved.upper)?);
             if batch.lower() != &spine.upper {
                 return Err(corrupt(&path, "batches that do not follow each other"));
@@ -105,12 +147,14 @@ impl<T: Time> Spine<T> {
             return Err(corrupt(&path, "batches that do not reach the end"));
         }
         spine.since = frontier(&manifest.since)?;
+        spine.last_save = Mutex::new(spine.saved_as(directory, &manifest));
         Ok(spine)
     }
 }
 
-/// Writes a batch to `path` and syncs the file.
-fn write_batch<T: Time>(path: &Path, batch: &Batch<T>) -> Result<Saved> {
+/// Writes a batch to file `place` of `directory` and syncs the file.
+fn write_batch<T: Time>(directory: &Path, place: (u64, usize), batch: &Batch<T>) -> Result<Saved> {
+    let path = &batch_path(directory, place);
     let failed = |source| io_error(path, source);
     let file = BufWriter::new(File::create(path).map_err(failed)?);
     let checked = Checked { inner: file, bytes: 0, crc: 0 };
@@ -134,6 +178,7 @@ fn write_batch<T: Time>(path: &Path, batch: &Batch<T>) -> Result<Saved> {
         rows,
         bytes: written,
         crc,
+        file: place,
     })
 }
 
@@ -160,32 +205,37 @@ fn read_batch<T: Time>(path: &Path, saved: &Saved, spine: &Spine<T>) -> Result<B
     }
 }
 
-fn batch_path(directory: &Path, generation: u64, number: usize) -> PathBuf {
+fn batch_path(directory: &Path, (generation, number): (u64, usize)) -> PathBuf {
     directory.join(format!("{PREFIX}{generation}-{number}.arrows"))
 }
 
-/// Returns the generation in the name of a batch file.
-fn generation_of(name: &str) -> Option<u64> {
-    name.strip_prefix(PREFIX)?.strip_suffix(".arrows")?.split_once('-')?.0.parse().ok()
+/// Returns the generation and the number in the name of a batch file, as `5-0`.
+fn place_of(place: &str) -> Option<(u64, usize)> {
+    let (generation, number) = place.split_once('-')?;
+    Some((generation.parse().ok()?, number.parse().ok()?))
 }
 
-/// Returns the generations and paths of all batch files.
-fn files(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
+/// Returns the places and paths of all batch files.
+fn files(directory: &Path) -> Result<Vec<((u64, usize), PathBuf)>> {
     let failed = |source| io_error(directory, source);
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        if let Some(generation) = entry.file_name().to_str().and_then(generation_of) {
-            found.push((generation, entry.path()));
+        let name = entry.file_name();
+        let place = |name: &str| place_of(name.strip_prefix(PREFIX)?.strip_suffix(".arrows")?);
+        if let Some(place) = name.to_str().and_then(place) {
+            found.push((place, entry.path()));
         }
     }
     Ok(found)
 }
 
-/// Removes batch files of other generations.
-fn remove_others(directory: &Path, generation: u64) -> Result<()> {
-    for (_, path) in files(directory)?.into_iter().filter(|&(other, _)| other != generation) {
-        fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+/// Removes batch files that `manifest` does not name.
+fn remove_others(directory: &Path, manifest: &Manifest) -> Result<()> {
+    for (place, path) in files(directory)? {
+        if !manifest.batches.iter().any(|saved| saved.file == place) {
+            fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+        }
     }
     Ok(())
 }
