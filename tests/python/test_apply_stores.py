@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import windrow as wr
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from test_stores import at, bucket, options
 
@@ -125,6 +125,18 @@ def test_iceberg(bucket, options, endpoint, tmp_path):
         assert read(table.scan().to_arrow()) == model(first, *logs[:count])
     wr.apply(table, rows([14], "copied"), "id")
     assert read(table.scan().to_arrow()) == model(first, *logs, rows([14], "copied"))
+
+
+def test_files_out_of_order(bucket, options, stored):
+    """The look finds rows out of order, and the whole file is sorted."""
+    rng = np.random.default_rng(3)
+    first = pa.concat_tables([rows(rng.permutation(np.arange(start, start + 5000)), "old") for start in range(0, 20_000, 5000)])
+    write_deltalake(at("lake"), first, storage_options=stored, writer_properties=WriterProperties(max_row_group_size=5000))
+    log = rows(np.arange(0, 25_000, 700), "new")
+    wr.apply(at("lake"), log, "id", storage_options=options)
+    found = DeltaTable(at("lake"), storage_options=stored).to_pyarrow_table()
+    assert read(found) == model(first, log)
+    assert found["id"].to_pylist() == sorted(found["id"].to_pylist())
 
 
 def by_readers(table):
