@@ -23,9 +23,6 @@ pub(crate) struct Cell {
     unit: &'static str,
     /// Speedup relative to the rival.
     ratio: f64,
-    /// The least speedup that is wanted.
-    #[serde(skip)]
-    bar: Option<f64>,
 }
 
 /// The cells of one bench.
@@ -50,33 +47,23 @@ impl Cells {
         rivals: impl IntoIterator<Item = (N, f64)>,
     ) {
         for (name, rival) in rivals {
-            self.push_in(self.unit, case, ours, (name, rival), None);
+            self.push_in(self.unit, case, ours, (name, rival));
         }
     }
 
-    /// Adds a comparison in a unit of its own, with the speedup that is wanted.
+    /// Adds a comparison in a unit of its own.
     pub(crate) fn push_in<N: ToString>(
         &mut self,
         unit: &'static str,
         case: &str,
         ours: f64,
         (name, rival): (N, f64),
-        bar: Option<f64>,
     ) {
         let (bench, case, rival_name) = (self.bench, case.to_owned(), name.to_string());
-        self.cells.push(Cell {
-            bench,
-            case,
-            ours,
-            rival_name,
-            rival,
-            unit,
-            ratio: rival / ours,
-            bar,
-        });
+        self.cells.push(Cell { bench, case, ours, rival_name, rival, unit, ratio: rival / ours });
     }
 
-    /// Prints the table and the cells below their bars, and writes `target/windrow-bench/NAME.json`.
+    /// Prints the table, and writes `target/windrow-bench/NAME.json`.
     /// Figures of Windrow in nanoseconds per item are also shown as millions per second.
     pub(crate) fn finish(&self) -> Result<()> {
         let line = |case: &str, ours: &str, rate: &str, rival: &str, theirs: &str, rest: &str| {
@@ -88,11 +75,6 @@ impl Cells {
             let rate = rate.unwrap_or_default();
             let (ours, rival) = (format!("{ours:.2}"), format!("{rival:.2}"));
             line(case, &ours, &rate, rival_name, &rival, &format!("{ratio:>5.2}x  {unit}"));
-        }
-        for Cell { case, rival_name, ratio, bar, .. } in &self.cells {
-            if let Some(bar) = bar.filter(|bar| ratio < bar) {
-                println!("{case}: {ratio:.2}x {rival_name}, at least {bar}x was wanted");
-            }
         }
         save(self.bench, &self.cells)
     }

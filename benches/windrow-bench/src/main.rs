@@ -38,7 +38,7 @@ enum Command {
     Spill(spill::Options),
     /// Look keys up in batches of changes, and keep a table up to date
     Spine(spine::Options),
-    /// Merge K sorted runs, beside a binary heap and a loser tree
+    /// Merge K sorted runs, beside a loser tree
     Kway(kway::Options),
     /// Measure splits of record batches against scatter loops and takes
     Partition(partition::Options),

@@ -10,73 +10,34 @@ use std::ops::Range;
 
 use crate::cpu::compiled_for;
 
-/// A permutation built incrementally from words in the order of a sort.
-#[derive(Debug)]
-pub struct Places<'a> {
-    shift: u32,
-    /// One row for each word read so far, a multiple of `BLOCK` until the end.
-    places: Vec<u32>,
-    same: &'a mut Vec<u64>,
-}
-
-impl<'a> Places<'a> {
-    /// Creates the permutation of `count` words, whose lowest `shift` bits are rows. `same`
-    /// receives one bit a word, 64 bits a number, set if the word equals the next one above the
-    /// lowest `shift` bits.
-    ///
-    /// # Panics
-    /// If `shift` is above 32.
-    pub fn new(count: usize, shift: u32, same: &'a mut Vec<u64>) -> Self {
-        assert!(shift <= 32, "places of 32 bits");
-        same.clear();
-        same.reserve(count.div_ceil(BLOCK));
-        Self { shift, places: Vec::with_capacity(count), same }
-    }
-
-    /// Reads the new words at the end of `words`, which begins with the words of earlier calls. The
-    /// last block may wait for the next call.
-    pub fn read(&mut self, words: &[u64]) {
-        let from = self.places.len();
-        let end = from.max(words.len().saturating_sub(1) / BLOCK * BLOCK);
-        add(words, from..end, self.shift, &mut self.places, self.same);
-    }
-
-    /// Reads the remaining words and returns the permutation.
-    pub fn finish(mut self, words: &[u64]) -> Vec<u32> {
-        self.read(words);
-        let rest = self.places.len()..words.len();
-        add(words, rest, self.shift, &mut self.places, self.same);
-        self.places
-    }
-}
-
 /// Words whose bits make one number of `same`.
 const BLOCK: usize = 64;
 
+/// Returns the rows of sorted words, their lowest `shift` bits. `same` receives one bit a word, 64
+/// bits a number, set if the word equals the next one above those bits.
+///
+/// # Panics
+/// If `shift` is above 32.
+pub fn places(words: &[u64], shift: u32, same: &mut Vec<u64>) -> Vec<u32> {
+    assert!(shift <= 32, "places of 32 bits");
+    same.clear();
+    same.reserve(words.len().div_ceil(BLOCK));
+    let mut places = Vec::with_capacity(words.len());
+    add(words, shift, &mut places, same);
+    places
+}
+
 compiled_for! {
     ["avx512f" "avx512dq" "avx512vl"]
-    /// Appends the words of `range`, which begins at a block.
-    fn add(
-        words: &[u64],
-        range: Range<usize>,
-        shift: u32,
-        places: &mut Vec<u32>,
-        same: &mut Vec<u64>,
-    ) = add_each
+    fn add(words: &[u64], shift: u32, places: &mut Vec<u32>, same: &mut Vec<u64>) = add_each
 }
 
 #[inline(always)]
-fn add_each(
-    words: &[u64],
-    range: Range<usize>,
-    shift: u32,
-    places: &mut Vec<u32>,
-    same: &mut Vec<u64>,
-) {
+fn add_each(words: &[u64], shift: u32, places: &mut Vec<u32>, same: &mut Vec<u64>) {
     let mask = (1u64 << shift) - 1;
-    places.extend(words[range.clone()].iter().map(|&word| (word & mask) as u32));
+    places.extend(words.iter().map(|&word| (word & mask) as u32));
     let alike = |a: u64, b: u64| u64::from((a ^ b) >> shift == 0);
-    for first in range.step_by(BLOCK) {
+    for first in (0..words.len()).step_by(BLOCK) {
         same.push(match words[first..].first_chunk::<{ BLOCK + 1 }>() {
             // A constant length lets the compiler vectorise.
             Some(block) => {
@@ -137,9 +98,7 @@ mod tests {
             let word = |(key, at): (&u64, u64)| (key << shift) | (at * 7 % (1 << shift));
             let words: Vec<u64> = keys.iter().zip(0..).map(word).collect();
             let mut same = vec![5];
-            let mut read = Places::new(words.len(), shift, &mut same);
-            read.read(&words[..cut.0.min(words.len())]);
-            let found = read.finish(&words);
+            let found = places(&words, shift, &mut same);
             let alike: Vec<bool> = keys.windows(2).map(|pair| pair[0] == pair[1]).collect();
             prop_assert_eq!(same.len(), words.len().div_ceil(BLOCK));
             for bit in 0..same.len() * BLOCK {

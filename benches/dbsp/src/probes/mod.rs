@@ -96,7 +96,7 @@ fn measured(
         let times =
             least(options.rounds, |_| sides.iter().map(timed).collect::<Result<Vec<f64>>>())?;
         for ((name, _), time) in sides.iter().zip(&times).skip(1) {
-            cells.push_in("ns/key", &case, times[0], (name, *time), None);
+            cells.push_in("ns/key", &case, times[0], (name, *time));
         }
     }
     Ok(())

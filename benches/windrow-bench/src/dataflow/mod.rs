@@ -67,6 +67,6 @@ fn percentiles(cells: &mut Cells, case: &str, ours: &[f64], (name, rival): (&str
     };
     for hundredths in [50, 99] {
         let [ours, rival] = [ours, rival].map(|times| microseconds(times, hundredths));
-        cells.push_in("us/round", &format!("{case}, p{hundredths}"), ours, (name, rival), None);
+        cells.push_in("us/round", &format!("{case}, p{hundredths}"), ours, (name, rival));
     }
 }

@@ -162,7 +162,7 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
             }
             let case = format!("{program:?} of {name}");
             let [load, rival] = [&ours, &stock].map(|run| run.load * 1e3);
-            cells.push_in("CPU ms", &format!("{case}, load"), load, ("stock", rival), None);
+            cells.push_in("CPU ms", &format!("{case}, load"), load, ("stock", rival));
             let case = format!("{case}, rounds of {changes}");
             percentiles(cells, &case, &ours.rounds, ("stock", &stock.rounds));
         }

@@ -34,7 +34,7 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
             answer(child.arg(format!("--round={}", options.round)))
         };
         let theirs = (format!("{rival:?}"), bytes(rival)?);
-        cells.push_in("bytes/update", &format!("{keys} at rest"), bytes(Side::Ours)?, theirs, None);
+        cells.push_in("bytes/update", &format!("{keys} at rest"), bytes(Side::Ours)?, theirs);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `kway`: K sorted runs into one, against a binary heap and a loser tree.
+//! `kway`: K sorted runs into one, against a loser tree.
 //!
 //! Records are a u64 key, ten u64 values and a diff - rows of 96 bytes - or a 24-byte string key
 //! and five values. The rivals merge the same records as arrays of words in plain vectors, compared
@@ -47,39 +47,28 @@ const WORKS: [(Work, &str); 5] = [
     (Work::Strings, "strings"),
 ];
 
-/// Returns the seconds of the heap, of the loser tree and of a copy; both must output `expected`
-/// records.
-fn rivals<T: Ord + Copy>(runs: &[Vec<Record<T>>], expected: usize) -> Result<[f64; 3]> {
-    let Some(any) = runs.iter().flatten().next() else { return Ok([0.0; 3]) };
+/// Returns the seconds of the loser tree, which must output `expected` records, and of a copy.
+fn rivals<T: Ord + Copy>(runs: &[Vec<Record<T>>], expected: usize) -> Result<[f64; 2]> {
+    let Some(any) = runs.iter().flatten().next() else { return Ok([0.0; 2]) };
     let mut out = vec![*any; runs.iter().map(Vec::len).sum()];
-    let slices = || Runs::new(runs);
-    let (mut times, mut lens) = ([0.0; 3], [0; 2]);
-    for at in [0, 1] {
-        let (out, len) = (black_box(&mut out[..]), &mut lens[at]);
+    let (tree, len) = seconds(|| {
+        let (out, mut len) = (black_box(&mut out[..]), 0);
         // Appends a record, or adds its diff to an equal last record.
-        let put = |record: &Record<T>| {
-            if *len > 0 && out[*len - 1].0 == record.0 {
-                out[*len - 1].1 += record.1;
-                *len -= usize::from(out[*len - 1].1 == 0);
+        rivals::loser_tree(Runs::new(runs), |record: &Record<T>| {
+            if len > 0 && out[len - 1].0 == record.0 {
+                out[len - 1].1 += record.1;
+                len -= usize::from(out[len - 1].1 == 0);
             } else {
-                out[*len] = *record;
-                *len += 1;
+                out[len] = *record;
+                len += 1;
             }
-        };
-        let merge = || {
-            if at == 0 {
-                rivals::heap(slices(), put)
-            } else {
-                rivals::loser_tree(slices(), put)
-            };
-            Ok(())
-        };
-        times[at] = seconds(merge)?.0;
+        });
+        Ok(len)
+    })?;
+    if len != expected {
+        return Err(format!("{expected} records, the tree has {len}").into());
     }
-    if lens != [expected; 2] {
-        return Err(format!("{expected} records, the heap and the tree {lens:?}").into());
-    }
-    (times[2], _) = seconds(|| {
+    let (copy, ()) = seconds(|| {
         let mut rest = black_box(&mut out[..]);
         for run in runs {
             let (to, behind) = rest.split_at_mut(run.len());
@@ -88,7 +77,7 @@ fn rivals<T: Ord + Copy>(runs: &[Vec<Record<T>>], expected: usize) -> Result<[f6
         }
         Ok(())
     })?;
-    Ok(times)
+    Ok([tree, copy])
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -114,7 +103,7 @@ fn in_memory(
     count: usize,
     cells: &mut Cells,
 ) -> Result<()> {
-    let [ours, heap, tree, copy] = least(options.rounds, |round| {
+    let [ours, tree, copy] = least(options.rounds, |round| {
         let seed = (round as u64 + 1) << 32 | count as u64;
         let runs = runs(work, count, options.records, 32, seed);
         let chains = runs.iter().map(|run| chain(layout, pool, work, run));
@@ -123,7 +112,7 @@ fn in_memory(
             seconds(|| Ok(Batch::union(layout, pool, chains).settle_on(options.threads)?))?;
         let expected = merged.rows().unwrap_or(0) as usize;
         drop(merged);
-        let [heap, tree, copy] = if work == Work::Strings {
+        let [tree, copy] = if work == Work::Strings {
             let of = |Record(words, diff): &Record<Words>| {
                 let values = std::array::from_fn(|at| words[3 + at]);
                 let key = *text(words).as_bytes().first_chunk().expect("24 characters");
@@ -135,9 +124,9 @@ fn in_memory(
             rivals(&runs, expected)?
         };
         let records = runs.iter().map(Vec::len).sum::<usize>() as f64;
-        Ok([ours, heap, tree, copy].map(|elapsed| elapsed * 1e9 / records))
+        Ok([ours, tree, copy].map(|elapsed| elapsed * 1e9 / records))
     })
     .map_err(|error| format!("{case}: {error}"))?;
-    cells.push(case, ours, [("binary heap", heap), ("loser tree", tree), ("memcpy", copy)]);
+    cells.push(case, ours, [("loser tree", tree), ("memcpy", copy)]);
     Ok(())
 }

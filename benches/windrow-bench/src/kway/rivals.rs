@@ -1,9 +1,4 @@
-//! Textbook merges: a binary heap of heads, and a loser tree (Knuth, volume 3, 5.4.1), over records
-//! of fixed length.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
+//! A textbook merge: a loser tree (Knuth, volume 3, 5.4.1) over records of fixed length.
 
 use super::data::Record;
 
@@ -36,21 +31,6 @@ impl<'a, T: Ord> Runs<'a, T> {
         match (self.head(a), self.head(b)) {
             (Some(x), Some(y)) => x.cmp(y).then(a.cmp(&b)).is_lt(),
             (head, _) => head.is_some(),
-        }
-    }
-}
-
-/// Merges with a binary heap.
-pub(super) fn heap<T: Ord + Copy>(mut runs: Runs<'_, T>, mut put: impl FnMut(&Record<T>)) {
-    let first = (0..runs.heads.len()).filter_map(|run| Some(Reverse((*runs.head(run)?, run))));
-    let mut heads: BinaryHeap<_> = first.collect();
-    while let Some(mut head) = heads.peek_mut() {
-        let Reverse((record, run)) = *head;
-        put(&record);
-        runs.advance(run);
-        match runs.head(run) {
-            Some(next) => *head = Reverse((*next, run)),
-            None => drop(PeekMut::pop(head)),
         }
     }
 }

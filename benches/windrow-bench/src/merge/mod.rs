@@ -190,7 +190,7 @@ fn shape<S: Shape>(
             let rivals = contenders.iter().zip(&times).skip(1);
             cells.push(&case, times[0], rivals.map(|((name, _), time)| (name, *time)));
             let values = ("resident, values", size_of::<Change<S::Key, S::Val>>() as f64);
-            cells.push_in("bytes/record", &case, resident.get() as f64 / records, values, None);
+            cells.push_in("bytes/record", &case, resident.get() as f64 / records, values);
         }
     }
     Ok(())

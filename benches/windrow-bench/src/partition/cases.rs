@@ -1,4 +1,4 @@
-//! The cells of the matrix, with target ratios.
+//! The cells of the matrix.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -28,38 +28,6 @@ impl Case {
         let nulls = if self.nulls { " nulls" } else { "" };
         let (kind, shape) = (self.kind.0, self.shape.name());
         format!("{kind} x{} P{} {shape}{nulls}", self.columns, self.partitions)
-    }
-
-    /// Returns the minimum target speedup over a rival.
-    fn bar(&self, rival: &str) -> Option<f64> {
-        let (p, uniform) = (self.partitions, self.shape == Shape::Uniform);
-        let fixed = [INTEGER, BIGINT, HUGEINT].contains(&self.kind);
-        // At most noise slower than naive and grouped, and never slower than striped.
-        let none = Some(0.95);
-        let (naive, grouped) = match (self.kind.0, self.columns, p) {
-            _ if self.shape == Shape::Sorted => (Some(15.0), Some(15.0)),
-            _ if self.nulls => match self.columns {
-                10 if fixed && uniform && p <= 16 => (Some(5.0), Some(2.0)),
-                _ => (none, none),
-            },
-            ("BOOLEAN", _, ..=4) if uniform => (Some(20.0), Some(20.0)),
-            ("INTEGER", 1, 2) if uniform => (Some(9.0), Some(9.0)),
-            ("INTEGER", 1, 4) if uniform => (Some(5.0), Some(5.0)),
-            ("BIGINT", 1, ..=4) if uniform => (Some(3.5), Some(4.0)),
-            (_, 1, 16..=256) if fixed && uniform => (Some(1.1), Some(2.0)),
-            (_, 1, 16..=256) if fixed && self.shape == Shape::Skewed => (Some(2.2), Some(2.2)),
-            (_, 10, ..=64) if fixed && uniform => (Some(2.5), Some(2.0)),
-            (_, 10, 256) if fixed && uniform => (Some(2.0), Some(3.0)),
-            (_, 10, 1024) if fixed && uniform => (Some(2.0), Some(8.0)),
-            ("UTF8", 10, _) if uniform => (none, Some(2.2)),
-            _ => (none, none),
-        };
-        match rival {
-            "naive" => naive,
-            "grouped" => grouped,
-            "striped" => Some(1.0),
-            _ => None,
-        }
     }
 }
 
@@ -108,7 +76,7 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) {
     let refresh = &mut || all.borrow_mut().refresh();
     let times = least(&mut contenders, options.samples * REFRESHED, TURNS, refresh);
     for (rival, time) in contenders.iter().zip(&times).skip(1) {
-        cells.push_in("us", &case.name(), times[0], (rival.0, *time), case.bar(rival.0));
+        cells.push_in("us", &case.name(), times[0], (rival.0, *time));
     }
 }
 

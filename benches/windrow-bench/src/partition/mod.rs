@@ -25,8 +25,6 @@
 mod builder;
 mod cases;
 mod data;
-#[cfg(feature = "datafusion")]
-mod datafusion;
 mod hash;
 mod large;
 mod rivals;
@@ -55,10 +53,6 @@ pub(crate) struct Options {
     /// Hash and partition id instead of splits
     #[arg(long)]
     hash: bool,
-    /// Hash, split and a slice for each partition instead, beside DataFusion's `BatchPartitioner`
-    #[cfg(feature = "datafusion")]
-    #[arg(long)]
-    datafusion: bool,
     /// A record batch of 64M rows instead: 2 GiB of memory, and a minute
     #[arg(long)]
     large: bool,
@@ -70,8 +64,6 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cells = Cells::new("partition", if options.builder { "ns" } else { "us" });
     match options {
-        #[cfg(feature = "datafusion")]
-        Options { datafusion: true, .. } => datafusion::run(options, &mut cells)?,
         Options { hash: true, .. } => hash::run(options, &mut cells)?,
         Options { builder: true, .. } => builder::run(options, &mut cells)?,
         Options { large: true, .. } => large::run(options, &mut cells),
@@ -118,17 +110,4 @@ fn least(
         }
     }
     least
-}
-
-/// Compares two contenders on inputs in rotation.
-fn race(
-    name: &str,
-    mut contenders: [Contender<'_>; 2],
-    options: &Options,
-    bar: Option<f64>,
-    cells: &mut Cells,
-) {
-    let turns = options.samples * cases::REFRESHED;
-    let times = least(&mut contenders, turns, TURNS, &mut || ());
-    cells.push_in("us", name, times[0], (contenders[1].0, times[1]), bar);
 }

@@ -243,6 +243,6 @@ fn at_rest(
     let (place, bytes) =
         if is_stored { ("a store", stored) } else { ("memory", pool.budget().used()) };
     let case = format!("rest: {case}, in {place}");
-    cells.push_in("B/row", &case, bytes as f64 / rows as f64, ("columns", columns), None);
+    cells.push_in("B/row", &case, bytes as f64 / rows as f64, ("columns", columns));
     Ok(())
 }

@@ -6,48 +6,19 @@
 //! ```
 //!
 //! Eight bitmaps and eight rows are a matrix of 64 bits, transposed in a register: moving eight
-//! bitmaps costs as much as moving one column of bytes. With masks, the bits of one or two bitmaps
-//! are extracted instead, 64 rows at a time.
+//! bitmaps costs as much as moving one column of bytes.
 
 use std::ops::Range;
 
 use super::Level;
 use super::fixed::{Place, gather};
 use super::order::{Mover, PAD, Planned};
-use crate::rows;
+use crate::rows::Bits;
 
 /// Bitmaps that share the bytes of rows.
 pub const GROUP: usize = 8;
-
-/// Bits of rows, the first one anywhere in a byte.
-#[derive(Clone, Copy, Debug)]
-pub struct Bits<'a> {
-    bits: rows::Bits<'a>,
-    len: usize,
-}
-
-impl<'a> Bits<'a> {
-    /// Takes `len` bits from bit `offset` of `bytes` on.
-    ///
-    /// # Panics
-    /// If `bytes` has fewer.
-    pub fn new(bytes: &'a [u8], offset: usize, len: usize) -> Self {
-        let bits = rows::Bits { bytes, first: offset };
-        assert!(bits.holds(len));
-        Self { bits, len }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns the 64 bits from bit `at` on, with zeros after the end of the bytes.
-    #[inline(always)]
-    pub(super) fn word(&self, at: usize) -> u64 {
-        self.bits.word(at)
-    }
-}
+/// Rows of a word of a bitmap.
+pub const WORD: usize = 64;
 
 /// Working memory for bitmaps.
 #[derive(Clone, Debug, Default)]
@@ -64,12 +35,8 @@ impl Planned<'_> {
     /// If there are more bitmaps, if `out` is not as many, or if one is too short.
     pub fn bits(&mut self, sources: &[Bits<'_>], out: &mut [&mut [u64]], scratch: &mut Scratch) {
         assert!(sources.len() <= GROUP && sources.len() == out.len());
-        assert!(sources.iter().all(|bits| bits.len == self.rows()));
+        assert!(sources.iter().all(|bits| bits.holds(self.rows())));
         assert!(out.iter().all(|words| words.len() > self.rows().div_ceil(64)));
-        if self.order.way.extracts(sources.len()) {
-            sources.iter().zip(out).for_each(|(bits, out)| self.extract(*bits, out));
-            return;
-        }
         if !self.is_one_run() {
             out.iter_mut().for_each(|words| words.fill(0));
             return self.each_run(&mut Bytes { sources, out, bytes: &mut scratch.bytes });
@@ -166,7 +133,7 @@ fn collect_all(level: Level, bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
 
 /// Returns a byte for each of 64 rows: bit `i` is the row's bit in word `i`.
 #[inline(always)]
-fn spread(words: &[u64; GROUP]) -> [u8; 64] {
+pub fn spread(words: &[u64; GROUP]) -> [u8; WORD] {
     let mut bytes = [0; 64];
     for (eight, bytes) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         let rows = words.map(|word| (word >> (8 * eight)) as u8);
@@ -257,7 +224,7 @@ mod tests {
                     rows.iter().flat_map(|words| words[index].to_le_bytes()).collect()
                 });
                 let sources: [Bits<'_>; GROUP] =
-                    std::array::from_fn(|index| Bits::new(&bitmaps[index], 0, 190));
+                    std::array::from_fn(|index| Bits { bytes: &bitmaps[index], first: 0 });
                 let mut bytes = [[0; 64]; 3];
                 spread_all(level, &sources, &mut bytes);
                 assert_eq!(bytes, expected);

@@ -1,4 +1,4 @@
-//! Compresses values and bits through masks: the rows of a partition, side by side.
+//! Compresses values through masks: the rows of a partition, side by side.
 //!
 //! ```text
 //! ids         1 0 1 2 0 1        mask 0  0 1 0 0 1 0      compress(values, mask 0)  1 4 . .
@@ -16,13 +16,10 @@
 
 use std::arch::x86_64::*;
 
-use super::bits::Bits;
 use super::masks::Masks;
 
 /// Words of masks in a block: 4 KiB of eight-byte values.
 const BLOCK: usize = 8;
-/// Most bits appended at once, after up to seven others in their first byte.
-const MOST_BITS: u32 = 56;
 /// Most partitions that are compressed.
 const MOST: usize = 16;
 /// Most partitions for which registers are stored whole: half a register is too often too short.
@@ -76,76 +73,6 @@ impl Masks {
                 next[partition] = at;
             }
         }
-    }
-
-    /// Writes the bits to `out` in the order of partitions. `out` has a word more than the bits
-    /// need.
-    ///
-    /// # Safety
-    /// The CPU has the instructions of [`super::Level::Avx512`]. Every row is in one mask.
-    ///
-    /// # Panics
-    /// If there are fewer bits than rows, or `out` is too short.
-    #[target_feature(enable = "bmi2,popcnt")]
-    pub(super) unsafe fn extract(&self, source: Bits<'_>, out: &mut [u64]) {
-        assert!(source.len() >= self.rows() && out.len() > self.words());
-        let mut bits = Appended { at: out.as_mut_ptr().cast(), held: 0, count: 0 };
-        // SAFETY: all masks together have `self.rows` bits, so the bits end before the last word of
-        // `out`.
-        unsafe {
-            for mask in self.partitions() {
-                for (word, &mask) in mask.iter().enumerate() {
-                    bits.append_those(source.word(word * 64), mask);
-                }
-            }
-            bits.at.cast::<u64>().write_unaligned(bits.held.to_le());
-        }
-    }
-}
-
-/// The end of a string of bits.
-struct Appended {
-    /// The byte of the next bit.
-    at: *mut u8,
-    /// The bits of the byte so far.
-    held: u64,
-    /// Number of these bits, fewer than eight.
-    count: u32,
-}
-
-impl Appended {
-    /// Appends the bits of `word` under `mask`, in halves if they are too many at once.
-    ///
-    /// # Safety
-    /// The CPU has BMI2 and POPCNT. The bits and eight bytes after the last are writable.
-    #[inline]
-    #[target_feature(enable = "bmi2,popcnt")]
-    unsafe fn append_those(&mut self, word: u64, mask: u64) {
-        const LOW: u64 = u32::MAX as u64;
-        let (one, two) = ([mask, 0], [mask & LOW, mask & !LOW]);
-        let halves = if mask.count_ones() <= MOST_BITS { &one[..1] } else { &two };
-        for &mask in halves {
-            // SAFETY: the caller provides space for the bits and eight bytes after the last.
-            unsafe { self.append(_pext_u64(word, mask), mask.count_ones()) };
-        }
-    }
-
-    /// Appends the lowest `count` of `bits`, at most [`MOST_BITS`]; the other bits are zero.
-    ///
-    /// # Safety
-    /// The bits and eight bytes after the last are writable.
-    #[inline(always)]
-    unsafe fn append(&mut self, bits: u64, count: u32) {
-        let all = self.held | bits << self.count;
-        let count = self.count + count;
-        // SAFETY: the caller provides space for the bits and eight bytes. Incomplete bytes are
-        // written, too: a branch would often be mispredicted.
-        unsafe {
-            self.at.cast::<u64>().write_unaligned(all.to_le());
-            self.at = self.at.add((count / 8) as usize);
-        }
-        self.held = all >> (count / 8 * 8);
-        self.count = count % 8;
     }
 }
 

@@ -19,12 +19,11 @@
 use std::mem::replace;
 use std::ops::Range;
 
-use super::bits::Bits;
 use super::fixed::{Place, gather, gather_any, scatter};
 #[cfg(target_arch = "x86_64")]
 use super::lines::{LINE as OWN_LINE, Lines};
 use super::order::{Mover, Order, PAD, Planned};
-use super::plan::{Find, Move};
+use super::plan::Move;
 use crate::prefetch::{Ahead, LINE, prefetch_all};
 
 /// Rows scattered between two prefetches.
@@ -159,21 +158,6 @@ impl Planned<'_> {
         }
         runs.finish(&order.offsets);
         (order.ends, order.transit) = (ends, transit);
-    }
-
-    /// Brings bits into order by masks. `out` has a word more than the bits need.
-    ///
-    /// # Panics
-    /// If there are no masks, or a slice is too short.
-    pub(super) fn extract(&self, source: Bits<'_>, out: &mut [u64]) {
-        assert!(self.order.way.find == Find::Masks && self.order.way.is_one_chunk());
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: `plan` uses masks only at the AVX-512 level, and every row is in one mask.
-        unsafe {
-            self.order.masks.extract(source, out);
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        unreachable!("{source:?} and {out:?} have no masks");
     }
 }
 

@@ -35,16 +35,12 @@ const RUN: usize = 32;
 /// Most partitions with masks: each more costs a pass over all masks, while cursors cost the same
 /// for any number.
 const MOST_MASKED: usize = 16;
-/// The same for a bitmap: bits are extracted 64 at a time, or else moved as bytes.
-const MOST_MASKED_BITS: usize = 32;
 /// Most partitions for which the only column of a long record batch is compressed: with more, lines
 /// are faster.
 const MOST_MASKED_LONG: usize = 4;
 /// Most partitions for which values of a width, in bytes, are compressed: a register holds fewer of
 /// a wider value.
 const COMPRESSED: [(usize, usize); 4] = [(1, 16), (2, 16), (4, 6), (8, 2)];
-/// Most bitmaps extracted by masks; more are moved as bytes of eight bitmaps.
-const MOST_EXTRACTED: usize = 2;
 /// Fewest bytes of a value that is always scattered: sequential reads are worth more than
 /// sequential writes.
 const SCATTERED: usize = 8;
@@ -162,8 +158,8 @@ pub(super) fn plan(level: Level, load: Load, seen: Seen) -> Way {
     let Seen { rows, partitions, .. } = seen;
     let compresses = level.compresses();
     let (find, chunk) = if rows <= LARGEST_CHUNK {
-        let most = if load == Load::Bits { MOST_MASKED_BITS } else { MOST_MASKED };
-        (if compresses && partitions <= most { Find::Masks } else { Find::Cursors }, rows)
+        let masked = compresses && partitions <= MOST_MASKED;
+        (if masked { Find::Masks } else { Find::Cursors }, rows)
     } else {
         match load {
             Load::Fixed(width)
@@ -231,11 +227,6 @@ impl Way {
     /// Returns whether runs of values of `width` bytes are written by lines, past the cache.
     pub(super) fn goes_past_cache(self, width: usize) -> bool {
         self.lines && self.rows.saturating_mul(width) > UNCACHED
-    }
-
-    /// Returns whether this many bitmaps are extracted by masks instead of moved as bytes.
-    pub(super) fn extracts(self, bitmaps: usize) -> bool {
-        self.find == Find::Masks && (self.load == Load::Bits || bitmaps <= MOST_EXTRACTED)
     }
 }
 
@@ -323,8 +314,8 @@ mod tests {
         check(
             WIDE,
             &[
-                (Load::Bits, 10_000, 32, Masks, 10_000, "ssss"),
-                (Load::Bits, 10_000, 33, Cursors, 10_000, "dddd"),
+                (Load::Bits, 10_000, 16, Masks, 10_000, "csss"),
+                (Load::Bits, 10_000, 17, Cursors, 10_000, "dddd"),
                 (Load::Fixed(4), 10_000, 2, Masks, 10_000, "cccs"),
                 (Load::Fixed(4), 10_000, 6, Masks, 10_000, "ccss"),
                 (Load::Fixed(4), 10_000, 16, Masks, 10_000, "csss"),
@@ -337,9 +328,6 @@ mod tests {
                 (Load::ManyWide, M, 4, Cursors, CHUNK, "ssss"),
             ],
         );
-        let way = |load, partitions| plan(WIDE, load, seen(10_000, partitions));
-        assert!(way(Load::Bits, 32).extracts(1) && way(Load::ManyWide, 16).extracts(2));
-        assert!(!way(Load::ManyWide, 16).extracts(3) && !way(Load::ManyWide, 17).extracts(1));
         let long = plan(WIDE, Load::Fixed(8), seen(UNCACHED / 8 + 1, 100));
         assert!(long.goes_past_cache(8) && !long.goes_past_cache(4));
         let long = plan(Level::Portable, Load::Fixed(8), seen(UNCACHED, 100));

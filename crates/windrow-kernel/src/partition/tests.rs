@@ -2,9 +2,10 @@
 //! stable sort.
 
 use super::Level;
-use super::bits::{Bits, Scratch};
+use super::bits::Scratch;
 use super::order::{Load, Order, PAD, Plan};
 use super::plan::UNCACHED;
+use crate::rows::Bits;
 
 const LOADS: [Load; 9] = [
     Load::Bits,
@@ -52,7 +53,7 @@ fn moved(
     let mut scratch = Scratch::default();
     if many {
         // Several bitmaps at once, besides single bitmaps.
-        let sources: Vec<Bits<'_>> = (1..8).map(|n| Bits::new(source, n * 5, rows)).collect();
+        let sources: Vec<Bits<'_>> = (1..8).map(|n| Bits { bytes: source, first: n * 5 }).collect();
         let mut words = vec![vec![0u64; rows.div_ceil(64) + 1]; sources.len()];
         let mut targets: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
         planned.bits(&sources, &mut targets, &mut scratch);
@@ -61,7 +62,7 @@ fn moved(
     }
     for start in 0..if matches!(load, Load::Fixed(_)) { 0 } else { bitmaps } {
         let mut words = vec![0u64; rows.div_ceil(64) + 1];
-        let bits = Bits::new(source, start * 3, rows);
+        let bits = Bits { bytes: source, first: start * 3 };
         planned.bits(&[bits], &mut [&mut words], &mut scratch);
         let bit = |row: usize| (words[row / 64] >> (row % 64) & 1) as u8;
         let found: Vec<u8> = (0..rows).map(bit).collect();

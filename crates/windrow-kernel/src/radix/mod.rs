@@ -9,9 +9,6 @@
 //!             small groups by comparison, large groups by 2. and 3. over the remaining bits
 //! ```
 //!
-//! With generated words ([`sort_made`]), the sort generates words as it puts them into parts, and
-//! the caller can read each part while it is in the cache.
-//!
 //! The words carry a row index in their low bits, so equal keys end up in the order of their rows:
 //! the sort is stable without a stable algorithm.
 
@@ -19,7 +16,7 @@ mod digits;
 mod parts;
 
 use self::digits::{Counts, DIGIT, Digits};
-use self::parts::Parts;
+use self::parts::sort_parts;
 use crate::prefetch::Ahead;
 
 /// Most words sorted without a split: with their scratch they take half of a second-level cache.
@@ -43,12 +40,18 @@ pub fn sort(
     (low, high): (u32, u32),
     ahead: &mut Ahead<'_>,
 ) {
-    let mut turns = Turns::default();
-    if !words.chunks(SAMPLE).any(|words| turns.are_many(words)) {
-        if turns.descents == 0 {
+    let (mut ascents, mut descents) = (0, 0);
+    let mut are_many = |first: usize| {
+        let some = &words[first..words.len().min(first + SAMPLE + 1)];
+        let falls = some.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        (ascents, descents) = (ascents + some.len() - 1 - falls, descents + falls);
+        ascents >= FEW_RUNS && descents >= FEW_RUNS
+    };
+    if !(0..words.len()).step_by(SAMPLE).any(&mut are_many) {
+        if descents == 0 {
             return;
         }
-        if turns.descents + 1 == words.len() {
+        if descents + 1 == words.len() {
             words.reverse();
             return;
         }
@@ -60,59 +63,6 @@ pub fn sort(
     scratch.resize(words.len(), 0);
     if sort_spread(words, scratch, low, high, ahead) {
         std::mem::swap(words, scratch);
-    }
-}
-
-/// Sorts `count` generated words as [`sort`] does. `make(first, block)` writes the words from
-/// number `first` on into `block` and must be deterministic: a block may be generated several
-/// times. `words` receives the sorted words. `done` is called with each sorted prefix, at last with
-/// all words.
-pub fn sort_made(
-    make: impl Fn(usize, &mut [u64]),
-    count: usize,
-    (words, scratch): (&mut Vec<u64>, &mut Vec<u64>),
-    (low, high): (u32, u32),
-    mut done: impl FnMut(&[u64]),
-) {
-    // The old contents are overwritten.
-    words.resize(count, 0);
-    if count > NEAR && high.saturating_sub(low) > DIGIT {
-        let (mut some, mut turns) = ([0; SAMPLE], Turns::default());
-        let mut are_many = |at| {
-            let some = &mut some[..SAMPLE.min(count - at)];
-            make(at, some);
-            turns.are_many(some)
-        };
-        if (0..count).step_by(SAMPLE).any(&mut are_many) {
-            let parts = Parts::of(make, words, low, high);
-            scratch.resize(parts.largest().max(scratch.len()), 0);
-            return parts.sort(words, scratch, low, done);
-        }
-    }
-    make(0, words);
-    sort(words, scratch, (low, high), &mut Ahead::default());
-    done(words);
-}
-
-/// Counts of ascents and descents between neighbours.
-#[derive(Default)]
-struct Turns {
-    last: Option<u64>,
-    ascents: usize,
-    descents: usize,
-}
-
-impl Turns {
-    /// Continues with `words`. Returns true if the words so far are more than a few runs, ascending
-    /// or descending.
-    fn are_many(&mut self, words: &[u64]) -> bool {
-        let descents = words.windows(2).filter(|pair| pair[0] > pair[1]).count();
-        let behind = self.last.zip(words.first().copied()).map(|(last, first)| last > first);
-        let descents = descents + usize::from(behind == Some(true));
-        self.descents += descents;
-        self.ascents += words.len() - usize::from(behind.is_none()) - descents;
-        self.last = words.last().copied();
-        self.descents >= FEW_RUNS && self.ascents >= FEW_RUNS
     }
 }
 
@@ -139,9 +89,7 @@ fn sort_spread(
         return false;
     }
     if words.len() > NEAR && high - low > DIGIT {
-        let copy = |first, block: &mut [u64]| block.copy_from_slice(&words[first..][..block.len()]);
-        let parts = Parts::of(copy, scratch, low, high);
-        parts.sort(scratch, words, low, |_| {});
+        sort_parts(words, scratch, low, high);
         return true;
     }
     let digits = Digits::of(words.len(), low, high);
@@ -277,13 +225,12 @@ mod tests {
         }
     }
 
-    /// Checks that existing words and generated words are sorted.
+    /// Checks that words are sorted.
     fn check(words: &[u64], low: u32, high: u32, name: &str) {
         let (mut sorted, mut expected) = (words.to_vec(), words.to_vec());
         expected.sort_unstable();
         sort(&mut sorted, &mut Vec::new(), (low, high), &mut Ahead::default());
         assert!(sorted == expected, "{} words, {name}", words.len());
-        made(words, low, high);
     }
 
     #[test]
@@ -298,35 +245,13 @@ mod tests {
                     key << 20 | at
                 })
                 .collect();
-            let mut expected = words.clone();
-            expected.sort_unstable();
-            let mut sorted = words.clone();
-            sort(&mut sorted, &mut Vec::new(), (20, 64), &mut Ahead::default());
-            assert!(sorted == expected, "skewed by {skew} bits");
-            made(&words, 20, 64);
-            // The first block does not show how many bits differ.
+            check(&words, 20, 64, "skewed");
+            // The first words do not show how many bits differ.
             let mut late = words;
             late[..5000].iter_mut().for_each(|word| *word = *word >> 30 << 20 | *word & 0xf_ffff);
-            made(&late, 20, 64);
+            check(&late, 20, 64, "skewed late");
         }
         let ascending: Vec<u64> = (0..2 * NEAR as u64).map(|at| ((at / 3) << 20) | at).collect();
-        made(&ascending, 20, 64);
-        made(&ascending[..NEAR / 2], 20, 64);
-        made(&[], 20, 64);
-    }
-
-    /// Checks that `sort_made` sorts generated words and reports progress with sorted prefixes.
-    fn made(words: &[u64], low: u32, high: u32) {
-        let mut expected = words.to_vec();
-        expected.sort_unstable();
-        let (mut sorted, mut scratch, mut seen) = (Vec::new(), Vec::new(), 0);
-        let make = |first: usize, block: &mut [u64]| {
-            block.copy_from_slice(&words[first..][..block.len()]);
-        };
-        sort_made(make, words.len(), (&mut sorted, &mut scratch), (low, high), |words| {
-            assert!(words[seen..] == expected[seen..words.len()], "sorted so far");
-            seen = words.len();
-        });
-        assert!(sorted == expected && seen == words.len(), "all words");
+        check(&ascending, 20, 64, "ascending");
     }
 }

@@ -120,73 +120,24 @@ pub fn take_raw<P: Places>(
     }
     let all = rows.checked_mul(width).expect("values fit the address space");
     let target = values.room(all + STEP);
-    // Values of a constant number of steps need no loop.
-    // SAFETY: the places were checked. `target` has space for all values and one step after them.
-    // Each width has at most the number of steps of its arm.
-    unsafe {
-        match width {
-            0..=16 => steps::<P, 1>(width, flip, rows, places, bytes, target),
-            17..=32 => steps::<P, 2>(width, flip, rows, places, bytes, target),
-            _ => any_steps(width, flip, rows, places, bytes, target),
-        }
-        values.grow(all);
-    }
-}
-
-/// Moves values of at most `N` steps, the last of which may reach beyond the value.
-///
-/// # Safety
-/// `width` is more than `N - 1` steps and at most `N`. `bytes` reaches `width` bytes from the place
-/// of each row on. `target` has space for all values and a step.
-unsafe fn steps<P: Places, const N: usize>(
-    width: usize,
-    flip: u8,
-    rows: usize,
-    places: P,
-    bytes: &[u8],
-    target: *mut u8,
-) {
     for row in 0..rows {
         let place = places.place(row);
-        // SAFETY: the value lies within `bytes`, and all its steps do where they are read. Steps
-        // exceed a value by less than one step, for which `target` has space.
+        // SAFETY: the places were checked, and steps are read only where they lie within `bytes`.
+        // The steps of a value exceed it by less than one step, and `target` has space for all
+        // values and a step.
         unsafe {
             let to = target.add(row * width);
-            if place + N * STEP <= bytes.len() {
-                for step in 0..N {
-                    copy_step(bytes.as_ptr().add(place + step * STEP), flip, to.add(step * STEP));
+            if place + width.next_multiple_of(STEP) <= bytes.len() {
+                for at in (0..width).step_by(STEP) {
+                    copy_step(bytes.as_ptr().add(place + at), flip, to.add(at));
                 }
             } else {
                 copy_exact(&bytes[place..place + width], flip, to);
             }
         }
     }
-}
-
-/// Moves values as [`steps`] does, of any number of steps.
-///
-/// # Safety
-/// `bytes` reaches `width` bytes from the place of each row on. `target` has space for all values.
-unsafe fn any_steps<P: Places>(
-    width: usize,
-    flip: u8,
-    rows: usize,
-    places: P,
-    bytes: &[u8],
-    target: *mut u8,
-) {
-    let whole = width / STEP * STEP;
-    for row in 0..rows {
-        let place = places.place(row);
-        // SAFETY: the value lies within `bytes`, and `target` has space for it.
-        unsafe {
-            let to = target.add(row * width);
-            for at in (0..whole).step_by(STEP) {
-                copy_step(bytes.as_ptr().add(place + at), flip, to.add(at));
-            }
-            copy_exact(&bytes[place + whole..place + width], flip, to.add(whole));
-        }
-    }
+    // SAFETY: all bytes of the values were written.
+    unsafe { values.grow(all) };
 }
 
 /// # Safety

@@ -19,15 +19,6 @@ pub struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
-    /// Returns the strings from `row` on.
-    ///
-    /// # Panics
-    /// If there are fewer.
-    #[inline]
-    pub fn skip(self, row: usize) -> Self {
-        Self { offsets: &self.offsets[row..], ..self }
-    }
-
     /// Returns the bytes of string `row` from `at` on.
     fn rest(self, row: usize, at: usize) -> &'a [u8] {
         let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
@@ -194,8 +185,6 @@ pub struct PackHeads {
     pub width: u32,
     /// Bits of a place, below 64; `None` if places are added later.
     pub place: Option<u32>,
-    /// The place of the first word.
-    pub first: usize,
 }
 
 /// Adds the head of each string to its word.
@@ -220,7 +209,7 @@ fn pack_each(strings: Strings<'_>, with: PackHeads, from: usize, words: &mut [u6
         let own = with.letters.code(strings.head(at, with.depth).0);
         let own = (own ^ with.flip) >> with.dropped;
         let own = word.checked_shl(with.width).unwrap_or(0) | own;
-        *word = own << shift | (with.first + at) as u64 & places;
+        *word = own << shift | at as u64 & places;
     }
 }
 
@@ -279,7 +268,6 @@ mod tests {
             dropped in 0u32..64,
             width in 0u32..=64,
             place in prop::option::of(6u32..64),
-            first in 0usize..1 << 20,
             before: u64,
             behind in 0usize..20,
         ) {
@@ -300,7 +288,7 @@ mod tests {
             prop_assert_eq!(bounds.0.unwrap_or(u8::MAX), least);
             prop_assert_eq!(bounds.1.unwrap_or(0), most);
             let letters = Letters::new(least, most);
-            let with = PackHeads { depth, letters, flip, dropped, width, place, first };
+            let with = PackHeads { depth, letters, flip, dropped, width, place };
             let (mut words, mut twin) = (vec![before; strings.len()], vec![before; strings.len()]);
             pack_heads(own, with, &mut words);
             pack_each(own, with, 0, &mut twin);

@@ -22,8 +22,6 @@ pub struct Pack {
     pub width: u32,
     /// Bits of a place, below 64; `None` if places are added later.
     pub place: Option<u32>,
-    /// The place of the first word.
-    pub first: usize,
     /// The bit before a value, if any, and the whole code of a null.
     pub front: u64,
     pub null: u64,
@@ -67,7 +65,7 @@ fn pack_each(values: &[[u8; 8]], valid: Option<Bits<'_>>, pack: Pack, words: &mu
             let own = pack.front | code.wrapping_sub(pack.least) >> pack.dropped;
             let own = if bits >> at & 1 == 1 { own } else { pack.null };
             let own = (*word & kept) << width | own;
-            *word = own << shift | (((pack.first + first) as u64 + at) & places);
+            *word = own << shift | ((first as u64 + at) & places);
         }
     }
 }
@@ -162,11 +160,10 @@ mod tests {
             width in 0u32..=64,
             place in prop::option::of(8u32..64),
             start in 0usize..70,
-            first in 0usize..1 << 20,
             nullable: bool,
         ) {
             let [flip, float, least, front, null] = constants;
-            let constants = Pack { flip, float, least, dropped, width, place, first, front, null };
+            let constants = Pack { flip, float, least, dropped, width, place, front, null };
             let valid = nullable.then_some(Bits { bytes: &bits, first: start });
             let mut words = vec![before; values.len()];
             pack(&values, valid, constants, &mut words);
@@ -176,7 +173,7 @@ mod tests {
                 let is_valid = valid.is_none_or(|valid| valid.get(at));
                 let own = if is_valid { front | code.wrapping_sub(least) >> dropped } else { null };
                 let own = before.checked_shl(width).unwrap_or(0) | own;
-                let place = place.map_or((own, 0), |bits| (own << bits, (first + at) as u64));
+                let place = place.map_or((own, 0), |bits| (own << bits, at as u64));
                 prop_assert_eq!(word, place.0 | place.1);
             }
         }

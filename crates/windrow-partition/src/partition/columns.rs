@@ -31,9 +31,10 @@ use std::vec::Drain;
 use super::memory::Memory;
 use super::nested::select;
 use windrow_kernel::partition::arrays::{byte_array, byte_views, dictionary};
-use windrow_kernel::partition::bits::{Bits, GROUP, Scratch};
+use windrow_kernel::partition::bits::{GROUP, Scratch};
 use windrow_kernel::partition::order::{Load, PAD, Planned};
 use windrow_kernel::partition::slot::Supply;
+use windrow_kernel::rows::Bits;
 use windrow_rows::Result;
 
 /// Words of a cache line.
@@ -240,7 +241,7 @@ fn is_same_in_any_order(array: &dyn Array) -> bool {
 }
 
 fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {
-    Bits::new(buffer.values(), buffer.offset(), buffer.len())
+    Bits { bytes: buffer.values(), first: buffer.offset() }
 }
 
 /// Adds the bitmaps of `array`, in the sequence in which [`Columns::array`] takes them.

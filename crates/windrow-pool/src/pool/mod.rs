@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
-use windrow_kernel::cpu::has_wide_caches;
 use windrow_rows::Result;
 
 use self::scratch::Kept;
@@ -28,12 +27,8 @@ use crate::store::Store;
 /// many enough for an in-memory directory of the chunks of 64 GiB.
 const CHUNK_BYTES: usize = 2 << 20;
 /// Bytes of a chunk if nothing is ever spilled: small enough for a merge to write its output over
-/// just consumed chunks, still in a fast cache. Behind a slow third level, this is the second
-/// level: interleaved rows of 96 bytes, 512 KiB a side, take 3.0 ns a row instead of 4.1 with twice
-/// the size; half the size slows merges beyond the caches by a tenth. On machines without a slow
-/// third level, twice the size is faster: 5.5 instead of 6.6 ns with 8 MiB a side.
+/// just consumed chunks, still in a fast cache.
 const UNSPILLED_CHUNK: usize = 256 << 10;
-const UNSPILLED_CHUNK_OF_SECOND_LEVEL: usize = 128 << 10;
 /// Least bytes of a chunk, whatever the budget: smaller transfers would not saturate a disk.
 const SMALLEST_CHUNK: usize = 64 << 10;
 /// Least number of chunks per budget: enough for runs to be merged in few passes.
@@ -110,7 +105,6 @@ impl Pool {
         let (chunk, stage) = match options.chunk_bytes {
             Some(bytes) => (bytes, bytes),
             None if budget.is_limited() => (share, share),
-            None if has_wide_caches() => (UNSPILLED_CHUNK_OF_SECOND_LEVEL, share),
             None => (UNSPILLED_CHUNK, share),
         };
         Self::with_chunks(budget, options, chunk, stage)

@@ -89,7 +89,7 @@ impl PlainCode {
     /// Returns the parameters for packing values of eight bytes into words, without the null bits.
     pub(super) fn pack(self, least: u64, dropped: u32) -> Pack {
         let Self { flip, float, .. } = self;
-        Pack { flip, float, least, dropped, width: 0, place: None, first: 0, front: 0, null: 0 }
+        Pack { flip, float, least, dropped, width: 0, place: None, front: 0, null: 0 }
     }
 
     /// Returns the parameters for clamping values of eight bytes to small codes.
@@ -112,12 +112,9 @@ fn each<const W: usize, R: Rows>(
     code: impl Fn([u8; W]) -> u64,
     mut f: impl FnMut(usize, u64),
 ) {
-    if let Some(first) = rows.first() {
-        values[first..][..rows.len()]
-            .iter()
-            .enumerate()
-            .for_each(|(at, value)| f(at, code(*value)));
-        return;
+    if R::ALL {
+        let values = values[..rows.len()].iter().enumerate();
+        return values.for_each(|(at, value)| f(at, code(*value)));
     }
     for at in 0..rows.len() {
         f(at, code(values[rows.get(at)]));
@@ -217,11 +214,9 @@ impl Key {
     /// Calls `f` like [`Key::for_each_number`], also with true for nulls.
     #[inline(always)]
     pub(super) fn for_each_nullable<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64, bool)) {
-        if let (Some(first), Some((values, code)), Some(nulls)) =
-            (rows.first(), self.numbers(), &self.nulls)
-        {
-            let valid = lanes::bits(nulls).behind(first);
-            for (block, values) in values[first..][..rows.len()].chunks(64).enumerate() {
+        if let (true, Some((values, code)), Some(nulls)) = (R::ALL, self.numbers(), &self.nulls) {
+            let valid = lanes::bits(nulls);
+            for (block, values) in values[..rows.len()].chunks(64).enumerate() {
                 let word = valid.word(block * 64);
                 for (bit, value) in values.iter().enumerate() {
                     let number = code.code(u64::from_ne_bytes(*value));
@@ -274,11 +269,11 @@ impl Key {
     /// Returns the least and the greatest length of all rows, with length 0 for nulls, and the
     /// number of nulls. Returns `None` unless offsets alone give the lengths.
     pub(super) fn lengths<R: Rows>(&self, rows: &R) -> Option<(usize, usize, usize)> {
-        let (first, Strings { offsets, .. }) = (rows.first()?, self.strings()?);
-        let offsets = &offsets[first..][..=rows.len()];
+        let Strings { offsets, .. } = self.strings().filter(|_| R::ALL)?;
+        let offsets = &offsets[..=rows.len()];
         let lens = offsets.iter().zip(&offsets[1..]).map(|(start, end)| end - start);
         let ends = lens.fold((i32::MAX, 0), |(least, most), len| (least.min(len), most.max(len)));
-        let nulls = self.nulls.as_ref().map_or(0, |own| own.slice(first, rows.len()).null_count());
+        let nulls = self.nulls.as_ref().map_or(0, NullBuffer::null_count);
         Some((ends.0 as usize, ends.1 as usize, nulls))
     }
 

@@ -23,11 +23,10 @@ const MOST_BITS: u32 = 6;
 /// of a string.
 pub(super) fn letters<R: Rows>(key: &Key, rows: &R, depth: usize) -> (Letters, bool) {
     const WHOLE: (Letters, bool) = (Letters::WHOLE, false);
-    let (Some(strings), Some(first)) = (key.strings(), rows.first()) else { return WHOLE };
+    let Some(strings) = key.strings().filter(|_| R::ALL) else { return WHOLE };
     if rows.len() < LEAST_ROWS {
         return WHOLE;
     }
-    let strings = strings.skip(first);
     let of = |count: usize| {
         let (least, most) = head_bounds(strings, depth, count)?;
         let letters = Letters::new(least, most);

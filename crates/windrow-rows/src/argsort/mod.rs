@@ -64,7 +64,7 @@ const CODES_PER_ROW: usize = 4;
 /// # Cost
 /// O(n) if the rows are in order, in reverse, or a few runs. Otherwise about a radix sort of one
 /// word a row, and further sorts of groups that a word leaves undecided. Workspace: up to 24 bytes
-/// a row, mostly 8 above 32 Ki rows.
+/// a row.
 ///
 /// # Errors
 /// [`Error::SchemaMismatch`] if the record batch does not have the layout's schema;

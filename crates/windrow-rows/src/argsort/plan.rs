@@ -22,29 +22,6 @@ use windrow_kernel::rows::{
     Bits, Letters, Pack, PackHeads, clamp, pack, pack_heads, shared, shared_each,
 };
 
-/// Consecutive rows within a group.
-struct Part<'a, R> {
-    rows: &'a R,
-    first: usize,
-    len: usize,
-}
-
-impl<R: Rows> Rows for Part<'_, R> {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline(always)]
-    fn get(&self, at: usize) -> usize {
-        self.rows.get(self.first + at)
-    }
-
-    #[inline(always)]
-    fn first(&self) -> Option<usize> {
-        self.rows.first().map(|first| first + self.first)
-    }
-}
-
 /// A position in the keys: a key, and the number of its bytes before the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -121,9 +98,7 @@ impl Plan {
     pub(super) fn open<R: Rows>(&self, keys: &[Key], rows: &R) -> Range<usize> {
         let count = rows.len();
         match self.pieces[..] {
-            [Piece { key, what: What::Number { .. }, .. }]
-                if key + 1 == keys.len() && rows.first() == Some(0) =>
-            {
+            [Piece { key, what: What::Number { .. }, .. }] if key + 1 == keys.len() && R::ALL => {
                 let nulls = keys[key].nulls.as_ref().map_or(0, NullBuffer::null_count);
                 if keys[key].nulls_first { nulls..count } else { 0..count - nulls }
             }
@@ -159,9 +134,8 @@ impl Plan {
             }
         }
         let (mut least, mut most, mut nulls) = (u64::MAX, 0, 0);
-        if let (None, Some(first), Some((values, code))) = (&key.nulls, rows.first(), key.numbers())
-        {
-            (least, most) = code.bounds(&values[first..][..rows.len()]);
+        if let (None, true, Some((values, code))) = (&key.nulls, R::ALL, key.numbers()) {
+            (least, most) = code.bounds(&values[..rows.len()]);
         } else if key.nulls.is_some() {
             key.for_each_nullable(rows, |_, number, null| {
                 // No branch: which rows are null is unpredictable.
@@ -217,26 +191,25 @@ impl Plan {
         (tells_ends || shortest == longest) && left <= 8 && bits == needed
     }
 
-    /// Writes the words of the rows from position `first` on, as many as `words` holds.
-    pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, first: usize, words: &mut [u64]) {
+    /// Writes the words of all rows.
+    pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, words: &mut [u64]) {
         if self.pieces.is_empty() {
-            words.iter_mut().zip(first as u64..).for_each(|(word, place)| *word = place);
+            words.iter_mut().zip(0..).for_each(|(word, place)| *word = place);
             return;
         }
-        let rows = &Part { rows, first, len: words.len() };
         for (number, piece) in self.pieces.iter().enumerate() {
             let key = &keys[piece.key];
             // The first piece keeps nothing of the word, and the last piece adds the index.
             let width = if number == 0 { u64::BITS } else { piece.width() };
             let is_last = number + 1 == self.pieces.len();
             let place = is_last.then_some(self.index_bits);
-            if rows.first().is_some_and(|row| piece.pack(key, row, width, (place, first), words)) {
+            if R::ALL && piece.pack(key, width, place, words) {
                 continue;
             }
             if is_last {
                 piece.for_each(key, rows, |at, bits| {
                     let word = words[at].checked_shl(width).unwrap_or(0) | bits;
-                    words[at] = word << self.index_bits | (first + at) as u64;
+                    words[at] = word << self.index_bits | at as u64;
                 });
             } else {
                 piece.for_each(key, rows, |at, bits| {
@@ -252,7 +225,7 @@ impl Plan {
         codes.resize(rows.len(), 0);
         let codes = &mut codes[..];
         if let [piece] = &self.pieces[..]
-            && rows.first() == Some(0)
+            && R::ALL
             && piece.clamp(&keys[piece.key], codes)
         {
             return;
@@ -273,24 +246,17 @@ impl Piece {
         self.bits + u32::from(self.nulls)
     }
 
-    /// Shifts `words` left by `width` and adds the bits of the rows from `row` on; then adds the
-    /// positions from `first` on, below the bits, if `place` is given. Returns false if no kernel
+    /// Shifts `words` left by `width` and adds the bits of all rows; then adds the
+    /// positions below the bits, if `place` is given. Returns false if no kernel
     /// supports the piece.
-    fn pack(
-        &self,
-        key: &Key,
-        row: usize,
-        width: u32,
-        (place, first): (Option<u32>, usize),
-        words: &mut [u64],
-    ) -> bool {
+    fn pack(&self, key: &Key, width: u32, place: Option<u32>, words: &mut [u64]) -> bool {
         if let (&What::Bytes { depth, letters }, Some(strings)) = (&self.what, key.strings()) {
             if self.bits == 0 {
                 return false;
             }
             let width = match &key.nulls {
                 Some(nulls) if self.nulls => {
-                    let valid = lanes::bits(nulls).behind(row);
+                    let valid = lanes::bits(nulls);
                     add_nulls(valid, key.nulls_first, width, words);
                     self.bits
                 }
@@ -298,12 +264,7 @@ impl Piece {
             };
             let flip = if key.descending { u64::MAX } else { 0 };
             let dropped = u64::BITS - self.bits;
-            let strings = strings.skip(row);
-            pack_heads(
-                strings,
-                PackHeads { depth, letters, flip, dropped, width, place, first },
-                words,
-            );
+            pack_heads(strings, PackHeads { depth, letters, flip, dropped, width, place }, words);
             return true;
         }
         let (What::Number { least, dropped }, Some((values, code))) = (&self.what, key.numbers())
@@ -319,9 +280,9 @@ impl Piece {
             u64::from(is_last) << (self.bits & 63)
         };
         let (front, null) = (front(false), front(true));
-        let with = Pack { width, place, first, front, null, ..code.pack(*least, *dropped) };
-        let valid = key.nulls.as_ref().map(|nulls| lanes::bits(nulls).behind(row));
-        pack(&values[row..][..words.len()], valid, with, words);
+        let with = Pack { width, place, front, null, ..code.pack(*least, *dropped) };
+        let valid = key.nulls.as_ref().map(lanes::bits);
+        pack(&values[..words.len()], valid, with, words);
         true
     }
 
@@ -392,8 +353,8 @@ fn add_nulls(valid: Bits<'_>, nulls_first: bool, width: u32, words: &mut [u64]) 
 
 /// Counts the bytes from `depth` on that all of `rows` share. Not all rows may be null.
 fn shared_by<R: Rows>(key: &Key, rows: &R, depth: usize) -> usize {
-    if let (Some(strings), Some(first), None) = (key.strings(), rows.first(), &key.nulls) {
-        return shared(strings.skip(first), depth, rows.len());
+    if let (Some(strings), true, None) = (key.strings(), R::ALL, &key.nulls) {
+        return shared(strings, depth, rows.len());
     }
     let valid = (0..rows.len()).map(|at| rows.get(at)).filter(|&row| !key.is_null(row));
     shared_each(valid.map(|row| key.bytes(row).get(depth..).unwrap_or(&[])))

@@ -2,16 +2,19 @@
 
 /// Rows of a group, by position in the group.
 pub(super) trait Rows {
+    /// True if these are all rows of the record batch, in sequence.
+    const ALL: bool;
+
     fn len(&self) -> usize;
     fn get(&self, at: usize) -> usize;
-    /// The first row, if the rows are consecutive.
-    fn first(&self) -> Option<usize>;
 }
 
 /// All rows of the record batch.
 pub(super) struct All(pub(super) usize);
 
 impl Rows for All {
+    const ALL: bool = true;
+
     fn len(&self) -> usize {
         self.0
     }
@@ -20,17 +23,14 @@ impl Rows for All {
     fn get(&self, at: usize) -> usize {
         at
     }
-
-    #[inline(always)]
-    fn first(&self) -> Option<usize> {
-        Some(0)
-    }
 }
 
 /// Selected rows.
 pub(super) struct Picked<'a>(pub(super) &'a [u32]);
 
 impl Rows for Picked<'_> {
+    const ALL: bool = false;
+
     fn len(&self) -> usize {
         self.0.len()
     }
@@ -38,10 +38,5 @@ impl Rows for Picked<'_> {
     #[inline(always)]
     fn get(&self, at: usize) -> usize {
         self.0[at] as usize
-    }
-
-    #[inline(always)]
-    fn first(&self) -> Option<usize> {
-        None
     }
 }

@@ -21,7 +21,7 @@ impl Sample {
 
     pub(super) fn of<R: Rows>(key: &Key, rows: &R) -> Option<Self> {
         // Not for selected rows: a window might leave out nearly all of them, time and again.
-        if rows.len() < Self::LEAST_ROWS || rows.first().is_none() {
+        if rows.len() < Self::LEAST_ROWS || !R::ALL {
             return None;
         }
         let (values, code) = key.numbers()?;

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::key::Key;
 use super::plan::Plan;
 use super::rows::Rows;
-use windrow_kernel::places::{Places, groups};
+use windrow_kernel::places::{groups, places};
 use windrow_kernel::prefetch::Ahead;
 use windrow_kernel::radix;
 
@@ -20,7 +20,7 @@ use windrow_kernel::radix;
 #[derive(Debug, Default)]
 pub(super) struct Words {
     words: Vec<u64>,
-    /// The second buffer of the sort: as many words, or the words of a part.
+    /// The second buffer of the sort, as many words.
     other: Vec<u64>,
     /// Bit for each word: set if the word agrees with the next one in all sorted bits.
     same: Vec<u64>,
@@ -30,21 +30,12 @@ impl Words {
     /// Returns the permutation of `rows` by the bits of `plan`, as positions within the group.
     pub(super) fn sort<R: Rows>(&mut self, plan: &Plan, keys: &[Key], rows: &R) -> Vec<u32> {
         let Self { words, other, same } = self;
-        let (count, low) = (rows.len(), plan.index_bits);
-        let bits = (low, low + plan.bits);
-        let pack = |first: usize, words: &mut [u64]| plan.pack(keys, rows, first, words);
-        let mut places = Places::new(count, low, same);
-        // Selected rows would be gathered twice, so only consecutive rows are sorted as they are
-        // made.
-        if rows.first().is_some() {
-            radix::sort_made(pack, count, (words, other), bits, |words| places.read(words));
-        } else {
-            // Old values are overwritten.
-            words.resize(count, 0);
-            pack(0, words);
-            radix::sort(words, other, bits, &mut Ahead::default());
-        }
-        places.finish(words)
+        let low = plan.index_bits;
+        // Old values are overwritten.
+        words.resize(rows.len(), 0);
+        plan.pack(keys, rows, words);
+        radix::sort(words, other, (low, low + plan.bits), &mut Ahead::default());
+        places(words, low, same)
     }
 
     /// Returns the groups of words with equal key bits within `open`, as alternating starts and

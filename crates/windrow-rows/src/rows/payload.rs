@@ -6,9 +6,10 @@
 //! ```
 
 use super::column::{Column, Written};
-use super::slots::bits;
+use super::lanes::bits;
 use super::tile::{TILE, Tile};
 use crate::order::Shape;
+use windrow_kernel::partition::bits::{GROUP, WORD, spread};
 use windrow_kernel::rows::Places;
 
 /// Writes the length and the bytes of a column that varies, and advances to the next part.
@@ -22,16 +23,17 @@ pub(super) fn put_bytes(column: &Column, tile: &mut Tile<'_>) {
 pub(super) fn put_null_bits(shape: &Shape, columns: &[Column], tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
     let (places, out) = tile.places();
-    let groups = shape.null_bits.chunks(8);
+    let groups = shape.null_bits.chunks(GROUP);
     let bytes = groups.len();
     for (byte, group) in groups.enumerate() {
         let mut heads = [0; TILE];
-        for (bit, &at) in group.iter().enumerate() {
-            let mut valid = [1; TILE];
-            if let Some(nulls) = columns[at].nulls() {
-                bits(nulls.inner(), rows.start, rows.len(), &mut valid);
+        let firsts = rows.clone().step_by(WORD);
+        for (first, heads) in firsts.zip(heads.as_chunks_mut::<{ WORD }>().0) {
+            let mut words = [0; GROUP];
+            for (word, &at) in words.iter_mut().zip(group) {
+                *word = columns[at].nulls().map_or(u64::MAX, |nulls| bits(nulls).word(first));
             }
-            heads.iter_mut().zip(valid).for_each(|(head, valid)| *head |= valid << bit);
+            *heads = spread(&words);
         }
         for (place, head) in places.shifted(byte).each().zip(heads) {
             out[place] = head;

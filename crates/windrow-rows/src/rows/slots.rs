@@ -2,11 +2,10 @@
 
 use super::column::{Column, Written};
 use super::fixed::{Word, with_word};
-use super::tile::{TILE, Tile};
+use super::tile::Tile;
 use super::{escape, text};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
-use windrow_kernel::rows::Bits;
 use windrow_kernel::rows::text::ESCAPE;
 
 /// Writes a slot of fixed width, without its marker. Returns true if a value has no code of this
@@ -40,31 +39,6 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
     }
     tile.distance += slot.code.width();
     false
-}
-
-/// Spreads the bits of `count` rows from `first` on into a byte each.
-pub(super) fn bits(
-    values: &arrow_buffer::BooleanBuffer,
-    first: usize,
-    count: usize,
-    out: &mut [u8; TILE],
-) {
-    let bits = Bits { bytes: values.values(), first: values.offset() + first };
-    for (block, out) in out[..count.next_multiple_of(64).min(TILE)].chunks_mut(64).enumerate() {
-        let word = bits.word(block * 64).to_le_bytes();
-        for (byte, out) in word.into_iter().zip(out.as_chunks_mut::<8>().0) {
-            *out = spread(byte);
-        }
-    }
-}
-
-/// Spreads the bits of a byte into a byte each.
-#[inline(always)]
-fn spread(byte: u8) -> [u8; 8] {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    // Byte `i` keeps only bit `i`; adding 7F carries a set bit to the top bit.
-    let bits = (u64::from(byte) * ONES) & 0x8040_2010_0804_0201;
-    (((bits + 0x7f * ONES) >> 7) & ONES).to_le_bytes()
 }
 
 /// Writes a slot of varying length, after its marker, and advances to the next part.

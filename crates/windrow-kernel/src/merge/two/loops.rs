@@ -6,7 +6,6 @@
 //!
 //! led       leads in registers, no branch depends on a comparison    random interleaving
 //! summed    as `led`, plus last words; sums without a branch         many equal rows
-//! whole     rows compared whole, without a branch                    many equal leads
 //! streamed  one branch per row                                       alternating stretches
 //! runs      one comparison for eight rows                            runs
 //! ```
@@ -21,10 +20,16 @@
 use std::hint::{black_box, select_unpredictable};
 
 use super::super::Wrapped;
-use super::super::bytes::{copy_ahead, diff_at, word_at};
-use super::super::level::Level;
+use super::super::bytes::{copy_ahead, diff_at, differ, word_at};
 use super::super::rows::Rows;
 use super::pair::{Heads, Lead, Pair, step};
+
+/// Runs a loop as a function of its own: inlined into another loop, its selections would become
+/// branches, and its pointers would move to the stack.
+#[inline(never)]
+pub(super) fn own<T>(run: impl FnOnce() -> T) -> T {
+    run()
+}
 
 /// Merges without a branch on a comparison, except where leads agree.
 ///
@@ -103,10 +108,9 @@ type Ends<K> = (K, u64);
 ///
 /// # Safety
 /// The conditions of [`led`] hold, with `wrapped`. With `BETWEEN`, bodies have at least 40 bytes;
-/// otherwise the lead and the last eight bytes cover each body. The CPU has the level's
-/// instructions.
+/// otherwise the lead and the last eight bytes cover each body.
 #[inline(always)]
-pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
+pub(super) unsafe fn summed<R: Rows, K: Lead, const BETWEEN: bool>(
     pair: Pair<R>,
     heads: Heads,
     mut left: usize,
@@ -143,7 +147,7 @@ pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
                     // the lead.
                     let start =
                         if !R::VARY && body >= LONG + size_of::<K>() { size_of::<K>() } else { 0 };
-                    let apart = L::differ(p.add(start), q.add(start), body - 8 - start);
+                    let apart = differ(p.add(start), q.add(start), body - 8 - start);
                     let apart = apart | (R::VARY && p_len != q_len);
                     // One condition: two separate jumps would be unpredictable.
                     if black_box(agree & apart) {
@@ -188,53 +192,6 @@ pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
         }
         heads
     }
-}
-
-/// Compares whole rows, without a branch on a comparison.
-///
-/// # Safety
-/// The conditions of [`led`] hold.
-#[inline(always)]
-pub(super) unsafe fn whole<R: Rows>(
-    pair: Pair<R>,
-    heads: Heads,
-    mut left: usize,
-    wrapped: &mut Wrapped<'_>,
-) -> Heads {
-    let (rows, one) = (pair.rows, black_box(pair.rows.step()));
-    let Heads { mut a, mut b, mut to, mut end } = heads;
-    // SAFETY: both heads are rows in every step, and a step writes at most one row. With `wrapped`,
-    // rows end in a diff.
-    unsafe {
-        while left > 0 && pair.steps(Heads { a, b, to, end }, 0) > 0 {
-            left -= 1;
-            let ((p, p_len), (q, q_len)) = (pair.row::<0>(a), pair.row::<1>(b));
-            let (take_b, equal) = pair.compare((q, q_len), (p, p_len));
-            let row = select_unpredictable(take_b, q, p);
-            let len = select_unpredictable(take_b, q_len, p_len);
-            pair.ask(row, to);
-            rows.copy(row, to, len);
-            let (mut both, mut stays) = (take_b, true);
-            if let Some(wrapped) = wrapped {
-                let other = select_unpredictable(equal, diff_at(q, q_len), 0);
-                let (sum, overflow) = diff_at(row, len).overflowing_add(other);
-                if overflow {
-                    let body = std::slice::from_raw_parts(row, len - pair.tail);
-                    wrapped(body, if other > 0 { 1 } else { -1 });
-                }
-                to.add(len - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
-                (both, stays) = (take_b | equal, !(equal & (sum == 0)));
-            }
-            if R::VARY {
-                end.write(pair.offset(to.add(len)));
-                end = end.add(usize::from(stays));
-            }
-            to = to.add(select_unpredictable(stays, len, 0));
-            a = a.add(select_unpredictable(take_b, 0, one));
-            b = b.add(select_unpredictable(both, one, 0));
-        }
-    }
-    Heads { a, b, to, end }
 }
 
 /// Branches on every comparison. The leads of both heads stay in registers: a step loads the lead

@@ -15,9 +15,8 @@ mod pair;
 
 use super::Wrapped;
 use super::input::{Sorted, Strided, Target, Varying, common};
-use super::level::{Level, by_level};
 use super::rows::{Fixed, Rows, Vary, by_stride};
-use loops::{LONG, led, runs, streamed, summed, whole};
+use loops::{LONG, led, own, runs, streamed, summed};
 use pair::{Heads, Lead, Pair};
 
 /// Output rows of one loop: few enough to notice when a pattern ends, and enough to make the sample
@@ -52,7 +51,7 @@ pub fn merge(a: Strided<'_>, b: Strided<'_>, out: &mut [u8], wrapped: Wrapped<'_
     assert!(a.stride == b.stride && a.body == b.body && a.body >= 8 && a.body <= a.stride);
     let mut none = Vec::new();
     let mut out = Target { bytes: out, used: 0, ends: &mut none, spare: 0 };
-    by_level!(L => strided::<L>(a, b, &mut out, wrapped))
+    strided(a, b, &mut out, wrapped)
 }
 
 /// Merges rows of varying lengths as [`merge`] does, after the rows in `out`.
@@ -62,25 +61,20 @@ pub fn merge_varying(
     out: &mut Target<'_>,
     wrapped: Wrapped<'_>,
 ) -> Merged {
-    by_level!(L => blocks::<L, _, _, u64>(Vary, a, b, out, wrapped))
+    blocks::<_, _, u64>(Vary, a, b, out, wrapped)
 }
 
-fn strided<L: Level>(
-    a: Strided<'_>,
-    b: Strided<'_>,
-    out: &mut Target<'_>,
-    wrapped: Wrapped<'_>,
-) -> Merged {
+fn strided(a: Strided<'_>, b: Strided<'_>, out: &mut Target<'_>, wrapped: Wrapped<'_>) -> Merged {
     if a.body < 16 {
-        return blocks::<L, _, _, u64>(Fixed::<0>(a.stride), a, b, out, wrapped);
+        return blocks::<_, _, u64>(Fixed::<0>(a.stride), a, b, out, wrapped);
     }
     by_stride!(rows = (a.stride, a.stride - a.body) => {
-        blocks::<L, _, _, u128>(rows, a, b, out, wrapped)
+        blocks::<_, _, u128>(rows, a, b, out, wrapped)
     })
 }
 
 /// Merges rows, with leads of type `K` where eight bytes do not decide.
-fn blocks<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
+fn blocks<'a, R: Rows, V: Sorted<'a>, K: Lead>(
     rows: R,
     a: V,
     b: V,
@@ -142,12 +136,12 @@ fn blocks<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
         let (at_a, at_b) = begun(&done, &firsts);
         // SAFETY: `room` covers `count` rows after `used`, and their ends are reserved. `out` is
         // mutable, so it overlaps no input. All cursors belong to rows, as `lengths` asserted.
-        // `by_level` chose a level of this CPU. Loops write the ends that `set_len` adds.
+        // Loops write the ends that `set_len` adds.
         unsafe {
             let to = out.bytes.as_mut_ptr().add(out.used);
             let heads = Heads { a: at_a, b: at_b, to, end: out.ends.as_mut_ptr().add(written) };
             let choice = choose::<R, K>(&pair, heads, count, (wrapped.is_some(), covered, body));
-            let end = run::<L, R, K>(choice, covered, pair, heads, count, &mut wrapped);
+            let end = run::<R, K>(choice, covered, pair, heads, count, &mut wrapped);
             done.a += (end.a.addr() - heads.a.addr()) / rows.step();
             done.b += (end.b.addr() - heads.b.addr()) / rows.step();
             out.used = end.to.addr() - out.bytes.as_ptr().addr();
@@ -169,7 +163,6 @@ enum Choice {
     /// Leads of eight bytes in registers (false), or whole leads (true).
     Led(bool),
     Summed,
-    Whole,
     Streamed(bool),
     Runs,
 }
@@ -185,7 +178,7 @@ unsafe fn choose<R: Rows, K: Lead>(
     count: usize,
     (sums, covered, body): (bool, bool, usize),
 ) -> Choice {
-    let (mut switches, mut equals, mut words, mut leads, mut apart) = (0, 0, 0, 0, 0);
+    let (mut switches, mut equals, mut words, mut apart) = (0, 0, 0, 0);
     let (mut before, mut looked, step) = (false, 0, pair.rows.step());
     while looked < SAMPLE.min(count) && pair.steps(heads, 0) > 0 {
         // SAFETY: both inputs have a row left, so both heads are rows.
@@ -194,7 +187,6 @@ unsafe fn choose<R: Rows, K: Lead>(
             let (take_b, equal) = pair.compare(q, p);
             words += usize::from(u64::of(pair, p.0) == u64::of(pair, q.0));
             let agree = K::of(pair, p.0) == K::of(pair, q.0);
-            leads += usize::from(agree);
             equals += usize::from(equal);
             if agree && !equal {
                 let body = |(row, len): (*const u8, usize)| {
@@ -210,7 +202,6 @@ unsafe fn choose<R: Rows, K: Lead>(
     }
     match () {
         () if sums && equals > TIES && apart == 0 && (covered || body >= LONG) => Choice::Summed,
-        () if leads > TIES => Choice::Whole,
         () if switches <= RUNS => Choice::Runs,
         () if switches + 2 >= looked => Choice::Streamed(words > 0),
         () => Choice::Led(words > 0),
@@ -220,8 +211,8 @@ unsafe fn choose<R: Rows, K: Lead>(
 /// Runs a loop.
 ///
 /// # Safety
-/// The conditions of the chosen loop hold, and the CPU has the level's instructions.
-unsafe fn run<L: Level, R: Rows, K: Lead>(
+/// The conditions of the chosen loop hold: the rows of [`Choice::Summed`] have sums.
+unsafe fn run<R: Rows, K: Lead>(
     choice: Choice,
     covered: bool,
     pair: Pair<R>,
@@ -229,21 +220,16 @@ unsafe fn run<L: Level, R: Rows, K: Lead>(
     count: usize,
     wrapped: &mut Wrapped<'_>,
 ) -> Heads {
-    // SAFETY: the caller keeps the conditions of the chosen loop and level.
+    // SAFETY: the caller keeps the conditions of the chosen loop.
     unsafe {
         match choice {
-            Choice::Summed if wrapped.is_some() && covered => {
-                L::run(|| summed::<L, R, K, false>(pair, heads, count, wrapped))
-            }
-            Choice::Summed if wrapped.is_some() => {
-                L::run(|| summed::<L, R, K, true>(pair, heads, count, wrapped))
-            }
-            Choice::Led(false) => L::run(|| led::<R, u64>(pair, heads, count, wrapped)),
-            Choice::Led(true) => L::run(|| led::<R, K>(pair, heads, count, wrapped)),
-            Choice::Streamed(false) => L::run(|| streamed::<R, u64>(pair, heads, count, wrapped)),
-            Choice::Streamed(true) => L::run(|| streamed::<R, K>(pair, heads, count, wrapped)),
-            Choice::Runs => L::run(|| runs::<R, K>(pair, heads, count, wrapped)),
-            Choice::Whole | Choice::Summed => L::run(|| whole(pair, heads, count, wrapped)),
+            Choice::Summed if covered => own(|| summed::<R, K, false>(pair, heads, count, wrapped)),
+            Choice::Summed => own(|| summed::<R, K, true>(pair, heads, count, wrapped)),
+            Choice::Led(false) => own(|| led::<R, u64>(pair, heads, count, wrapped)),
+            Choice::Led(true) => own(|| led::<R, K>(pair, heads, count, wrapped)),
+            Choice::Streamed(false) => own(|| streamed::<R, u64>(pair, heads, count, wrapped)),
+            Choice::Streamed(true) => own(|| streamed::<R, K>(pair, heads, count, wrapped)),
+            Choice::Runs => own(|| runs::<R, K>(pair, heads, count, wrapped)),
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Tests the merge of two against a map: any rows, any loop, any level.
+//! Tests the merge of two against a map: any rows, any loop.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::level::Plain;
 use super::*;
 
 /// Bodies and diffs.
@@ -101,22 +100,11 @@ proptest! {
         });
         let (left, right) = (Encoded::new(&a), Encoded::new(&b));
         let stride = body + 8;
-        let merge_into = |portable: bool| {
-            let mut none = |_: &[u8], _: i64| unreachable!("small sums");
-            let wrapped: Wrapped<'_> = if sums { Some(&mut none) } else { None };
-            let mut out = vec![0; room * stride];
-            let merged = if portable {
-                let mut ends = Vec::new();
-                let mut out = Target { bytes: &mut out, used: 0, ends: &mut ends, spare: 0 };
-                strided::<Plain>(left.strided(), right.strided(), &mut out, wrapped)
-            } else {
-                merge(left.strided(), right.strided(), &mut out, wrapped)
-            };
-            out.truncate(merged.out * stride);
-            (merged, out)
-        };
-        let (merged, out) = merge_into(false);
-        prop_assert_eq!(&(merged, out.clone()), &merge_into(true));
+        let mut none = |_: &[u8], _: i64| unreachable!("small sums");
+        let wrapped: Wrapped<'_> = if sums { Some(&mut none) } else { None };
+        let mut out = vec![0; room * stride];
+        let merged = merge(left.strided(), right.strided(), &mut out, wrapped);
+        out.truncate(merged.out * stride);
         let used = [merged.a, merged.b];
         let expected = model([&a, &b], used, sums);
         prop_assert_eq!(out, Encoded::new(expected.iter().map(|row| (&row.0, &row.1))).bytes);
@@ -138,22 +126,13 @@ proptest! {
             side.iter().map(|&(key, text, diff)| (varying_body(key, text, common), diff)).collect()
         });
         let (left, right) = (Encoded::new(&a), Encoded::new(&b));
-        let merge_into = |portable: bool| {
-            let (mut bytes, mut ends) = (vec![0; room], vec![0]);
-            let mut out = Target { bytes: &mut bytes, used: 0, ends: &mut ends, spare: 4 };
-            let mut none = |_: &[u8], _: i64| unreachable!("small sums");
-            let wrapped: Wrapped<'_> = if sums { Some(&mut none) } else { None };
-            let merged = if portable {
-                blocks::<Plain, _, _, u64>(Vary, left.varying(), right.varying(), &mut out, wrapped)
-            } else {
-                merge_varying(left.varying(), right.varying(), &mut out, wrapped)
-            };
-            let used = out.used;
-            bytes.truncate(used);
-            (merged, bytes, ends)
-        };
-        let (merged, bytes, ends) = merge_into(false);
-        prop_assert_eq!(&(merged, bytes.clone(), ends.clone()), &merge_into(true));
+        let (mut bytes, mut ends) = (vec![0; room], vec![0]);
+        let mut out = Target { bytes: &mut bytes, used: 0, ends: &mut ends, spare: 4 };
+        let mut none = |_: &[u8], _: i64| unreachable!("small sums");
+        let wrapped: Wrapped<'_> = if sums { Some(&mut none) } else { None };
+        let merged = merge_varying(left.varying(), right.varying(), &mut out, wrapped);
+        let used = out.used;
+        bytes.truncate(used);
         let used = [merged.a, merged.b];
         let expected = model([&a, &b], used, sums);
         let rows = Encoded::new(expected.iter().map(|row| (&row.0, &row.1)));
@@ -189,14 +168,11 @@ proptest! {
         let (left, right) = (Encoded::new(&a), Encoded::new(&b));
         let every = [
             Choice::Led(false), Choice::Led(true), Choice::Streamed(false), Choice::Streamed(true),
-            Choice::Runs, Choice::Whole, Choice::Summed,
+            Choice::Runs, Choice::Summed,
         ];
-        for choice in every {
+        for choice in every.into_iter().filter(|choice| sums || *choice != Choice::Summed) {
             let both = (left.varying(), right.varying());
-            let (used, got) = by_loop::<Plain, _, _, u64>(Vary, both, choice, (count, sums));
-            let (twin, same) =
-                by_level!(L => by_loop::<L, _, _, u64>(Vary, both, choice, (count, sums)));
-            prop_assert_eq!((&used, &got), (&twin, &same));
+            let (used, got) = by_loop::<_, _, u64>(Vary, both, choice, (count, sums));
             let expected = model([&a, &b], used, sums);
             let rows = Encoded::new(expected.iter().map(|row| (&row.0, &row.1)));
             prop_assert!(got == rows.bytes, "{choice:?}");
@@ -210,7 +186,7 @@ proptest! {
                 let both = (left.strided(), right.strided());
                 let rows = Fixed::<0>(both.0.stride);
                 let how = (count, sums);
-                let wide = by_level!(L => by_loop::<L, _, _, u128>(rows, both, choice, how));
+                let wide = by_loop::<_, _, u128>(rows, both, choice, how);
                 prop_assert!(wide == (used, got), "{choice:?}");
             }
         }
@@ -218,7 +194,7 @@ proptest! {
 }
 
 /// Runs one loop from the start. Returns the rows consumed of both inputs and the bytes written.
-fn by_loop<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
+fn by_loop<'a, R: Rows, V: Sorted<'a>, K: Lead>(
     rows: R,
     (a, b): (V, V),
     choice: Choice,
@@ -244,8 +220,7 @@ fn by_loop<'a, L: Level, R: Rows, V: Sorted<'a>, K: Lead>(
     let mut none = |_: &[u8], _: i64| unreachable!("small sums");
     let mut wrapped: Wrapped<'_> = if sums { Some(&mut none) } else { None };
     // SAFETY: the output has space for `count` rows and their ends. Bodies have at least 40 bytes.
-    // `by_level` chooses a level of this CPU.
-    let done = unsafe { run::<L, R, K>(choice, false, pair, heads, count, &mut wrapped) };
+    let done = unsafe { run::<R, K>(choice, false, pair, heads, count, &mut wrapped) };
     let used = out.as_ptr().addr();
     let rows_of = |from: *const u8, to: *const u8| (to.addr() - from.addr()) / rows.step();
     out.truncate(done.to.addr() - used);
@@ -263,9 +238,7 @@ fn sums_that_do_not_fit_are_reported_by_every_loop() {
     let (left, right) = (Encoded::new(&a), Encoded::new(&b));
     let expected = model([&a, &b], [64, 64], true);
     assert_eq!(expected.len(), 48);
-    for choice in
-        [Choice::Led(true), Choice::Streamed(true), Choice::Runs, Choice::Whole, Choice::Summed]
-    {
+    for choice in [Choice::Led(true), Choice::Streamed(true), Choice::Runs, Choice::Summed] {
         let (a, b) = (left.strided(), right.strided());
         let (mut heard, mut out) = (Vec::new(), vec![0u8; 64 * 64]);
         let mut note = |body: &[u8], times: i64| heard.push((body.to_vec(), times));
@@ -283,9 +256,8 @@ fn sums_that_do_not_fit_are_reported_by_every_loop() {
         };
         let [a, b] = stretches.map(|stretch| stretch.first);
         let heads = Heads { a, b, to: out.as_mut_ptr(), end: std::ptr::null_mut() };
-        // SAFETY: the output has space for 64 rows, whose bodies have 56 bytes. `Plain` runs on any
-        // CPU.
-        let done = unsafe { run::<Plain, _, u128>(choice, false, pair, heads, 64, &mut wrapped) };
+        // SAFETY: the output has space for 64 rows, whose bodies have 56 bytes.
+        let done = unsafe { run::<_, u128>(choice, false, pair, heads, 64, &mut wrapped) };
         out.truncate(done.to.addr() - heads.to.addr());
         assert_eq!(
             out,

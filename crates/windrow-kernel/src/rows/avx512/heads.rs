@@ -137,8 +137,7 @@ pub(in crate::rows) unsafe fn pack_heads(
     let width = _mm_cvtsi32_si128(with.width as i32);
     let (shift, kept) = with.place.map_or((0, 0), |shift| (shift, u64::MAX));
     let (shift, kept) = (_mm_cvtsi32_si128(shift as i32), every(kept));
-    let mut places =
-        _mm512_add_epi64(every(with.first as u64), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+    let mut places = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
     let end = words.len() / GROUP * GROUP;
     for at in (0..end).step_by(GROUP) {
         // SAFETY: there are nine offsets and eight words from `at` on.

@@ -17,11 +17,6 @@ impl Bits<'_> {
         self.bytes.len() * 8 >= self.first + rows
     }
 
-    /// Returns the bits from row `rows` on.
-    pub fn behind(self, rows: usize) -> Self {
-        Self { first: self.first + rows, ..self }
-    }
-
     #[inline(always)]
     pub fn get(self, row: usize) -> bool {
         let at = self.first + row;
@@ -154,7 +149,6 @@ mod tests {
                 let expected =
                     (0..64).rev().fold(0, |word, at| word << 1 | u64::from(is_set(row + at)));
                 assert_eq!(bits.word(row), expected, "{len} bytes, {first} and {row}");
-                assert_eq!(bits.behind(row).word(0), expected);
             }
         }
     }
