@@ -34,6 +34,9 @@ const END: [u8; 64] = [0xff; 64];
 /// The least key that there may be, and the greatest one.
 pub(super) type Bounds = (Vec<u8>, Vec<u8>);
 
+/// The rows of a page, and the bounds of keys in it.
+pub(super) type Page = (Range<u64>, Bounds);
+
 /// A row group.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
@@ -215,11 +218,7 @@ fn bounds((mins, maxes, nulls): &Statistics, index: usize, table: &Table) -> Res
 
 /// Returns the rows of the pages of the first key column in a row group, and the bounds of keys in them, by
 /// the page index; `None` if that does not tell, or bounds do not ascend.
-pub(super) fn pages(
-    footer: &Footer,
-    table: &Table,
-    group: usize,
-) -> Result<Option<Vec<(Range<u64>, Bounds)>>> {
+pub(super) fn pages(footer: &Footer, table: &Table, group: usize) -> Result<Option<Vec<Page>>> {
     let Some((rows, known)) = page_statistics(footer, table, group) else { return Ok(None) };
     let page = |(index, rows)| Ok((rows, bounds(&known, index, table)?));
     let pages: Vec<_> = rows.into_iter().enumerate().map(page).collect::<Result<_>>()?;

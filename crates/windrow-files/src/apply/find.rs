@@ -214,7 +214,8 @@ impl<'a> Search<'a> {
         let (mut loose, mut bytes) = (Vec::new(), 0);
         // Record batches do not go beyond a range of rows that are read.
         let kept = self.kept(footer, group, &range)?;
-        let rows = kept.clone().unwrap_or_else(|| vec![0..group.rows]);
+        let all = 0..group.rows;
+        let rows = kept.clone().unwrap_or_else(|| Vec::from([all]));
         let (mut ranges, mut first) = (rows.into_iter(), group.first);
         let mut end = first;
         let rows = some_rows(inputs, group.index, kept, self.watch);
