@@ -64,9 +64,7 @@ impl<'a> Table<'_, 'a> {
 }
 
 /// Copies the rows of `indexes`, one after the other, to the start of `target`, until `keep` is
-/// false for a row or `target` is full. Returns the number of copied rows. With `past`, the copy
-/// bypasses the caches where possible: for rows that will not be read soon. A [`fence`] must
-/// follow.
+/// false for a row or `target` is full. Returns the number of copied rows.
 ///
 /// For rows of 32 bytes, moves of constant size to addresses with constant strides take half the
 /// time.
@@ -78,15 +76,11 @@ pub fn gather(
     indexes: impl Iterator<Item = usize>,
     keep: impl Fn(&[u8]) -> bool,
     target: &mut [u8],
-    past: bool,
 ) -> usize {
     macro_rules! lengths {
         ($($length:literal)*) => {
             match table.stride {
-                $($length if past && $length % LANE == 0 && is_aligned(target) => {
-                    gather_of(table, indexes, keep, target, stream::<$length>)
-                })*
-                $($length => gather_of(table, indexes, keep, target, copy::<$length>),)*
+                $($length => gather_of::<$length>(table, indexes, keep, target),)*
                 stride => {
                     let pairs = target.chunks_exact_mut(stride).zip(indexes);
                     let pairs = pairs.map(|(to, index)| (to, table.row(index)));
@@ -104,14 +98,13 @@ fn gather_of<const N: usize>(
     indexes: impl Iterator<Item = usize>,
     keep: impl Fn(&[u8]) -> bool,
     target: &mut [u8],
-    copy: impl Fn(&mut [u8; N], &[u8; N]),
 ) -> usize {
     // In a single part, the index is the place.
     if let [part] = table.parts {
         let rows = part.as_chunks::<N>().0;
-        return gather_rows(indexes.map(|index| &rows[index]), keep, target, copy);
+        return gather_rows(indexes.map(|index| &rows[index]), keep, target);
     }
-    gather_rows(indexes.map(|index| table.row_of(index)), keep, target, copy)
+    gather_rows(indexes.map(|index| table.row_of::<N>(index)), keep, target)
 }
 
 #[inline(always)]
@@ -119,59 +112,16 @@ fn gather_rows<'a, const N: usize>(
     rows: impl Iterator<Item = &'a [u8; N]>,
     keep: impl Fn(&[u8]) -> bool,
     target: &mut [u8],
-    copy: impl Fn(&mut [u8; N], &[u8; N]),
 ) -> usize {
     let mut count = 0;
     for (to, row) in target.as_chunks_mut::<N>().0.iter_mut().zip(rows) {
         if !keep(row) {
             break;
         }
-        copy(to, row);
+        *to = *row;
         count += 1;
     }
     count
-}
-
-#[inline(always)]
-fn copy<const N: usize>(to: &mut [u8; N], row: &[u8; N]) {
-    *to = *row;
-}
-
-/// Bytes of a store that bypasses the caches, and its alignment.
-const LANE: usize = 16;
-
-fn is_aligned(target: &[u8]) -> bool {
-    target.as_ptr().addr().is_multiple_of(LANE)
-}
-
-/// Copies whole lanes past the caches, which does not read the lines before writing them. Merging 8
-/// runs of rows of 96 bytes, 190 MB, takes a fifth less time.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn stream<const N: usize>(to: &mut [u8; N], row: &[u8; N]) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    assert!(N.is_multiple_of(LANE) && is_aligned(to), "whole lanes");
-    for at in (0..N).step_by(LANE) {
-        // SAFETY: SSE2 is part of the architecture. Both arrays have N bytes, a multiple of a lane,
-        // and the target is aligned to lanes. The caller does not read the target before a fence.
-        unsafe {
-            let lane = _mm_loadu_si128(row.as_ptr().add(at).cast::<__m128i>());
-            _mm_stream_si128(to.as_mut_ptr().add(at).cast::<__m128i>(), lane);
-        }
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-use copy as stream;
-
-/// Orders all earlier stores past the caches before everything that follows.
-#[inline]
-pub fn fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of the architecture.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
 }
 
 /// Writes each byte of `source`, plus `add` and then XOR `flip`, to `target`.
@@ -223,7 +173,7 @@ mod tests {
     #[test]
     fn rows_of_every_length_are_gathered() {
         let source: Vec<u8> = (0..200 * 5).map(|i| (i % 251) as u8).collect();
-        for (stride, past) in (1..200).flat_map(|stride| [(stride, false), (stride, true)]) {
+        for stride in 1..200 {
             let (parts, indexes) =
                 ([&source[2 * stride..5 * stride], &source[..2 * stride]], [4, 2, 0, 5, 1]);
             let table = Table { parts: &parts, bits: 2, stride };
@@ -232,8 +182,7 @@ mod tests {
                 let mut target = vec![0; from + room * stride];
                 let keep =
                     |row: &[u8]| all[most..].iter().all(|other| row.as_ptr() != other.as_ptr());
-                let copied = gather(table, indexes.into_iter(), keep, &mut target[from..], past);
-                fence();
+                let copied = gather(table, indexes.into_iter(), keep, &mut target[from..]);
                 let (count, end) = (room.min(most), from + room.min(most) * stride);
                 assert_eq!(copied, count);
                 assert_eq!(target[from..end], all[..count].concat());

@@ -24,10 +24,9 @@ use std::time::SystemTime;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ord::ord::{DynComparator, make_comparator};
 use arrow_schema::{Schema, SchemaRef, SortOptions};
-use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
-use super::in_order::may_be_in_order;
+use super::in_order::{ends_of_groups, may_be_in_order};
 use super::ingest::side_by_side;
 use super::running::{Job, Running};
 use super::tally::timed;
@@ -284,23 +283,10 @@ type Range = Option<(ArrayRef, ArrayRef)>;
 
 /// Returns the bounds of a file; `None` if the footer does not state them.
 fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
-    let footer = &groups.footer;
-    let metadata = footer.metadata();
-    let Some(last) = metadata.num_row_groups().checked_sub(1) else { return Some(None) };
-    let parquet = metadata.file_metadata().schema_descr();
-    let column = StatisticsConverter::try_new(&first.name, footer.schema(), parquet).ok()?;
-    let column = column.with_missing_null_counts_as_zero(false);
-    let nulls = column.row_group_null_counts(metadata.row_groups()).ok()?;
-    // The bounds do not show the position of nulls.
-    if !nulls.iter().all(|nulls| nulls == Some(0)) {
-        return None;
-    }
-    let (head, tail) = ([metadata.row_group(0)], [metadata.row_group(last)]);
-    let (least, most) = match first.descending {
-        false => (column.row_group_mins(head).ok()?, column.row_group_maxes(tail).ok()?),
-        true => (column.row_group_maxes(head).ok()?, column.row_group_mins(tail).ok()?),
-    };
-    (least.is_valid(0) && most.is_valid(0)).then_some(Some((least, most)))
+    let count = groups.footer.metadata().num_row_groups();
+    let Some(last) = count.checked_sub(1) else { return Some(None) };
+    let (firsts, lasts) = ends_of_groups(&groups.footer, first)?;
+    Some(Some((firsts.slice(0, 1), lasts.slice(last, 1))))
 }
 
 /// Returns the files ordered by their bounds; `None` if the bounds overlap.

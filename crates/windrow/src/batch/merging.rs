@@ -9,9 +9,6 @@ use crate::merge::{Advance, Merger, Run, Source, merged_small};
 use windrow_pool::Pool;
 use windrow_rows::{Antichain, Error, Layout, Result, Time, key_len};
 
-/// Most bytes of a merge whose output stays largely in the caches until the next read.
-pub(super) const IN_CACHES: usize = 16 << 20;
-
 /// Least chunks of a finished part.
 const LEAST_PART: usize = 8;
 
@@ -120,13 +117,10 @@ impl<T: Time> Merging<T> {
                 none => {
                     let (layout, pool) = (&self.layout, &self.pool);
                     let inputs = std::mem::take(&mut self.inputs);
-                    let (out, mut merger, bytes) = start(layout, pool, &self.wraps, inputs)?;
+                    let (out, merger) = start(layout, pool, &self.wraps, inputs)?;
                     let filtered = self.filtered;
                     self.out = out.keeping(layout, filtered);
                     self.advance = self.advance.take().map(|advance| advance.keeping(filtered));
-                    if bytes > IN_CACHES && self.advance.is_none() {
-                        merger.write_past_caches();
-                    }
                     none.insert(merger)
                 }
             };
@@ -258,18 +252,12 @@ impl<T> std::fmt::Debug for Merging<T> {
     }
 }
 
-/// Starts a merge of `inputs`, reduced to what can be merged at once. Returns the output run, the
-/// merge, and the input bytes in memory.
-fn start(
-    layout: &Layout,
-    pool: &Pool,
-    wraps: &Wraps,
-    inputs: Sources,
-) -> Result<(Run, Merger, usize)> {
+/// Starts a merge of `inputs`, reduced to what can be merged at once. Returns the output run and
+/// the merge.
+fn start(layout: &Layout, pool: &Pool, wraps: &Wraps, inputs: Sources) -> Result<(Run, Merger)> {
     let inputs = within_budget(layout, pool, wraps, inputs.into_iter().collect())?;
     let out = Run::after(inputs.iter().filter_map(Source::run));
-    let bytes = inputs.iter().map(Source::resident_bytes).sum();
-    Ok((out, Merger::new(layout, pool, Finish::Log, wraps, inputs), bytes))
+    Ok((out, Merger::new(layout, pool, Finish::Log, wraps, inputs)))
 }
 
 /// Merges all of `inputs` into one run without a pause. Records overflowing sums in `wraps`.
@@ -285,10 +273,7 @@ pub(super) fn merged(
         return Ok(run);
     }
     let wraps = wraps.get_or_insert_default();
-    let (out, mut merger, bytes) = start(layout, pool, wraps, inputs)?;
-    if bytes > IN_CACHES {
-        merger.write_past_caches();
-    }
+    let (out, mut merger) = start(layout, pool, wraps, inputs)?;
     out.merged(pool, &mut merger)
 }
 

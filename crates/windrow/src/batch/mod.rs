@@ -24,7 +24,7 @@ pub use chunks::{ChunkReader, ChunkRows};
 pub(crate) use merging::MergedPart;
 pub use merging::Merging;
 pub(crate) use merging::check_times;
-use merging::{IN_CACHES, merged};
+use merging::merged;
 pub use settle::fan_in;
 pub(crate) use settle::{held_by_chunk, merger, own_bytes, settle};
 pub use slabs::{Decoder, MergeHelper, RecordBatches, Slab, Slabs};
@@ -293,12 +293,11 @@ impl<T: Time> Batch<T> {
             && !self.body.pool.budget().is_limited()
             && self.body.sources.iter().all(in_memory)
         {
-            let past_caches = self.resident_bytes() > IN_CACHES;
             let sources = std::mem::take(&mut self.body.sources);
             let runs = sources.into_iter().filter_map(Source::into_run).collect();
             let (layout, pool) = (&self.body.layout, &self.body.pool);
             let wraps = self.body.wraps.get_or_insert_default();
-            let merged = merge_ranges(layout, pool, wraps, runs, threads, past_caches)?;
+            let merged = merge_ranges(layout, pool, wraps, runs, threads)?;
             self.body.sources = Sources::from(merged);
             return Ok(self);
         }

@@ -273,7 +273,7 @@ impl<T: Time> Batcher<T> {
     fn merge_into(&self, extract: &mut Extract<'_, T>, mut runs: Vec<Run>) -> Result<()> {
         let (layout, pool, wraps) = (self.own.layout(), self.own.pool(), &self.shared.wraps);
         if self.threads > 1 && runs.len() > 1 && !pool.budget().is_limited() {
-            let merged = merge_ranges(layout, pool, wraps, runs, self.threads, false)?;
+            let merged = merge_ranges(layout, pool, wraps, runs, self.threads)?;
             runs = vec![merged];
         }
         if runs.len() == 1 {

@@ -124,12 +124,6 @@ impl Builder {
         self.output.is_full()
     }
 
-    /// Writes rows past the caches from now on. For output larger than the caches and not read
-    /// soon.
-    pub(crate) fn write_past_caches(&mut self) {
-        self.output.write_past_caches();
-    }
-
     /// Forgets the last key: the next row starts a new run.
     pub(crate) fn restart(&mut self) {
         self.key = None;

@@ -19,7 +19,7 @@ use super::arrange::Place;
 use super::block::Block;
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::view::View;
-use windrow_kernel::copy::{copy_rows, copy_short, fence, gather};
+use windrow_kernel::copy::{copy_rows, copy_short, gather};
 use windrow_kernel::merge::Target;
 use windrow_kernel::prefetch::{Ahead, prefetch_row};
 use windrow_pool::{Buffer, Pool};
@@ -47,8 +47,6 @@ pub(super) struct Output {
     done: SmallVec<[Arc<Chunk>; 1]>,
     /// Small chunks passed on so far.
     small: usize,
-    /// Whether rows are written past the caches.
-    past_caches: bool,
 }
 
 impl Output {
@@ -61,14 +59,7 @@ impl Output {
             starts: if layout.stride().is_some() { Vec::new() } else { pool.starts() },
             done: SmallVec::new(),
             small: 0,
-            past_caches: false,
         }
-    }
-
-    /// Writes rows past the caches from now on. For output larger than the caches and not read
-    /// soon.
-    pub(super) fn write_past_caches(&mut self) {
-        self.past_caches = true;
     }
 
     /// Returns the next full chunk.
@@ -120,8 +111,6 @@ impl Output {
             return self.append_varying(block, order, keep, ahead);
         };
         let stride = table.stride;
-        // Partially written lines cost more past the caches.
-        let past = self.past_caches && order.len() >= SOME;
         let mut done = 0;
         while done < order.len() {
             if self.room() < stride {
@@ -131,7 +120,7 @@ impl Output {
             ahead.ask((fit * stride).div_ceil(LINE));
             let indexes = order[done..done + fit].iter().map(|place| place.index());
             let Some(buffer) = &mut self.buffer else { break };
-            let copied = gather(table, indexes, &keep, &mut buffer[self.used..], past);
+            let copied = gather(table, indexes, &keep, &mut buffer[self.used..]);
             self.used += copied * stride;
             done += copied;
             if copied < fit {
@@ -287,9 +276,6 @@ impl Output {
         if used == 0 {
             self.pool.recycle(buffer);
             return;
-        }
-        if self.past_caches {
-            fence();
         }
         let chunk = match self.stride {
             Some(stride) => Chunk::strided(&self.pool, buffer, used, stride),

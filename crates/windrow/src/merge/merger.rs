@@ -76,11 +76,6 @@ impl Merger {
         }
     }
 
-    /// Writes sorted blocks past the caches. For output larger than the caches and not read soon.
-    pub(crate) fn write_past_caches(&mut self) {
-        self.builder.write_past_caches();
-    }
-
     /// Folds the rows of each key into one row, under
     /// [`Rule::LastKnown`](windrow_rows::Rule::LastKnown). The sources must have all rows.
     pub(crate) fn fold_keys(&mut self) {

@@ -28,7 +28,7 @@ const SAMPLES: usize = 16;
 const LEAST_CHUNKS: usize = 4;
 
 /// Merges `runs` into one without pauses: on up to `threads` threads if all rows are in memory,
-/// otherwise on the calling thread. With `past_caches`, output bypasses the caches.
+/// otherwise on the calling thread.
 ///
 /// # Errors
 /// Errors of merging and of allocating memory.
@@ -38,15 +38,11 @@ pub(crate) fn merge_ranges(
     wraps: &Wraps,
     runs: Vec<Run>,
     threads: usize,
-    past_caches: bool,
 ) -> Result<Run> {
     let merged = |runs: Vec<Run>| {
         let out = Run::after(&runs);
         let sources = runs.into_iter().map(Source::Run).collect();
         let mut merger = Merger::new(layout, pool, Finish::Log, wraps, sources);
-        if past_caches {
-            merger.write_past_caches();
-        }
         out.merged(pool, &mut merger)
     };
     let bytes: usize = runs.iter().map(Run::bytes).sum();
