@@ -435,6 +435,19 @@ print(peak() - before)
     assert int(child.stdout) < (96 + 8) << 10, (child.stdout, child.stderr)
 
 
+@pytest.mark.parametrize("runs", [1, 2, 3, 40])
+def test_row_groups_of_some_runs(tmp_path, runs):
+    """Row groups whose keys ascend in some runs: few runs are merged one by one, the rows behind many are sorted."""
+    table = str(tmp_path / "table")
+    groups = [[start + i for run in range(runs) for i in range(run, 1000, runs)] for start in range(0, 5000, 1000)]
+    ids = [i for group in groups for i in group]
+    delta(table, pa.table({"id": ids, "v": ["a"] * 5000}), writer_properties=WriterProperties(max_row_group_size=1000))
+    log = pa.table({"id": range(0, 6000, 3), "v": ["new"] * 2000})
+    done = wr.apply(table, log, "id", write_mode="vectors")
+    assert (done.updated, done.inserted) == (1667, 333)
+    assert by_key(table) == {i: "new" if i % 3 == 0 else "a" for i in range(6000) if i < 5000 or i % 3 == 0}
+
+
 def test_pages_without_a_changed_key_are_not_read(tmp_path):
     """The search reads pages by the page index: other pages repeat the changed key, which would be an error."""
     table = str(tmp_path / "table")

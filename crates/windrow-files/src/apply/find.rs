@@ -234,7 +234,8 @@ impl<'a> Search<'a> {
             while start < rows {
                 if *keys.row(start).as_ref() < *last {
                     runs += 1;
-                    *changes = self.cursor(range.clone());
+                    // The next row group goes on with it.
+                    *changes = self.cursor(range.start..self.changes.len());
                 }
                 if runs > MOST_RUNS {
                     break;
