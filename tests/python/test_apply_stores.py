@@ -164,7 +164,7 @@ def test_writers_of_delta_vectors_do_not_lose_each_other(bucket, options, stored
     logs = [rows(np.arange(turn, 2000, 20), f"turn {turn}") for turn in range(4)]
 
     def write(log):
-        return wr.apply(at("lake"), log, "id", write_mode="vectors", storage_options=options).version
+        return wr.apply(at("lake"), log, "id", write_mode="vectors", storage_options=options).version or 0
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(write, logs)) == [1, 2, 3, 4]
