@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::arrays::Rng;
-use crate::common::engine::{Way, collect};
+use crate::common::engine::{Way, assert_returned, collect};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
@@ -105,14 +105,6 @@ fn while_seals_hold_rows_back() {
         assert!(peak <= budget + chunks, "{budget} {threads} {others}: leased {peak}");
         assert_returned(&pool);
     }
-}
-
-/// Asserts that nothing is leased but buffers that are kept for reuse: the last of them may come from a spill
-/// thread that wrote a page which was taken back meanwhile.
-fn assert_returned(pool: &Pool) {
-    pool.wait_for_spills();
-    pool.release();
-    assert_eq!(pool.budget().used(), 0, "all leases returned");
 }
 
 /// Memory counted outside of the engine, with a limit below the budget.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::arrays::Rng;
-use crate::common::engine::{Way, cases, collect, order};
+use crate::common::engine::{Way, assert_returned, cases, collect, order};
 use crate::common::model::By;
 use crate::common::{model, tables};
 use arrow_array::RecordBatch;
@@ -88,8 +88,7 @@ fn several_spilled_passes_do_not_show() {
         assert_eq!(stats.stored_bytes < stats.spilled_bytes, codec != Codec::None, "{way:?}");
         // The chunks take about 5 MB: merging two at a time writes them several times.
         assert_eq!(stats.spilled_bytes > 20 << 20, budget <= 300_000, "{way:?} {stats:?}");
-        pool.wait_for_spills();
-        assert_eq!(pool.budget().used(), 0, "all leases returned");
+        assert_returned(&pool);
     }
 }
 

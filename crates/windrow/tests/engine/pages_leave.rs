@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::common::arrays::Rng;
-use crate::common::engine::{Way, collect};
+use crate::common::engine::{Way, assert_returned, collect};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use windrow::{
     Batch, Batcher, Codec, Decision, ForceSpill, Layout, Offer, Order, Pool, PoolOptions,
@@ -78,6 +78,7 @@ fn batchers_share_a_budget() {
             assert_eq!(read(batcher.finish().unwrap()), expected);
         }
         pools.iter().for_each(|pool| pool.wait_for_spills());
+        pools.iter().for_each(|pool| pool.release());
         assert_eq!(pool.budget().used(), 0, "all leases returned");
     }
 }
@@ -103,8 +104,7 @@ fn batches_at_rest_leave_for_those_that_come() {
         for batch in batches {
             assert_eq!(read(batch), expected, "{way:?}");
         }
-        pool.wait_for_spills();
-        assert_eq!(pool.budget().used(), 0, "all leases returned");
+        assert_returned(&pool);
     }
 }
 
@@ -160,8 +160,7 @@ fn a_limit_that_shrinks_takes_memory_back_and_one_that_grows_gives_it() {
         pool.set_limit(if index % 8 < 4 { small } else { large }).unwrap();
     }
     assert_eq!(rows, expected);
-    pool.wait_for_spills();
-    assert_eq!(pool.budget().used(), 0, "all leases returned");
+    assert_returned(&pool);
 }
 
 #[test]
