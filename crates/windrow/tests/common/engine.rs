@@ -121,7 +121,7 @@ pub(crate) fn collect(batch: Result<windrow::RecordBatches>) -> Result<Vec<Recor
 
 /// Asserts that nothing is leased but buffers that are kept for reuse: the last of them may come from a spill
 /// thread that wrote a page which was taken back meanwhile.
-pub fn assert_returned(pool: &Pool) {
+pub(crate) fn assert_returned(pool: &Pool) {
     pool.wait_for_spills();
     pool.release();
     assert_eq!(pool.budget().used(), 0, "all leases returned");
