@@ -25,7 +25,7 @@ use parquet::basic::Type;
 
 use super::table::{Table, group_rows};
 use crate::error::Result;
-use crate::input::{Footer, is_of_the_first_form, rows_of};
+use crate::input::{Footer, PageStatistics, is_of_the_first_form};
 use crate::watch::Watch;
 
 /// Bytes that follow any key in the order: no encoding of a value begins with as many.
@@ -219,29 +219,15 @@ fn bounds((mins, maxes, nulls): &Statistics, index: usize, table: &Table) -> Res
 /// Returns the rows of the pages of the first key column in a row group, and the bounds of keys in them, by
 /// the page index; `None` if that does not tell, or bounds do not ascend.
 pub(super) fn pages(footer: &Footer, table: &Table, group: usize) -> Result<Option<Vec<Page>>> {
-    let Some((rows, known)) = page_statistics(footer, table, group) else { return Ok(None) };
+    let kind = table.code.leading();
+    let known = converter(footer, table)
+        .and_then(|column| PageStatistics::of(&column, kind, footer, group));
+    let Some(PageStatistics { rows, least, most, nulls }) = known else { return Ok(None) };
+    let known = (least, most, nulls.iter().collect());
     let page = |(index, rows)| Ok((rows, bounds(&known, index, table)?));
     let pages: Vec<_> = rows.into_iter().enumerate().map(page).collect::<Result<_>>()?;
     let ascend = pages.windows(2).all(|pair| pair[0].1.0 <= pair[1].1.0);
     Ok(ascend.then_some(pages))
-}
-
-fn page_statistics(
-    footer: &Footer,
-    table: &Table,
-    group: usize,
-) -> Option<(Vec<Range<u64>>, Statistics)> {
-    let (metadata, (column, leaf)) = (footer.metadata(), converter(footer, table)?);
-    let (known, places) = (metadata.column_index()?, metadata.offset_index()?);
-    known.get(group)?.get(leaf)?;
-    let pages = places.get(group)?.get(leaf)?.page_locations();
-    let pages = rows_of(pages, metadata.row_group(group).num_rows().unsigned_abs())?;
-    let bounds = |bounds: ArrayRef| cast(&bounds, table.code.leading()).ok();
-    let mins = bounds(column.data_page_mins(known, places, [&group]).ok()?)?;
-    let maxes = bounds(column.data_page_maxes(known, places, [&group]).ok()?)?;
-    let nulls = column.data_page_null_counts(known, places, [&group]).ok()?;
-    let agree = [mins.len(), maxes.len(), nulls.len()] == [pages.len(); 3];
-    agree.then(|| (pages, (mins, maxes, nulls.iter().collect())))
 }
 
 /// Returns true if the value of a statistic is a bound. Some writers state NaN.
@@ -256,8 +242,8 @@ fn is_bound(value: &ArrayRef) -> bool {
 /// Minima, maxima and numbers of nulls of the first key column.
 type Statistics = (ArrayRef, ArrayRef, Vec<Option<u64>>);
 
-/// Returns the reader of statistics of the first key column, and its leaf.
-fn converter<'a>(footer: &'a Footer, table: &'a Table) -> Option<(StatisticsConverter<'a>, usize)> {
+/// Returns the reader of statistics of the first key column; `None` if they tell no order.
+fn converter<'a>(footer: &'a Footer, table: &'a Table) -> Option<StatisticsConverter<'a>> {
     let metadata = footer.metadata();
     let parquet = metadata.file_metadata().schema_descr();
     let column = StatisticsConverter::try_new(&table.key[0].name, footer.schema(), parquet).ok()?;
@@ -267,11 +253,11 @@ fn converter<'a>(footer: &'a Footer, table: &'a Table) -> Option<(StatisticsConv
     let is_int96 = parquet.column(leaf).physical_type() == Type::INT96;
     let is_nested = table.code.leading().is_nested();
     let tells = !is_int96 && !is_nested && !is_of_the_first_form(metadata, leaf);
-    tells.then_some((column, leaf))
+    tells.then_some(column)
 }
 
 fn statistics(footer: &Footer, table: &Table) -> Option<Statistics> {
-    let (kind, (column, _)) = (table.code.leading(), converter(footer, table)?);
+    let (kind, column) = (table.code.leading(), converter(footer, table)?);
     let groups = || footer.metadata().row_groups().iter();
     let bounds = |bounds: ArrayRef| cast(&bounds, kind).ok();
     let nulls = column.row_group_null_counts(groups()).ok()?;

@@ -5,9 +5,9 @@
 //!  footers   a: [1 5][7 9]   b: [3 30]     changes 4 8:  4 may be in the first row group of a, 8 in the second; both in b
 //!  keys      a: 1 4 5 7 9    b: 3 8 30     4 is row 1 of a, 8 is row 1 of b
 //! ```
-//! Row groups whose bounds have no changed key are not read, nor pages of the first key column by the page
-//! index; of the others only the columns of key and order are. Each ascending run of keys is merged with the changes; keys behind many runs are sorted in
-//! memory, some megabytes at a time.
+//! The search reads the columns of key and order alone. It leaves out row groups whose bounds have no
+//! changed key and, for few changes, pages whose bounds have none. Each ascending run of keys is merged with
+//! the changes. Keys behind many runs are sorted in memory, some megabytes at a time.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::mem;

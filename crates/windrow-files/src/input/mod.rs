@@ -57,7 +57,7 @@ use told::{advised, agreed};
 use units::unit::File;
 
 pub use charset::Charset;
-pub(crate) use filter::{is_of_the_first_form, rows_of};
+pub(crate) use filter::{PageStatistics, is_of_the_first_form};
 pub(crate) use formats::parquet::annotations::annotated;
 pub(crate) use formats::parquet::dictionaries::readable;
 pub(crate) use formats::parquet::{common_order, declared_order};

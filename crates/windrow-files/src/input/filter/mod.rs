@@ -34,7 +34,7 @@ use crate::settings::Setting;
 use between::Between;
 
 pub(super) use prune::{KeptRows, groups, rows};
-pub(crate) use prune::{is_of_the_first_form, rows_of};
+pub(crate) use prune::{PageStatistics, is_of_the_first_form};
 
 impl Filter {
     /// Binds the filter to the columns of `schema`.

@@ -129,24 +129,15 @@ impl ColumnStatistics {
         group: usize,
     ) -> Option<(Self, Vec<Range<u64>>)> {
         let (converter, kind) = converter(condition, footer, schema)?;
-        let metadata = footer.metadata();
-        let (bounds, places) = (metadata.column_index()?, metadata.offset_index()?);
-        let leaf = converter.parquet_column_index()?;
-        bounds.get(group)?.get(leaf)?;
-        let pages = places.get(group)?.get(leaf)?.page_locations();
-        let pages = rows_of(pages, metadata.row_group(group).num_rows().unsigned_abs())?;
-        let values = |values: Result<ArrayRef, _>| {
-            let values = cast(&values.ok()?, &kind).ok()?;
-            (values.len() == pages.len()).then(|| one_form(&values))
-        };
+        let pages = PageStatistics::of(&converter, &kind, footer, group)?;
         let known = Self {
-            least: values(converter.data_page_mins(bounds, places, [&group]))?,
-            most: values(converter.data_page_maxes(bounds, places, [&group]))?,
-            nulls: converter.data_page_null_counts(bounds, places, [&group]).ok()?,
-            rows: pages.iter().map(|rows| rows.end - rows.start).collect(),
+            least: one_form(&pages.least),
+            most: one_form(&pages.most),
+            nulls: pages.nulls,
+            rows: pages.rows.iter().map(|rows| rows.end - rows.start).collect(),
             floats: kind.is_floating(),
         };
-        (known.nulls.len() == pages.len()).then_some((known, pages))
+        Some((known, pages.rows))
     }
 
     /// Returns true if rows of the row group, or of the page, can meet the condition.
@@ -211,8 +202,39 @@ fn converter<'a>(
     }
 }
 
+/// What the page index tells of a column in a row group, with an entry for each page.
+pub(crate) struct PageStatistics {
+    pub(crate) rows: Vec<Range<u64>>,
+    pub(crate) least: ArrayRef,
+    pub(crate) most: ArrayRef,
+    pub(crate) nulls: UInt64Array,
+}
+
+impl PageStatistics {
+    /// Returns the statistics of the column of `converter`, with bounds of type `kind`; `None` if the page
+    /// index lacks some of them.
+    pub(crate) fn of(
+        converter: &StatisticsConverter<'_>,
+        kind: &DataType,
+        footer: &Footer,
+        group: usize,
+    ) -> Option<Self> {
+        let metadata = footer.metadata();
+        let (bounds, places) = (metadata.column_index()?, metadata.offset_index()?);
+        let leaf = converter.parquet_column_index()?;
+        bounds.get(group)?.get(leaf)?;
+        let pages = places.get(group)?.get(leaf)?.page_locations();
+        let rows = rows_of(pages, metadata.row_group(group).num_rows().unsigned_abs())?;
+        let least = cast(&converter.data_page_mins(bounds, places, [&group]).ok()?, kind).ok()?;
+        let most = cast(&converter.data_page_maxes(bounds, places, [&group]).ok()?, kind).ok()?;
+        let nulls = converter.data_page_null_counts(bounds, places, [&group]).ok()?;
+        let agree = [least.len(), most.len(), nulls.len()] == [rows.len(); 3];
+        agree.then_some(Self { rows, least, most, nulls })
+    }
+}
+
 /// Returns the rows of each page, by the pages' first rows; `None` if these are inconsistent.
-pub(crate) fn rows_of(pages: &[PageLocation], rows: u64) -> Option<Vec<Range<u64>>> {
+fn rows_of(pages: &[PageLocation], rows: u64) -> Option<Vec<Range<u64>>> {
     let starts = pages.iter().map(|page| u64::try_from(page.first_row_index).ok());
     let starts = starts.collect::<Option<Vec<u64>>>()?;
     let ends = starts.iter().skip(1).copied().chain([rows]);

@@ -15,7 +15,18 @@ fn spine_of(keys: Keys, pool: &Pool, rounds: &[Vec<Change>]) -> (Spine, u64) {
     let layout = keys.layout();
     let mut spine = Spine::new(&layout, pool).unwrap();
     let mut batcher = Batcher::new(&layout, pool);
-    let mut upper = 0;
+    let upper = inserted(keys, &mut spine, &mut batcher, rounds, 0);
+    (spine, upper)
+}
+
+/// Inserts a batch for each round, the times of which begin at `upper`. Returns the new upper end.
+fn inserted(
+    keys: Keys,
+    spine: &mut Spine,
+    batcher: &mut Batcher,
+    rounds: &[Vec<Change>],
+    mut upper: u64,
+) -> u64 {
     for changes in rounds {
         let changes: Vec<Change> =
             changes.iter().map(|&(k, v, t, d)| (k, v, upper + t, d)).collect();
@@ -23,7 +34,7 @@ fn spine_of(keys: Keys, pool: &Pool, rounds: &[Vec<Change>]) -> (Spine, u64) {
         batcher.push(&keys.record_batch(&changes)).unwrap();
         spine.insert(batcher.seal(&Antichain::at(upper)).unwrap()).unwrap();
     }
-    (spine, upper)
+    upper
 }
 
 fn rounds() -> impl Strategy<Value = Vec<Vec<Change>>> {
@@ -53,13 +64,7 @@ proptest! {
         let (mut spine, mut upper) = spine_of(keys, &pool, &[]);
         let mut batcher = Batcher::new(&keys.layout(), &pool);
         for (number, (rounds, fuel)) in rounds.into_iter().enumerate() {
-            for changes in rounds {
-                let changes: Vec<Change> =
-                    changes.iter().map(|&(k, v, t, d)| (k, v, upper + t, d)).collect();
-                upper += 4;
-                batcher.push(&keys.record_batch(&changes)).unwrap();
-                spine.insert(batcher.seal(&Antichain::at(upper)).unwrap()).unwrap();
-            }
+            upper = inserted(keys, &mut spine, &mut batcher, &rounds, upper);
             spine.work(&mut fuel.clone()).unwrap();
             // Mostly to the same directory.
             let directory = directories[usize::from(number % 4 == 3)].path();
