@@ -1,5 +1,8 @@
 """The table with a key: rows that are kept up to date from a stream of changes."""
 
+import os
+from pathlib import Path
+
 from windrow import _arguments, _verbs, _windrow
 from windrow._errors import UsageError
 from windrow._reader import Reader, _library
@@ -16,8 +19,8 @@ class Table:
     """Rows with a key, kept up to date by upserts and deletes; what does not fit ``memory`` goes to temporary files.
 
     Each record batch of a change has a time of its own, one more than the one before; what was there at a time can be
-    read until it is forgotten. Nothing is kept when the process ends: `save` writes the rows to a file, and `open` has
-    a table of them again.
+    read until it is forgotten. Nothing is kept when the process ends: `checkpoint` writes what is new to a directory,
+    `save` writes the rows to a file, and `open` has a table of either again.
 
     Parameters
     ----------
@@ -50,19 +53,27 @@ class Table:
     """
 
     def __init__(self, schema, *, key, memory=None, spill=None):
-        options = {"key": key, "memory": memory, "spill": spill}
-        self._table = _windrow.Table(schema, options)
+        self._begin(_windrow.Table(schema, {"key": key, "memory": memory, "spill": spill}), spill)
+
+    def _begin(self, table, spill):
+        self._table = table
         # The number of rows, and its time.
         self._counted = (None, 0)
-        self._by = key
         self._temp_dir = _verbs.temp_dir({"spill": spill})
 
     @classmethod
     def open(cls, path, *, key=None, memory=None, spill=None):
-        """A table with the rows of a file, as `save` writes it.
+        """A table with the rows of a file, as `save` writes it, or of a directory, as `checkpoint` does.
 
-        The key is the order that the file declares; give ``key`` for a file that declares none.
+        The key is the order that the file declares; give ``key`` for a file that declares none. A checkpoint has the
+        key, and the history as far as it was not forgotten.
         """
+        if isinstance(path, (str, os.PathLike)) and os.path.isfile(os.path.join(path, "MANIFEST")):
+            if key is not None:
+                raise UsageError(f"{path} is a checkpoint, which has a key; leave key= out")
+            table = cls.__new__(cls)
+            table._begin(_windrow.Table.open(Path(path), {"memory": memory, "spill": spill}), spill)
+            return table
         rows = _verbs.head(path, _ALL)
         if key is None:
             order = (_verbs.inspect(path).parquet or {}).get("order")
@@ -78,7 +89,17 @@ class Table:
 
         ``options`` are those of `merge`: ``write=``, ``parquet=``, ``storage_options=``, ...
         """
-        return _verbs.merge(self.scan(at=at), by=self._by, output=path, **options)
+        by = [_key(*column) for column in self._table.order]
+        return _verbs.merge(self.scan(at=at), by=by, output=path, **options)
+
+    def checkpoint(self, directory):
+        """Writes the table, with its history, to a directory on a local disk, which is created if it is missing.
+
+        A later checkpoint to the directory writes only what is new, at the cost of the changes since the last one and of
+        what was merged. A checkpoint that is cut off, also by a kill, leaves the one before. The directory is for one
+        table at a time.
+        """
+        self._table.checkpoint(Path(directory))
 
     @property
     def schema(self):

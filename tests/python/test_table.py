@@ -4,6 +4,9 @@ import datetime
 import decimal
 import os
 import random
+import subprocess
+import sys
+import time
 
 import duckdb
 import polars as pl
@@ -155,6 +158,58 @@ def test_a_table_is_saved_and_opened(rows, key):
         wr.Table.open("now.csv")
     with pytest.raises(FileNotFoundError):
         wr.Table.open("none.parquet")
+
+
+@pytest.mark.parametrize("key", ["id", "text0:desc:nulls-first,id"])
+def test_checkpoints_write_what_is_new(rows, key, tmp_path):
+    state = tmp_path / "state"
+    sizes = lambda: {path.name: path.stat().st_size for path in state.glob("*.arrows")}
+    one = lambda id: pa.table({"id": [id], "text0": ["new"]}, schema=rows.schema)
+    with wr.Table(rows.schema, key=key) as table:
+        table.upsert(rows)
+        table.checkpoint(state)
+        first = sizes()
+        before = table.upsert(one(-1))
+        table.checkpoint(str(state))
+        assert len(first) == 1 and first.items() < sizes().items()
+        assert sum(sizes().values()) < 1.1 * sum(first.values())
+        table.upsert(one(-2))
+        expected = table.scan(at=before).to_arrow()
+    with wr.Table.open(state, memory="64MiB") as again:
+        assert again.now == before and again.scan().to_arrow() == expected and again.key == key.replace(":desc:nulls-first", "").split(",")
+        again.upsert(one(-3))
+        again.checkpoint(state)
+        again.save("rows.parquet")
+        assert len(again) == 20_002
+    assert wr.Table.open("rows.parquet").scan().to_arrow() == wr.Table.open(state).scan().to_arrow()
+    with pytest.raises(wr.UsageError, match="leave key= out"):
+        wr.Table.open(state, key="id")
+    next(state.glob("*.arrows")).write_bytes(b"other")
+    with pytest.raises(wr.CorruptError):
+        wr.Table.open(state)
+
+
+def test_a_killed_checkpoint_leaves_one_before(tmp_path):
+    program = """
+import sys, pyarrow as pa, windrow as wr
+with wr.Table("id:int64,value:int64", key="id") as table:
+    for turn in range(1_000_000):
+        table.upsert(pa.table({"id": range(20_000), "value": [turn] * 20_000}))
+        table.checkpoint(sys.argv[1])
+        print(turn, flush=True)
+"""
+    chance = random.Random(7)
+    for kill in range(8):
+        state = tmp_path / str(kill)
+        with subprocess.Popen([sys.executable, "-c", program, state], stdout=subprocess.PIPE, text=True) as run:
+            for _ in range(chance.randrange(1, 5)):
+                done = int(run.stdout.readline())
+            time.sleep(chance.random() / 50)
+            run.kill()
+            done = max([done, *map(int, run.stdout)])
+        with wr.Table.open(state) as table:
+            values = set(table.scan().to_arrow()["value"].to_pylist())
+        assert len(values) == 1 and values.pop() in (done, done + 1)
 
 
 def test_keys_come_with_other_columns_and_rows_do_not(rows):

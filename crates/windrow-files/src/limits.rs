@@ -83,6 +83,12 @@ impl Limits {
         }
     }
 
+    /// Returns the maximum number of threads.
+    pub(crate) fn cores(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or_else(cores, NonZeroUsize::get)
+    }
+
     /// Returns the memory limit in bytes; `None` for unlimited memory.
     pub(crate) fn memory_bytes(&self) -> Result<Option<u64>> {
         match self.memory {

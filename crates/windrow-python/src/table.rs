@@ -6,6 +6,7 @@
 //! The lock is held for one record batch at a time, and never while a producer is read: a Python
 //! producer may query the same table.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -14,7 +15,7 @@ use arrow_select::concat::concat_batches;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use windrow::{Budget, Pool};
+use windrow::{Budget, Pool, SortColumn};
 use windrow_files::{DedupeSpec, Error, Limit, Result, Setting, Spec, Verb};
 
 use crate::errors::{exception, usage};
@@ -99,6 +100,20 @@ impl Table {
         open(task.run(py, work)?)
     }
 
+    /// Makes the object of a table in the memory of `pool`.
+    fn of(
+        py: Python<'_>,
+        table: windrow::Result<windrow::Table>,
+        pool: Pool,
+        memory: Memory,
+    ) -> PyResult<Self> {
+        let table = table.map_err(|error| exception(py, &error.into(), Some(&memory)))?;
+        let schema = Arc::clone(table.schema());
+        let key: Vec<_> = table.spine().layout().key().map(|at| schema.field(at).clone()).collect();
+        let shared = Arc::new(Shared { table: Mutex::new(Some((table, pool))) });
+        Ok(Self { shared, schema, key: Arc::new(ArrowSchema::new(key)), memory })
+    }
+
     /// Converts an argument with keys to one record batch of the key columns.
     fn keys(&self, name: &str, given: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         let (rows, key) = (keys::keys(name, given, &self.key)?, Arc::clone(&self.key));
@@ -111,23 +126,23 @@ impl Table {
     }
 }
 
-fn open<T>(asked: Option<T>) -> PyResult<T> {
-    asked.ok_or_else(|| PyValueError::new_err("the Table was closed"))
+/// What a table is made of besides its schema.
+struct Prepared {
+    by: Option<Vec<SortColumn>>,
+    pool: Pool,
+    memory: Memory,
 }
 
-#[pymethods]
-impl Table {
-    #[new]
-    fn new(schema: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let py = schema.py();
-        let schema = table_schema(schema)?;
+impl Prepared {
+    fn of(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         // Of the arguments of a call, a table has these.
         let settings = settings("Table", Verb::Dedupe, options)?;
         let request = ok(py, settings.build())?;
         let limits = request.limits;
         let asked = settings.has(Setting::MemoryLimit).then_some(limits.memory);
-        let Spec::Dedupe(DedupeSpec { key: Some(by), .. }) = request.spec else {
-            return Err(usage(py, "key= is missing: a table needs a key"));
+        let by = match request.spec {
+            Spec::Dedupe(DedupeSpec { key, .. }) => key,
+            _ => None,
         };
         let memory = py.detach(|| Memory::new(asked));
         let budget = match memory.limit {
@@ -141,15 +156,48 @@ impl Table {
             }
             _ => Budget::unlimited(),
         };
-        let names: Vec<String> = by.iter().map(|column| column.name.clone()).collect();
-        let raised = |error: windrow::Error| exception(py, &error.into(), Some(&memory));
-        let pool = Pool::new(budget, limits.pool_options(0)).map_err(raised)?;
-        let table = windrow::Table::new(&schema, by, &pool).map_err(raised)?;
-        let key = names.iter().map(|name| schema.field_with_name(name).cloned());
-        let key = key.collect::<std::result::Result<Vec<_>, _>>();
-        let key = Arc::new(ArrowSchema::new(key.map_err(|error| raised(error.into()))?));
-        let shared = Arc::new(Shared { table: Mutex::new(Some((table, pool))) });
-        Ok(Self { shared, schema, key, memory })
+        let pool = Pool::new(budget, limits.pool_options(0));
+        let pool = pool.map_err(|error| exception(py, &error.into(), Some(&memory)))?;
+        Ok(Self { by, pool, memory })
+    }
+}
+
+fn open<T>(asked: Option<T>) -> PyResult<T> {
+    asked.ok_or_else(|| PyValueError::new_err("the Table was closed"))
+}
+
+#[pymethods]
+impl Table {
+    #[new]
+    fn new(schema: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = schema.py();
+        let schema = table_schema(schema)?;
+        let Prepared { by, pool, memory } = Prepared::of(py, options)?;
+        let Some(by) = by else {
+            return Err(usage(py, "key= is missing: a table needs a key"));
+        };
+        Self::of(py, windrow::Table::new(&schema, by, &pool), pool, memory)
+    }
+
+    /// Opens the table of a checkpoint.
+    #[staticmethod]
+    fn open(py: Python<'_>, directory: PathBuf, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let Prepared { pool, memory, .. } = Prepared::of(py, options)?;
+        let table = py.detach(|| windrow::Table::open(directory, &pool));
+        Self::of(py, table, pool, memory)
+    }
+
+    fn checkpoint(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        self.ask(py, |table, _| table.save(directory))
+    }
+
+    /// The key columns as (name, descending, nulls first).
+    #[getter]
+    fn order(&self, py: Python<'_>) -> PyResult<Vec<(String, bool, bool)>> {
+        self.ask(py, |table, _| {
+            let order = table.spine().layout().order().iter().cloned();
+            Ok(order.map(|by| (by.name, by.descending, by.nulls_first)).collect())
+        })
     }
 
     #[getter]

@@ -47,13 +47,16 @@ impl Rewrites {
         // A record batch of changes and of merged rows, their keys, and the reader of the changes.
         let merging = 4 * BATCH_BYTES + changes.map_or(0, |all| all.needs.reader_bytes);
         let floor = Floor::of_rewrites(&costs, merging, more);
-        let in_turn = costs.writer(true) < costs.writer(false)
-            && terms.spare(costs.rewriting(false, 1, merging, more)) == 0;
         if terms.available() < floor.bytes {
             return Err(floor.error(&costs, &terms));
         }
-        let need = |n: usize| costs.rewriting(in_turn, n, merging, more);
-        let threads = (1..=terms.readers).rev().find(|&n| terms.spare(need(n)) > 0).unwrap_or(1);
+        let need = |in_turn, n: usize| costs.rewriting(in_turn, n, merging, more);
+        let fits = |in_turn, n: usize| terms.spare(need(in_turn, n)) > 0;
+        let most = |in_turn| (1..=terms.readers).rev().find(|&n| fits(in_turn, n)).unwrap_or(0);
+        // Columns one after the other leave memory for more threads.
+        let in_turn = costs.writer(true) < costs.writer(false)
+            && (!fits(false, 1) || most(true) > most(false));
+        let threads = most(in_turn).max(1);
         let (rows, bytes) = costs.part();
         let row = table.needs.row_bytes.max(1);
         Ok(Self {
@@ -62,7 +65,7 @@ impl Rewrites {
             columns_in_turn: in_turn,
             part_rows: rows.min(bytes / row).max(1),
             floor: floor.named(&costs),
-            thread_bytes: need(2) - need(1),
+            thread_bytes: need(in_turn, 2) - need(in_turn, 1),
         })
     }
 }

@@ -164,7 +164,14 @@ pub(crate) fn part_limits(schema: &SchemaRef, options: &OutputOptions) -> (usize
     /// Four messages of an Arrow file.
     const STREAM_ROWS: usize = 32_768;
     const STREAM_BYTES: usize = 4 << 20;
+    /// Text without compression is the same in parts of any size.
+    const TEXT_ROWS: usize = 8_192;
+    const TEXT_BYTES: usize = 1 << 20;
+    let is_text = matches!(options.format, Format::Csv | Format::Ndjson);
     let (rows, bytes) = match options.format {
+        _ if is_text && options.compression.is_none() && options.max_file_bytes.is_none() => {
+            (TEXT_ROWS, TEXT_BYTES)
+        }
         Format::Parquet => (ROW_GROUP_ROWS, options.row_group_bytes.max(1)),
         Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson | Format::Avro => {
             (STREAM_ROWS, STREAM_BYTES)

@@ -9,6 +9,7 @@
 //! Invariant: a reader takes at most the memory of [`Packing::reader_bytes`] for the head of its
 //! file. A later member with higher needs is an error.
 
+mod members;
 mod writer;
 
 use std::io::{self, BufRead, BufReader, Read};
@@ -19,6 +20,9 @@ use flate2::bufread::GzDecoder;
 use lz4_flex::frame::FrameDecoder;
 use lzma_rust2::XzReader;
 
+use members::{Length, Members};
+
+pub(crate) use members::Ahead;
 pub(crate) use writer::{Packer, zstd_bytes};
 
 /// A compression format of text.
@@ -36,6 +40,9 @@ pub(crate) const HEAD: usize = 64;
 
 /// Compressed bytes to read at a time.
 const BUFFER: usize = 64 << 10;
+
+/// Bytes for tables of any format, and for the blocks of zstd.
+const STATE: usize = 512 << 10;
 
 /// Minimum window in a reader's memory plan: enough for zstd at levels 1 to 19 and for xz at levels
 /// 0 to 6, the usual ones.
@@ -59,6 +66,9 @@ impl Packing {
 
     /// Returns the compression of a file by its head.
     pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
+        if behind_skippable(head).starts_with(Self::Zstd.facts().2) {
+            return Some(Self::Zstd);
+        }
         let found = Self::ALL.into_iter().find(|packing| head.starts_with(packing.facts().2))?;
         // The magic number of bzip2 alone is also text, so the header of the first block, or of the
         // end, is checked too.
@@ -86,9 +96,7 @@ impl Packing {
     }
 
     /// Returns the memory for reading a file with this head.
-    pub(crate) fn reader_bytes(self, head: &[u8]) -> usize {
-        /// Bytes for tables of any format, and for the blocks of zstd.
-        const STATE: usize = 512 << 10;
+    pub(crate) fn reader_bytes(self, head: &[u8], ahead: Ahead) -> usize {
         let window = usize::try_from(self.window(head)).unwrap_or(usize::MAX);
         let own = match self {
             Self::Gzip => 0,
@@ -98,7 +106,13 @@ impl Packing {
             // A compressed block, and twice its text.
             Self::Lz4 => 3 * (4 << 20),
         };
-        own + STATE + 2 * BUFFER
+        let members = if self.has_members(head, ahead) { ahead.bytes() } else { 0 };
+        own + STATE + 2 * BUFFER + members
+    }
+
+    /// Returns whether threads may decompress the members of a file with this head.
+    fn has_members(self, head: &[u8], ahead: Ahead) -> bool {
+        ahead.is_useful() && self.member(head, usize::MAX) != Length::Unknown
     }
 
     /// Returns the maximum window of members.
@@ -116,11 +130,25 @@ impl Packing {
         self,
         packed: Box<dyn Read + Send>,
         head: &[u8],
+        ahead: Ahead,
     ) -> io::Result<Box<dyn Read + Send>> {
-        let window = self.window(head);
+        let text = match self.has_members(head, ahead) {
+            true => Box::new(Members::new(self, self.window(head), ahead, packed))
+                as Box<dyn Read + Send>,
+            false => self.decoder(packed, self.window(head))?,
+        };
+        Ok(Box::new(Unpacked { packing: self, text, ended: false, failed: None }))
+    }
+
+    /// Decompresses `packed`, members with at most this window.
+    fn decoder(
+        self,
+        packed: Box<dyn Read + Send>,
+        window: u64,
+    ) -> io::Result<Box<dyn Read + Send>> {
         let packed = BufReader::with_capacity(BUFFER, packed);
-        let text: Box<dyn Read + Send> = match self {
-            Self::Gzip => Box::new(Gzip(Some(GzDecoder::new(packed)))),
+        Ok(match self {
+            Self::Gzip => Box::new(Gzip { packed: Some(packed), member: None }),
             Self::Bzip2 => Box::new(MultiBzDecoder::new(packed)),
             Self::Lz4 => Box::new(Lz4(FrameDecoder::new(ToItsEnd { packed, ended: false }))),
             Self::Xz => {
@@ -132,8 +160,7 @@ impl Packing {
                 decoder.window_log_max(window.next_power_of_two().ilog2())?;
                 Box::new(decoder)
             }
-        };
-        Ok(Box::new(Unpacked { packing: self, text, ended: false, failed: None }))
+        })
     }
 }
 
@@ -141,34 +168,31 @@ impl Packing {
 type Packed = BufReader<Box<dyn Read + Send>>;
 
 /// Members of gzip. Zeros after a member are padding, from tapes or `dd`.
-struct Gzip(Option<GzDecoder<Packed>>);
+struct Gzip {
+    /// The file between two members; `None` within a member, and after the last.
+    packed: Option<Packed>,
+    member: Option<GzDecoder<Packed>>,
+}
 
 impl Read for Gzip {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        while let Some(member) = &mut self.0 {
-            let read = member.read(bytes)?;
-            if read > 0 {
-                return Ok(read);
+        loop {
+            if let Some(member) = &mut self.member {
+                let read = member.read(bytes)?;
+                if read > 0 {
+                    return Ok(read);
+                }
+                self.packed = self.member.take().map(GzDecoder::into_inner);
             }
-            let packed = self.0.take().map(GzDecoder::into_inner);
-            self.0 = packed.map(next_member).transpose()?.flatten();
-        }
-        Ok(0)
-    }
-}
-
-/// Skips padding, and returns the next member, if there is one.
-fn next_member(mut packed: Packed) -> io::Result<Option<GzDecoder<Packed>>> {
-    loop {
-        let bytes = packed.fill_buf()?;
-        if bytes.is_empty() {
-            return Ok(None);
-        }
-        match bytes.iter().position(|&byte| byte != 0) {
-            Some(0) => return Ok(Some(GzDecoder::new(packed))),
-            zeros => {
-                let zeros = zeros.unwrap_or(bytes.len());
-                packed.consume(zeros);
+            let Some(packed) = &mut self.packed else { return Ok(0) };
+            let ahead = packed.fill_buf()?;
+            match ahead.iter().position(|&byte| byte != 0) {
+                Some(0) => self.member = self.packed.take().map(GzDecoder::new),
+                None if ahead.is_empty() => self.packed = None,
+                zeros => {
+                    let zeros = zeros.unwrap_or(ahead.len());
+                    packed.consume(zeros);
+                }
             }
         }
     }
@@ -241,8 +265,19 @@ impl Read for Unpacked {
     }
 }
 
+/// Returns the bytes after a skippable frame (RFC 8878, 3.1.2): pzstd starts files with one.
+fn behind_skippable(head: &[u8]) -> &[u8] {
+    match head {
+        [0x50..=0x5F, 0x2A, 0x4D, 0x18, length, 0, 0, 0, rest @ ..] => {
+            rest.get(usize::from(*length)..).unwrap_or_default()
+        }
+        _ => head,
+    }
+}
+
 /// Returns the window of the first frame, from its header (RFC 8878, 3.1.1.1).
 fn zstd_window(head: &[u8]) -> Option<u64> {
+    let head = behind_skippable(head);
     let descriptor = *head.get(4)?;
     let single = descriptor & 0x20 != 0;
     if !single {

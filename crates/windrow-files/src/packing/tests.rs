@@ -13,11 +13,52 @@ fn packed(packing: Packing, level: u32, text: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Returns the text, from one decoder and from members on three threads.
 fn unpacked(packing: Packing, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let one = unpacked_ahead(packing, bytes, Ahead::default());
+    let three = unpacked_ahead(packing, bytes, Ahead::within(Some(96 << 20), 3));
+    match (one, three) {
+        (Ok(one), Ok(three)) => assert!(one == three, "{packing:?}"),
+        (one, three) => {
+            assert_eq!(one.is_ok(), three.is_ok(), "{packing:?}");
+            return one;
+        }
+    }
+    unpacked_ahead(packing, bytes, Ahead::default())
+}
+
+fn unpacked_ahead(packing: Packing, bytes: &[u8], ahead: Ahead) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let head = &bytes[..bytes.len().min(HEAD)];
-    packing.reader(Box::new(Cursor::new(bytes.to_vec())), head)?.read_to_end(&mut text)?;
+    packing.reader(Box::new(Cursor::new(bytes.to_vec())), head, ahead)?.read_to_end(&mut text)?;
     Ok(text)
+}
+
+/// Returns members as bgzip writes them, of at most 60,000 bytes of text.
+fn bgzip(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for text in text.chunks(60_000).chain([&b""[..]]) {
+        let builder = flate2::GzBuilder::new().extra(*b"BC\x02\0\0\0");
+        let mut member = builder.write(Vec::new(), flate2::Compression::new(6));
+        member.write_all(text).unwrap();
+        let mut member = member.finish().unwrap();
+        let length = u16::try_from(member.len() - 1).unwrap();
+        member[16..18].copy_from_slice(&length.to_le_bytes());
+        out.extend(member);
+    }
+    out
+}
+
+/// Returns frames as pzstd writes them, each behind a skippable frame with its length.
+fn pzstd(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for text in text.chunks(700_000) {
+        let frame = packed(Packing::Zstd, 3, text);
+        out.extend(b"\x50\x2a\x4d\x18\x04\0\0\0");
+        out.extend(u32::try_from(frame.len()).unwrap().to_le_bytes());
+        out.extend(frame);
+    }
+    out
 }
 
 fn text(length: usize) -> Vec<u8> {
@@ -46,6 +87,61 @@ fn members_come_back() {
             }
         }
     }
+}
+
+#[test]
+fn members_of_known_length_are_the_text() {
+    let text = text(5_000_000);
+    for (packing, whole) in [(Packing::Gzip, bgzip(&text)), (Packing::Zstd, pzstd(&text))] {
+        assert_eq!(Packing::of_magic(&whole), Some(packing));
+        assert!(Ahead::within(Some(96 << 20), 3).is_useful());
+        assert!(unpacked(packing, &whole).unwrap() == text, "{packing:?}");
+        // Members of unknown length, and of one that is longer than expected.
+        let more = [&whole[..], &packed(packing, 1, &text[..9]), &whole].concat();
+        assert!(unpacked(packing, &more).unwrap() == [&text[..], &text[..9], &text].concat());
+        for cut in [whole.len() - 1, whole.len() - 30, whole.len() / 2, whole.len() / 3] {
+            let found = unpacked(packing, &whole[..cut]);
+            assert!(found.is_err_and(|error| error.to_string().contains("cut short")), "{cut}");
+        }
+        for at in (40..whole.len()).step_by(whole.len() / 100) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x55;
+            let ahead = Ahead::within(Some(96 << 20), 3);
+            if let Ok(found) = unpacked_ahead(packing, &bytes, ahead) {
+                assert!(found == text, "{packing:?} flipped at {at}");
+            }
+        }
+    }
+    // A member with more text than bgzip permits, and a frame with more than the memory.
+    let zeros = vec![b'0'; 40_000_000];
+    let mut bomb = flate2::GzBuilder::new()
+        .extra(*b"BC\x02\0\0\0")
+        .write(Vec::new(), flate2::Compression::new(9));
+    bomb.write_all(&zeros[..10_000_000]).unwrap();
+    let mut bomb = bomb.finish().unwrap();
+    let length = u16::try_from(bomb.len() - 1).unwrap();
+    bomb[16..18].copy_from_slice(&length.to_le_bytes());
+    assert!(unpacked(Packing::Gzip, &bomb).unwrap() == zeros[..10_000_000]);
+    assert!(unpacked(Packing::Zstd, &packed(Packing::Zstd, 1, &zeros)).unwrap() == zeros);
+}
+
+#[test]
+fn lengths_of_members_are_known_at_any_cut() {
+    let text = text(300_000);
+    for (packing, whole) in
+        [(Packing::Gzip, bgzip(&text)), (Packing::Zstd, packed(Packing::Zstd, 3, &text))]
+    {
+        let Length::Known { bytes, text } = packing.member(&whole, usize::MAX) else { panic!() };
+        assert!(text >= 60_000 && bytes <= whole.len());
+        for cut in 0..bytes {
+            assert_eq!(packing.member(&whole[..cut], usize::MAX), Length::Beyond, "{cut}");
+        }
+        assert_eq!(packing.member(&whole, 1000), Length::Unknown);
+    }
+    for other in [&b"\x1f\x8b\x08\0\0\0\0\0\0\0\0\0"[..], b"id,text,more\n"] {
+        assert_eq!(Packing::Gzip.member(other, usize::MAX), Length::Unknown);
+    }
+    assert_eq!(Packing::Xz.member(b"", usize::MAX), Length::Unknown);
 }
 
 #[test]
@@ -183,8 +279,8 @@ fn windows_are_told_by_the_head() {
     // The header of `xz -9`.
     let nine = b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x1c\x00";
     assert_eq!(xz_window(nine), Some(64 << 20));
-    assert!(Packing::Xz.reader_bytes(nine) > 64 << 20);
-    assert!(Packing::Zstd.reader_bytes(&[]) < 10 << 20);
+    assert!(Packing::Xz.reader_bytes(nine, Ahead::default()) > 64 << 20);
+    assert!(Packing::Zstd.reader_bytes(&[], Ahead::default()) < 10 << 20);
     // A window above the first member's is refused.
     let mut far = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
     far.window_log(25).unwrap();

@@ -11,6 +11,7 @@ use arrow_schema::SchemaRef;
 use crate::error::Result;
 use crate::input::charset::Charset;
 use crate::limits::{Ceiling, Limits};
+use crate::packing::Ahead;
 use crate::raw::Asked;
 use crate::settings::{Format, Preset, setters};
 use crate::store::Stores;
@@ -69,6 +70,8 @@ pub struct ReadOptions {
     pub(crate) temp_bytes: u64,
     /// Memory limit for opening inputs.
     pub(crate) ceiling: Ceiling,
+    /// Resources for decompressing inputs.
+    pub(crate) ahead: Ahead,
     /// Cancels the copying of streams.
     pub(crate) cancel: Cancel,
 }
@@ -142,6 +145,7 @@ impl ReadOptions {
         self.temp_dir = limits.temp_dirs.first().cloned();
         self.temp_bytes = limits.max_temp_bytes.unwrap_or(u64::MAX);
         self.ceiling = limits.ceiling()?;
+        self.ahead = Ahead::within(limits.memory_bytes()?, limits.cores());
         Ok(self)
     }
 
@@ -173,6 +177,7 @@ impl Default for ReadOptions {
             temp_dir: None,
             temp_bytes: u64::MAX,
             ceiling: Ceiling::default(),
+            ahead: Ahead::default(),
             cancel: Cancel::new(),
         }
     }

@@ -20,7 +20,6 @@ mod costs;
 #[cfg(test)]
 mod tests;
 
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
 pub(super) use costs::{Costs, Output};
@@ -68,8 +67,7 @@ pub(super) struct Terms {
 impl Terms {
     /// Returns what `limits` grant to a job that reads and writes.
     pub(super) fn of(limits: &Limits) -> Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = limits.threads.map_or(cores, NonZeroUsize::get);
+        let threads = limits.cores();
         let (limit, space) = limits.within_space(threads)?;
         Ok(Self { limit, readers: threads, writers: threads, space })
     }
@@ -88,11 +86,30 @@ impl Terms {
         self.available().saturating_sub(self.more()).saturating_sub(needed)
     }
 
-    /// Returns the largest number of threads or files, up to `most`, whose need leaves at least
+    /// Returns the largest number of readers or files, up to `most`, whose need leaves at least
     /// `least` bytes and a third of the memory left by `base`; at least 1.
     fn most(&self, most: usize, base: usize, least: usize, need: impl Fn(usize) -> usize) -> usize {
-        let kept = least.max(self.spare(base) / 3);
+        self.most_beside(3, most, base, least, need)
+    }
+
+    /// Does the same for another share than a third.
+    fn most_beside(
+        &self,
+        share: usize,
+        most: usize,
+        base: usize,
+        least: usize,
+        need: impl Fn(usize) -> usize,
+    ) -> usize {
+        let kept = least.max(self.spare(base) / share);
         (1..=most).rev().find(|&n| self.spare(need(n)) >= kept).unwrap_or(1)
+    }
+
+    /// Returns the number of writers: most jobs spend more time on encoding than on merging, so a
+    /// quarter of the memory suffices for the runs.
+    fn writers(&self, costs: &Costs, in_turn: bool) -> usize {
+        let need = |n: usize| costs.writing(in_turn, n);
+        self.most_beside(4, self.writers, costs.process(1), costs.least_sorting(), need)
     }
 }
 
@@ -171,8 +188,7 @@ impl Plan {
         if terms.available() < floor.bytes {
             return Err(floor);
         }
-        let writing = |n: usize| costs.writing(in_turn, n);
-        let writers = terms.most(terms.writers, costs.process(1), costs.least_sorting(), writing);
+        let writers = terms.writers(costs, in_turn);
         let Reading { readers, beside, open_files, budget } =
             reading(costs, terms, in_turn, writers);
         let writers = beside.unwrap_or(writers);
@@ -181,7 +197,7 @@ impl Plan {
             readers,
             writers,
             ingest_budget: budget,
-            settle_budget: terms.spare(writing(writers)),
+            settle_budget: terms.spare(costs.writing(in_turn, writers)),
             part: (costs.writing.part_rows, costs.writing.part_bytes),
             columns_in_turn: in_turn,
             open_files,
@@ -219,12 +235,10 @@ impl Plan {
 /// Returns true if columns are to be encoded one after the other: only where the job could not run
 /// otherwise, or would run on fewer threads.
 fn in_turn(costs: &Costs, terms: &Terms) -> bool {
-    let fits = |in_turn: bool| {
-        let writing = |n: usize| costs.writing(in_turn, n);
-        match terms.spare(writing(1)) >= costs.least_merging() {
-            true => terms.most(terms.writers, costs.process(1), costs.least_sorting(), writing),
-            false => 0,
-        }
+    let fits = |in_turn: bool| match terms.spare(costs.writing(in_turn, 1)) >= costs.least_merging()
+    {
+        true => terms.writers(costs, in_turn),
+        false => 0,
     };
     costs.writer(true) < costs.writer(false) && fits(false) < fits(true).max(1)
 }
