@@ -72,15 +72,24 @@ impl Columns<'_> {
     }
 
     fn all(&mut self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        // A column that is there twice is permuted once.
+        let earlier = |at: usize| columns[..at].iter().position(|c| Arc::ptr_eq(c, &columns[at]));
         let mut found = Vec::new();
-        columns.iter().for_each(|column| find_bitmaps(column.as_ref(), &mut found));
+        for (at, column) in columns.iter().enumerate() {
+            if earlier(at).is_none() {
+                find_bitmaps(column.as_ref(), &mut found);
+            }
+        }
         let mut bitmaps = take(self.bitmaps);
         self.move_bitmaps(&found, &mut bitmaps);
         let mut moved = bitmaps.drain(..);
         // Collecting results would grow a vector from nothing: four allocations for ten columns.
-        let mut arrays = Vec::with_capacity(columns.len());
-        for column in columns {
-            arrays.push(self.array(column, &mut moved)?);
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+        for (at, column) in columns.iter().enumerate() {
+            arrays.push(match earlier(at) {
+                Some(earlier) => Arc::clone(&arrays[earlier]),
+                None => self.array(column, &mut moved)?,
+            });
         }
         drop(moved);
         *self.bitmaps = bitmaps;

@@ -45,9 +45,16 @@ impl Hash {
 
     /// Writes an id below `partitions` for every row.
     pub(super) fn ids(&self, batch: &RecordBatch, partitions: u32, ids: &mut [u32]) -> Result<()> {
-        self.layout.check_schema(batch.schema_ref())?;
+        self.check(batch)?;
+        if partitions == 1 {
+            ids.fill(0);
+            return Ok(());
+        }
         let columns = self.layout.key().map(|column| Words::of(batch.column(column)));
         let columns: Vec<Words<'_>> = columns.collect();
+        // Constant keys are hashed once.
+        let hashed = if columns.iter().all(Words::are_one) { ids.len().min(1) } else { ids.len() };
+        let (ids, others) = ids.split_at_mut(hashed);
         let again = (self.round > 0).then(|| keys(self.seed, self.round));
         let keys = keys(self.seed, 0);
         let mut blocks = vec![[0; BLOCK]; columns.len().min(GROUP)];
@@ -81,7 +88,13 @@ impl Hash {
                 *id = reduce(*state, partitions);
             }
         }
+        others.fill(ids.first().copied().unwrap_or(0));
         Ok(())
+    }
+
+    /// Fails if `batch` does not have the schema.
+    pub(super) fn check(&self, batch: &RecordBatch) -> Result<()> {
+        self.layout.check_schema(batch.schema_ref())
     }
 }
 

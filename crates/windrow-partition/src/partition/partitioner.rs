@@ -180,6 +180,10 @@ impl Partitioner {
     /// [`Error::SchemaMismatch`] if the record batch does not have the layout's schema.
     /// [`Error::InvalidOrder`] if ids must be given, or for zero or more than 2^24 partitions.
     pub fn split(&mut self, batch: &RecordBatch) -> Result<Partitioned> {
+        if let (1, Rule::Hash(hash)) = (self.splitter.partitions, &self.rule) {
+            hash.check(batch)?;
+            return Ok(Partitioned::new(batch.clone(), vec![0, batch.num_rows()]));
+        }
         let mut ids = std::mem::take(&mut self.ids);
         let done = self.assign(batch, &mut ids);
         let parts = done.and_then(|()| self.splitter.split(batch, &ids));

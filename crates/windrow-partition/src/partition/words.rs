@@ -63,6 +63,16 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// Returns true if the encoding shows that all words are equal.
+    pub(super) fn are_one(&self) -> bool {
+        match self {
+            Self::Ready(_) => false,
+            Self::Plain(array) => *array.data_type() == DataType::Null,
+            Self::Keyed(words, dictionary) => words.len() == 1 && dictionary.null_count() == 0,
+            Self::Runs(words, _) => words.len() == 1,
+        }
+    }
+
     /// Returns the words of the rows from `start` on: borrowed, or written to `block`.
     pub(super) fn block<'b>(&'b self, start: usize, block: &'b mut [u64]) -> &'b [u64] {
         match self {

@@ -280,6 +280,52 @@ fn a_value_hashes_alike_in_every_encoding() {
 }
 
 #[test]
+fn one_partition_and_constant_keys_are_as_row_by_row() {
+    let dictionary = DictionaryArray::<Int8Type>::try_new(
+        Int8Array::from(vec![0; 2000]),
+        Arc::new(StringArray::from(vec!["a"])),
+    );
+    let of_null = DictionaryArray::<Int8Type>::try_new(
+        Int8Array::from(vec![0; 2000]),
+        Arc::new(StringArray::from(vec![None::<&str>])),
+    );
+    let with_null = DictionaryArray::<Int8Type>::try_new(
+        (0..2000).map(|row| (row % 3 > 0).then_some(0)).collect::<Int8Array>(),
+        Arc::new(StringArray::from(vec!["a"])),
+    );
+    let ends = Int32Array::from(vec![2000]);
+    let run = RunArray::<Int32Type>::try_new(&ends, &Int64Array::from(vec![7])).unwrap();
+    let constants: Vec<ArrayRef> = vec![
+        Arc::new(dictionary.unwrap()),
+        Arc::new(of_null.unwrap()),
+        Arc::new(run),
+        Arc::new(NullArray::new(2000)),
+    ];
+    let with_null: ArrayRef = Arc::new(with_null.unwrap());
+    let mut keys: Vec<Vec<ArrayRef>> = constants.iter().map(|key| vec![Arc::clone(key)]).collect();
+    keys.push(constants.clone());
+    keys.push([&constants[..], &constants[..1]].concat());
+    keys.push(vec![Arc::clone(&with_null), Arc::clone(&constants[2])]);
+    for columns in keys {
+        for (round, partitions) in [(0, 1), (0, 7), (3, 7)] {
+            let all = assign(&columns, 5, round, partitions);
+            for row in [0, 1, 2, 1023, 1024, 1999] {
+                let one: Vec<_> = columns.iter().map(|column| column.slice(row, 1)).collect();
+                assert_eq!(assign(&one, 5, round, partitions), all[row..=row], "{row}");
+            }
+            let none: Vec<_> = columns.iter().map(|column| column.slice(9, 0)).collect();
+            assert!(assign(&none, 5, round, partitions).is_empty());
+        }
+    }
+    let batch = RecordBatch::try_from_iter([("k", with_null)]).unwrap();
+    let layout = Order::by(["k"]).bind(&batch.schema()).unwrap();
+    let parts = Partitioner::hash(&layout, 1).split(&batch).unwrap();
+    assert_eq!((parts.batch(), parts.offsets()), (&batch, &[0, 2000][..]));
+    let other = RecordBatch::try_from_iter([("k", Arc::new(NullArray::new(1)) as ArrayRef)]);
+    assert!(Partitioner::hash(&layout, 1).split(&other.unwrap()).is_err());
+}
+
+#[test]
 fn lists_hash_alike_whatever_their_kind_and_what_lies_between_them() {
     let field = || Arc::new(Field::new("item", DataType::Int64, true));
     let lists =

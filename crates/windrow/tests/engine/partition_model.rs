@@ -279,6 +279,31 @@ fn memory_is_not_taken_again_while_rows_are_in_it() {
 }
 
 #[test]
+fn a_column_that_is_there_twice_is_permuted_once() {
+    let mut rng = Rng::new(9);
+    let types = [
+        DataType::Int64,
+        DataType::Boolean,
+        DataType::Utf8,
+        DataType::new_list(DataType::Int32, true),
+    ];
+    let once = record_batch(&mut rng, &types, 700);
+    let ids = ids(&mut rng, 700, 6);
+    let twice: Vec<ArrayRef> =
+        [1, 0, 2, 1, 3, 0, 2, 3, 1].iter().map(|&at| Arc::clone(once.column(at))).collect();
+    let names = (0..twice.len()).map(|at| format!("c{at}"));
+    let twice = RecordBatch::try_from_iter(names.zip(twice)).unwrap();
+    let expected = Partitioner::ids(6).split_by_ids(&once, &ids).unwrap();
+    let parts = Partitioner::ids(6).split_by_ids(&twice, &ids).unwrap();
+    for (at, first) in [1, 0, 2, 1, 3, 0, 2, 3, 1].into_iter().enumerate() {
+        assert_eq!(parts.batch().column(at), expected.batch().column(first));
+    }
+    for (at, earlier) in [(3, 0), (5, 1), (6, 2), (7, 4), (8, 0)] {
+        assert!(Arc::ptr_eq(parts.batch().column(at), parts.batch().column(earlier)), "{at}");
+    }
+}
+
+#[test]
 fn ids_out_of_range_are_errors() {
     let mut rng = Rng::new(4);
     for rows in [1, 7, 600, 6000, 70_000] {
