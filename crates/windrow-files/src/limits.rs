@@ -95,7 +95,7 @@ impl Limits {
             Limit::Unlimited => Ok(None),
             Limit::Bytes(bytes) => Ok(Some(bytes)),
             Limit::Percent(percent) => {
-                let all = system::available_memory().ok_or_else(|| {
+                let all = windrow::available_memory().ok_or_else(|| {
                     Error::usage(format!(
                         "how much memory there is cannot be found out; give {} in bytes",
                         Setting::MemoryLimit

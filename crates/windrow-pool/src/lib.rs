@@ -34,6 +34,7 @@ mod residents;
 mod spiller;
 mod store;
 mod sync;
+mod system;
 
 pub use budget::{Budget, Lease, Memory, Share};
 pub use buffer::Buffer;
@@ -46,3 +47,4 @@ pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, SpillTo, 
 pub use pool::Pool;
 pub use spiller::{Leave, Paged};
 pub use store::{Extent, Part};
+pub use system::available_memory;

@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::io::ErrorKind;
 
 use crate::codec::Codec;
 
@@ -60,20 +61,38 @@ pub enum Decision {
 #[non_exhaustive]
 pub enum SpillEvent {
     /// The chunk was written out.
+    #[non_exhaustive]
     PagedOut {
         /// Bytes of the chunk's rows.
         bytes: usize,
         /// Bytes in the store.
         stored: usize,
+        /// Spill target.
+        to: SpillTo,
+        /// Compression.
+        codec: Codec,
     },
     /// The chunk was read back.
+    #[non_exhaustive]
     PagedIn {
         /// Bytes of the chunk's rows.
         bytes: usize,
     },
     /// The write failed; the chunk is still in memory.
-    Failed,
-    /// The chunk left memory without a write: it was dropped, or was already in the store.
+    #[non_exhaustive]
+    Failed {
+        /// Bytes of the chunk's rows.
+        bytes: usize,
+        /// Spill target.
+        to: SpillTo,
+        /// Compression.
+        codec: Codec,
+        /// Kind of the system's error.
+        kind: ErrorKind,
+    },
+    /// The chunk left memory without a write: it was dropped, was passed on to a merge, or was
+    /// already in the store.
+    #[non_exhaustive]
     Released {
         /// Bytes of the chunk's rows.
         bytes: usize,

@@ -176,7 +176,7 @@ pub use windrow_partition::*;
 #[doc(inline)]
 pub use windrow_pool::{
     Budget, Codec, Decision, ForceSpill, Memory, Offer, Pool, PoolOptions, PoolStats, SpillEvent,
-    SpillPolicy, SpillTo, Tiered,
+    SpillPolicy, SpillTo, Tiered, available_memory,
 };
 #[doc(inline)]
 pub use windrow_rows::{

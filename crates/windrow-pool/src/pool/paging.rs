@@ -1,10 +1,11 @@
 //! Pages: whether they leave, and their way to the store and back.
 
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use windrow_rows::Result;
+use windrow_rows::{Error, Result};
 
 use super::{Pool, Settings};
 use crate::buffer::Buffer;
@@ -64,9 +65,15 @@ impl Pool {
     /// Writes `bytes` to the store; pages of an index so that parts can be read.
     pub fn store(&self, bytes: &[u8], how: (SpillTo, Codec)) -> Result<Extent> {
         let written = self.inner.store.write(bytes, how, self.fine);
+        let (bytes, (to, codec)) = (bytes.len(), how);
         self.tell(match &written {
-            Ok(extent) => SpillEvent::PagedOut { bytes: bytes.len(), stored: extent.stored_len },
-            Err(_) => SpillEvent::Failed,
+            Ok(Extent { stored_len, .. }) => {
+                SpillEvent::PagedOut { bytes, stored: *stored_len, to, codec }
+            }
+            Err(Error::Io { source, .. }) => {
+                SpillEvent::Failed { bytes, to, codec, kind: source.kind() }
+            }
+            Err(_) => SpillEvent::Failed { bytes, to, codec, kind: ErrorKind::Other },
         });
         written
     }
@@ -102,6 +109,11 @@ impl Pool {
         self.inner.metrics.change(|stats| {
             *(if begun { &mut stats.cancelled } else { &mut stats.elided }) += 1;
         });
+        self.released(bytes);
+    }
+
+    /// Tells the policy that a chunk left memory without a write.
+    pub fn released(&self, bytes: usize) {
         self.tell(SpillEvent::Released { bytes });
     }
 
@@ -112,7 +124,7 @@ impl Pool {
 
     fn tell(&self, event: SpillEvent) {
         self.inner.metrics.change(|stats| match event {
-            SpillEvent::PagedOut { bytes, stored } => {
+            SpillEvent::PagedOut { bytes, stored, .. } => {
                 stats.spills += 1;
                 stats.spilled_bytes += bytes;
                 stats.stored_bytes += stored;
@@ -121,7 +133,7 @@ impl Pool {
                 stats.loads += 1;
                 stats.loaded_bytes += bytes;
             }
-            SpillEvent::Failed => stats.failed += 1,
+            SpillEvent::Failed { .. } => stats.failed += 1,
             SpillEvent::Released { .. } => {}
         });
         let policy = Arc::clone(&lock(&self.inner.settings).policy);

@@ -373,6 +373,8 @@ impl Paged for Page {
         }
         if let Some(stored) = stored {
             *place = Place::Store(Arc::clone(stored));
+            drop(place);
+            self.pool.released(self.used);
             return Leave::Left;
         }
         let Decision::Spill { to, codec } = self.pool.decide(self.used, self.generation, false)
@@ -387,8 +389,10 @@ impl Paged for Page {
 impl Drop for Page {
     fn drop(&mut self) {
         let place = self.place.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Place::Leaving(..) = place {
-            self.pool.write_spared(self.used, false);
+        match place {
+            Place::Leaving(..) => self.pool.write_spared(self.used, false),
+            Place::Memory(..) => self.pool.released(self.used),
+            Place::Writing(_) | Place::Store(_) | Place::Reading(_) => {}
         }
         self.pool.page_is_gone(&self.lease);
     }

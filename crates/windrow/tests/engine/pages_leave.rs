@@ -7,7 +7,7 @@ use crate::common::arrays::Rng;
 use crate::common::engine::{Way, assert_returned, collect};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use windrow::{
-    Batch, Batcher, Codec, Decision, ForceSpill, Layout, Offer, Order, Pool, PoolOptions,
+    Batch, Batcher, Budget, Codec, Decision, ForceSpill, Layout, Offer, Order, Pool, PoolOptions,
     SpillEvent, SpillPolicy, SpillTo, Tiered,
 };
 
@@ -219,7 +219,8 @@ fn policy_place_and_codec_change_while_chunks_are_out() {
 #[derive(Debug, Default)]
 struct Counting {
     offers: AtomicUsize,
-    heard: Mutex<[usize; 2]>,
+    /// Bytes that were written, read and released.
+    heard: Mutex<[usize; 3]>,
 }
 
 impl SpillPolicy for Counting {
@@ -231,9 +232,13 @@ impl SpillPolicy for Counting {
     fn record(&self, event: SpillEvent) {
         let mut heard = self.heard.lock().unwrap();
         match event {
-            SpillEvent::PagedOut { bytes, .. } => heard[0] += bytes,
-            SpillEvent::PagedIn { bytes } => heard[1] += bytes,
-            _ => {}
+            SpillEvent::PagedOut { bytes, to, codec, .. } => {
+                assert_eq!((to, codec), (SpillTo::Disk, Codec::None));
+                heard[0] += bytes;
+            }
+            SpillEvent::PagedIn { bytes, .. } => heard[1] += bytes,
+            SpillEvent::Released { bytes, .. } => heard[2] += bytes,
+            other => panic!("{other:?}"),
         }
     }
 }
@@ -253,7 +258,44 @@ fn a_policy_is_asked_and_told() {
     pool.wait_for_spills();
     let stats = pool.stats();
     assert!(policy.offers.load(Ordering::Relaxed) as u64 >= stats.spills);
-    assert_eq!(*policy.heard.lock().unwrap(), [stats.spilled_bytes, stats.loaded_bytes]);
+    let heard = *policy.heard.lock().unwrap();
+    assert_eq!(heard[..2], [stats.spilled_bytes, stats.loaded_bytes]);
+    // A batch that dies without having been written.
+    let pool = Way { budget: 64 << 20, ..Way::PLAIN }.pool();
+    let batch = sorted(&layout, &pool, &input);
+    let policy = Arc::new(Counting::default());
+    pool.set_policy(Arc::clone(&policy) as Arc<dyn SpillPolicy>);
+    let bytes = batch.bytes().unwrap() as usize;
+    drop(batch);
+    assert_eq!(*policy.heard.lock().unwrap(), [0, 0, bytes]);
+}
+
+#[test]
+fn a_policy_is_told_of_writes_that_fail() {
+    #[derive(Debug, Default)]
+    struct Failures(Mutex<Vec<(usize, std::io::ErrorKind)>>);
+    impl SpillPolicy for Failures {
+        fn decide(&self, offer: &Offer) -> Decision {
+            ForceSpill.decide(offer)
+        }
+
+        fn record(&self, event: SpillEvent) {
+            if let SpillEvent::Failed { bytes, kind, .. } = event {
+                self.0.lock().unwrap().push((bytes, kind));
+            }
+        }
+    }
+    let input = numbers(&mut Rng::new(27), 100_000);
+    let layout = Order::by("key").bind(&input.schema()).unwrap();
+    let options = PoolOptions::new().max_temp_bytes(64 << 10);
+    let pool = Pool::new(Budget::bytes(8 << 20), options).unwrap();
+    let policy = Arc::new(Failures::default());
+    pool.set_policy(Arc::clone(&policy) as Arc<dyn SpillPolicy>);
+    let mut batcher = Batcher::new(&layout, &pool);
+    let failed = batcher.push(&input).and_then(|()| batcher.finish());
+    assert!(failed.is_err());
+    let told = policy.0.lock().unwrap();
+    assert!(!told.is_empty() && told.iter().all(|(bytes, _)| *bytes > 0), "{told:?}");
 }
 
 #[test]

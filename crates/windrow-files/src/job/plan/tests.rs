@@ -69,7 +69,7 @@ fn threads_are_given_up_before_the_budget() {
         (56, Some((2, 1, 18))),
         (96, Some((4, 1, 37))),
         (128, Some((4, 1, 68))),
-        (256, Some((4, 3, 194))),
+        (256, Some((4, 4, 194))),
         (512, Some((4, 4, 448))),
     ];
     for (limit, expected) in table {
