@@ -5,18 +5,19 @@
 //!          pusher 1: ...                                                                  |
 //! finish, seal ---------------------------------------------------------------------------+
 //!    finish   chunks and runs, few enough to be merged at once  -->  Batch
-//!    seal     all merged; changes before the frontier --> Batch, all others stay for the next seal
+//!    seal     merged; changes before the frontier --> Batch, all others stay, in buckets by time
 //! ```
 //!
 //! A pusher belongs to one thread and shares nothing but the budget with other pushers. The pushers
 //! of all batchers of a budget have equal parts of it. Results do not depend on which pusher a row
 //! went through: rows carry their position in the input.
 //!
-//! Invariant: every pushed row is in exactly one place: a run, or the write buffers or pending
-//! record batches of one pusher.
+//! Invariant: every pushed row is in exactly one place: a run, a bucket, or the write buffers or
+//! pending record batches of one pusher.
 
 mod accounting;
 mod ladder;
+mod later;
 mod pile;
 mod pusher;
 #[cfg(test)]
@@ -30,10 +31,12 @@ use arrow_array::RecordBatch;
 pub use accounting::Accounting;
 pub use pusher::Pusher;
 
-use crate::batch::{Batch, check_times, merger, rested, settle};
+use crate::batch::{Batch, check_times, merger, settle};
 use crate::chunk::{Wraps, time_of};
 use crate::merge::{Extract, Run, merge_ranges};
 use accounting::{Held, Sink};
+use ladder::Means;
+use later::Later;
 use windrow_pool::Pool;
 use windrow_rows::{Antichain, Error, Layout, Result, Time};
 
@@ -113,7 +116,8 @@ pub struct Batcher<T = u64> {
     threads: usize,
     /// Frontier of the last seal: all earlier changes were sealed.
     lower: Antichain<T>,
-    /// Lower bounds of the times that the last seal kept.
+    /// Changes that the last seal kept, and the lower bounds of their times.
+    later: Later<T>,
     frontier: Antichain<T>,
 }
 
@@ -147,6 +151,7 @@ impl<T: Time> Batcher<T> {
             pushed: 0,
             threads: 1,
             lower: Antichain::least(),
+            later: Later::new(),
             frontier: Antichain::new(),
         }
     }
@@ -206,7 +211,8 @@ impl<T: Time> Batcher<T> {
     /// Errors of merging and spilling; [`Error::Unflushed`] and [`Error::Lost`] if rows would be
     /// missing.
     pub fn finish(mut self) -> Result<Batch<T>> {
-        let runs = self.collected()?;
+        let mut runs = self.collected()?;
+        runs.extend(self.later.open(&Antichain::new()));
         let wraps = &self.shared.wraps;
         let runs = settle(self.own.layout(), self.own.pool(), wraps, runs)?;
         let batch = Batch::new(self.own.layout(), self.own.pool(), wraps, runs);
@@ -215,7 +221,8 @@ impl<T: Time> Batcher<T> {
 
     /// Seals the changes whose times are not at or beyond `upper`, merged into one run, and keeps
     /// all other changes. The caller promises to push no further changes before `upper`. Costs a
-    /// merge of all held rows.
+    /// merge of the rows pushed since the last seal with held rows of near times: over many seals,
+    /// each row is merged a few times. Partially ordered times cost a merge of all held rows.
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] if `upper` goes back or the layout has no times,
@@ -237,19 +244,24 @@ impl<T: Time> Batcher<T> {
         self.shared.noting(sealed)
     }
 
-    /// Splits `runs`: returns the changes before `upper`, or all of them, and keeps the rest.
-    fn cut(&mut self, runs: Vec<Run>, upper: &Antichain<T>, all: bool) -> Result<Batch<T>> {
+    /// Splits `runs` and the kept changes: returns the changes before `upper`, or all of them, and
+    /// keeps the rest.
+    fn cut(&mut self, mut runs: Vec<Run>, upper: &Antichain<T>, all: bool) -> Result<Batch<T>> {
+        runs.extend(self.later.open(upper));
         let (layout, pool, wraps) = (self.own.layout(), self.own.pool(), &self.shared.wraps);
+        let cuts = self.later.cuts(layout, pool, &runs, upper);
         let runs = settle(layout, pool, wraps, runs)?;
-        let (ship, keep, mut frontier) = match <[Run; 1]>::try_from(runs) {
+        let (ship, kept) = match <[Run; 1]>::try_from(runs) {
             // Nothing to merge or to split.
-            Ok([run]) if all => (run, Run::default(), Antichain::new()),
+            Ok([run]) if all => (run, Vec::new()),
             runs => {
-                let mut extract = Extract::new(layout, pool, (&self.lower, upper));
+                let mut extract = Extract::new(layout, pool, (&self.lower, upper), &cuts);
                 self.merge_into(&mut extract, runs.map_or_else(|runs| runs, Vec::from))?;
                 extract.finish()?
             }
         };
+        self.later.put(Means { layout, pool, wraps, sink: &self.shared.sink }, kept)?;
+        let mut frontier = self.later.frontier();
         let time = |body: &[u8]| T::decode(time_of(body, T::WIDTH, 0));
         if wraps.any() {
             let sealed = wraps.split(pool, |body| all || !upper.less_equal(time(body)));
@@ -257,10 +269,6 @@ impl<T: Time> Batcher<T> {
             wraps.each(|body| {
                 frontier.insert(time(body));
             });
-        }
-        if !keep.is_empty() {
-            let keep = rested_until_sealed::<T>(layout, pool, keep);
-            self.shared.runs().push(Held::new(keep, &self.shared.sink));
         }
         pool.release_recycled_beyond(STASH);
         let batch = Batch::of_run(layout, pool, ship);
@@ -305,16 +313,6 @@ impl<T: Time> Batcher<T> {
         let held = std::mem::take(&mut *self.shared.runs());
         Ok(held.into_iter().filter_map(Held::take).collect())
     }
-}
-
-/// Prepares a run for a later seal: with a limit, its chunks may be evicted in favour of pushed
-/// rows. The least and greatest time of each chunk are computed first, so that a seal before all of
-/// them reads nothing back.
-fn rested_until_sealed<T: Time>(layout: &Layout, pool: &Pool, run: Run) -> Run {
-    if T::TOTAL && pool.budget().is_limited() {
-        run.find_times(layout, T::WIDTH);
-    }
-    rested(pool, run)
 }
 
 impl<T: Time> std::fmt::Debug for Batcher<T> {

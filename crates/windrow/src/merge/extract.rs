@@ -1,7 +1,7 @@
 //! Splits a run by time.
 //!
 //! ```text
-//! run --> ship: times not at or beyond the frontier      keep: all other times
+//! run --> ship: times not at or beyond the frontier      keep: all other times, cut at some times
 //!         a chunk with all times on one side moves as a whole, unread;
 //!         otherwise its rows move in stretches of neighbours
 //! ```
@@ -20,10 +20,11 @@ pub(crate) struct Extract<'a, T> {
     tail: usize,
     lower: &'a Antichain<T>,
     upper: &'a Antichain<T>,
+    /// Ascending times of a total order at which the kept rows are cut.
+    cuts: &'a [T],
     ship: Side,
-    keep: Side,
-    /// The lower bounds of the kept times.
-    frontier: Antichain<T>,
+    /// Kept rows between two cuts, and the lower bounds of their times.
+    keep: Vec<(Side, Antichain<T>)>,
 }
 
 struct Side {
@@ -45,6 +46,12 @@ impl Side {
         Ok(())
     }
 
+    /// Appends rows of a chunk.
+    fn push(&mut self, chunk: &Arc<Chunk>, rows: Range<usize>) -> Result<()> {
+        self.builder.push_run(chunk, rows)?;
+        self.collect()
+    }
+
     /// Appends a page.
     fn pass(&mut self, piece: Piece) -> Result<()> {
         self.builder.flush();
@@ -61,16 +68,24 @@ impl Side {
 }
 
 impl<'a, T: Time> Extract<'a, T> {
-    /// Returns an extraction of rows from `lower` on, split at `upper`. Times are `T`, unless all
-    /// rows lie before `upper`.
+    /// Returns an extraction of rows from `lower` on, split at `upper`, and from there on at `cuts`.
+    /// Times are `T`, unless all rows lie before `upper`; cuts need a total order.
     pub(crate) fn new(
         layout: &'a Layout,
         pool: &'a Pool,
         (lower, upper): (&'a Antichain<T>, &'a Antichain<T>),
+        cuts: &'a [T],
     ) -> Self {
-        let (ship, keep) = (Side::new(layout, pool), Side::new(layout, pool));
+        let ship = Side::new(layout, pool);
+        let keep = (0..=cuts.len()).map(|_| (Side::new(layout, pool), Antichain::new())).collect();
         let tail = layout.tail().len();
-        Self { layout, tail, lower, upper, ship, keep, frontier: Antichain::new() }
+        Self { layout, tail, lower, upper, cuts, ship, keep }
+    }
+
+    /// Returns the number of the kept part with this time; `None` before `upper`.
+    fn part(&self, time: T) -> Option<usize> {
+        let kept = self.upper.less_equal(time);
+        kept.then(|| self.cuts.partition_point(|cut| cut.less_equal(time)))
     }
 
     fn time(&self, row: &[u8]) -> T {
@@ -99,16 +114,20 @@ impl<'a, T: Time> Extract<'a, T> {
             && let Some(codes) = piece.times(self.layout, T::WIDTH)
         {
             let [least, greatest] = codes.map(|code| code.time::<T>());
-            if self.upper.less_equal(least) {
-                self.frontier.insert(least);
-                return match piece {
-                    Piece::Resident(chunk) => self.keep_run(&chunk.whole()?, 0..chunk.len()),
-                    spilled => self.keep.pass(spilled),
-                };
-            }
-            if !self.upper.less_equal(greatest) {
-                self.check_lower(least)?;
-                return self.ship_whole(piece);
+            match (self.part(least), self.part(greatest)) {
+                (Some(part), Some(last)) if part == last => {
+                    let (side, frontier) = &mut self.keep[part];
+                    frontier.insert(least);
+                    return match piece {
+                        Piece::Resident(chunk) => side.push(&chunk.whole()?, 0..chunk.len()),
+                        spilled => side.pass(spilled),
+                    };
+                }
+                (_, None) => {
+                    self.check_lower(least)?;
+                    return self.ship_whole(piece);
+                }
+                _ => {}
             }
         }
         self.push_rows(&piece.take()?)
@@ -116,17 +135,9 @@ impl<'a, T: Time> Extract<'a, T> {
 
     fn ship_whole(&mut self, piece: Piece) -> Result<()> {
         match piece {
-            Piece::Resident(chunk) => {
-                self.ship.builder.push_run(&chunk.whole()?, 0..chunk.len())?;
-                self.ship.collect()
-            }
+            Piece::Resident(chunk) => self.ship.push(&chunk.whole()?, 0..chunk.len()),
             spilled => self.ship.pass(spilled),
         }
-    }
-
-    fn keep_run(&mut self, chunk: &Arc<Chunk>, range: Range<usize>) -> Result<()> {
-        self.keep.builder.push_run(chunk, range)?;
-        self.keep.collect()
     }
 
     /// Splits a chunk into ranges of rows on the same side.
@@ -134,27 +145,21 @@ impl<'a, T: Time> Extract<'a, T> {
         let rows = chunk.rows();
         let mut start = 0;
         while start < rows.len() {
-            let first = self.time(rows.row(start));
-            let kept = self.upper.less_equal(first);
+            let part = self.part(self.time(rows.row(start)));
             let mut end = start;
             while end < rows.len() {
                 let time = self.time(rows.row(end));
-                if self.upper.less_equal(time) != kept {
+                if self.part(time) != part {
                     break;
                 }
-                if kept {
-                    self.frontier.insert(time);
-                } else {
-                    self.check_lower(time)?;
+                match part {
+                    Some(part) => _ = self.keep[part].1.insert(time),
+                    None => self.check_lower(time)?,
                 }
                 end += 1;
             }
-            if kept {
-                self.keep_run(chunk, start..end)?;
-            } else {
-                self.ship.builder.push_run(chunk, start..end)?;
-                self.ship.collect()?;
-            }
+            let side = part.map_or(&mut self.ship, |part| &mut self.keep[part].0);
+            side.push(chunk, start..end)?;
             start = end;
         }
         Ok(())
@@ -167,10 +172,10 @@ impl<'a, T: Time> Extract<'a, T> {
         Err(late(self.layout, time, self.lower))
     }
 
-    /// Returns the shipped run, the kept run, and the lower bounds of the kept times.
-    pub(crate) fn finish(self) -> Result<(Run, Run, Antichain<T>)> {
-        let (ship, keep) = (self.ship.finish()?, self.keep.finish()?);
-        Ok((ship, keep, self.frontier))
+    /// Returns the shipped run, and the kept runs with the lower bounds of their times.
+    pub(crate) fn finish(self) -> Result<(Run, Vec<(Run, Antichain<T>)>)> {
+        let keep = self.keep.into_iter().map(|(side, frontier)| Ok((side.finish()?, frontier)));
+        Ok((self.ship.finish()?, keep.collect::<Result<_>>()?))
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::chunks::ChunkSource;
 use crate::chunk::{
     Builder, Chunk, Filter, Finish, Found, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, end_width,
+    time_of,
 };
 use windrow_pool::{Decision, Pool};
-use windrow_rows::{Layout, Result, Rule};
+use windrow_rows::{Layout, Result, Rule, Time};
 
 /// A complete run. Cheap to clone: clones share the chunks.
 #[derive(Clone, Debug, Default)]
@@ -218,6 +219,29 @@ impl Run {
     pub(crate) fn find_times(&self, layout: &Layout, width: usize) {
         for piece in &self.pieces {
             piece.times(layout, width);
+        }
+    }
+
+    /// Appends the times of some rows of each chunk: of the least and the greatest time alone if the
+    /// rows are not in memory.
+    pub(crate) fn sample_times<T: Time>(&self, layout: &Layout, times: &mut Vec<T>) {
+        /// Sampled rows of a chunk.
+        const ROWS: usize = 64;
+        let tail = layout.tail().len();
+        for piece in &self.pieces {
+            let kept = match piece {
+                Piece::Resident(chunk) => Some(chunk.clone()),
+                Piece::Paged(page) => page.in_memory(),
+            };
+            // An error recurs when the rows are merged.
+            if let Some(chunk) = kept.and_then(|kept| kept.whole().ok()) {
+                let rows = chunk.rows();
+                let some = (0..rows.len()).step_by(rows.len().div_ceil(ROWS));
+                times.extend(some.map(|row| T::decode(time_of(rows.row(row), T::WIDTH, tail))));
+            } else if let Some(codes) = piece.times(layout, T::WIDTH) {
+                let both = codes.iter().cycle().take(ROWS);
+                times.extend(both.map(|code| code.time::<T>()));
+            }
         }
     }
 
