@@ -63,10 +63,10 @@ impl Budget {
     /// ```
     /// use windrow_pool::Budget;
     ///
-    /// let budget = Budget::share(5.0, 128 << 20).unwrap_or(Budget::bytes(128 << 20));
+    /// let budget = Budget::percent(5.0, 128 << 20).unwrap_or(Budget::bytes(128 << 20));
     /// assert!(budget.limit() >= 128 << 20);
     /// ```
-    pub fn share(percent: f64, least: usize) -> Option<Self> {
+    pub fn percent(percent: f64, least: usize) -> Option<Self> {
         let all = available_memory()? as f64;
         Some(Self::bytes(((all * percent / 100.0) as usize).max(least)))
     }
