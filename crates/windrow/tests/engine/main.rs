@@ -23,4 +23,5 @@ mod partition_hash;
 mod partition_model;
 mod partition_rules;
 mod rows_larger_than_memory;
+mod seals_of_many_times;
 mod slabs_do_not_show_the_memory;

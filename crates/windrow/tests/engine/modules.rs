@@ -35,6 +35,7 @@ const CRATES: [(&str, &[&str]); 5] = [
         &[
             "sync",
             "lock",
+            "system",
             "budget",
             "buffer",
             "codec",
