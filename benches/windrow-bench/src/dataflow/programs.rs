@@ -16,9 +16,9 @@ use windrow::Pool;
 use windrow_differential::{ArrangeRows, Context, Row, RowArrangement, algorithms};
 use windrow_testdata::rng::Rng;
 
-use super::{Options, percentiles};
+use super::{Options, TURNS};
 use crate::Result;
-use crate::cells::Cells;
+use crate::harness::{Cells, Outcome, contender};
 
 /// A program over two collections of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +38,6 @@ const CASES: [(Program, usize, usize); 7] = [
     (Program::Distances, 100, 100),
     (Program::Components, 2, 20),
 ];
-
-/// CPU seconds of the load and of each round, and the sum of the output's hashes.
-struct Run {
-    load: f64,
-    rounds: Vec<f64>,
-    sum: u64,
-}
 
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -66,11 +59,12 @@ fn add_up<'scope, D: Data + Hash>(
     updates.inspect(each).probe_with(probe);
 }
 
+/// Returns the CPU time of the load and of each round, and the sum of the output's hashes.
 fn run<N: Row + ExchangeData + Hash + From<u32>>(
     options: &Options,
     (program, changes, rounds): (Program, usize, usize),
     ours: bool,
-) -> Run {
+) -> Outcome {
     let edges = options.edges;
     timely_032::execute_directly(move |worker| {
         let (context, probe) = (Context::new(Pool::unlimited()), ProbeHandle::new());
@@ -128,43 +122,30 @@ fn run<N: Row + ExchangeData + Hash + From<u32>>(
             }
             cpu_seconds() - before
         };
-        let load = end(&mut left, &mut right);
+        let load = end(&mut left, &mut right) * 1e3;
         let rounds = (0..rounds).map(|round| {
             for change in 0..changes / 2 {
                 let (new, at) = (pair(), (round * changes + change) * 7_919 % there.len());
                 left.insert(new.clone());
                 left.remove(std::mem::replace(&mut there[at], new));
             }
-            end(&mut left, &mut right)
+            end(&mut left, &mut right) * 1e6
         });
-        let rounds = rounds.collect();
-        Run { load, rounds, sum: sum.get() }
+        let rounds = (format!(", rounds of {changes}"), "us/round", rounds.collect());
+        let figures = vec![(", load".to_owned(), "CPU ms", vec![load]), rounds];
+        Outcome { figures, digest: Some(sum.get()) }
     })
 }
 
 /// Measures both sides with two types of numbers.
 pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
-    type Side = fn(&Options, (Program, usize, usize), bool) -> Run;
+    type Side = fn(&Options, (Program, usize, usize), bool) -> Outcome;
     for (name, run) in [("u32", run::<u32> as Side), ("u64", run::<u64> as Side)] {
         for case in CASES {
-            // The median of all rounds of all runs.
-            let [mut ours, mut stock] = [true, false].map(|ours| run(options, case, ours));
-            for _ in 1..options.rounds {
-                for (all, is_ours) in [(&mut ours, true), (&mut stock, false)] {
-                    let next = run(options, case, is_ours);
-                    all.load = all.load.min(next.load);
-                    all.rounds.extend(next.rounds);
-                }
-            }
-            let (program, changes, _) = case;
-            if ours.sum != stock.sum {
-                return Err(format!("{program:?} of {name}: outputs differ").into());
-            }
-            let case = format!("{program:?} of {name}");
-            let [load, rival] = [&ours, &stock].map(|run| run.load * 1e3);
-            cells.push_in("CPU ms", &format!("{case}, load"), load, ("stock", rival));
-            let case = format!("{case}, rounds of {changes}");
-            percentiles(cells, &case, &ours.rounds, ("stock", &stock.rounds));
+            let side = |name, is_ours| contender(name, move |_, _| Ok(run(options, case, is_ours)));
+            let mut sides = [side("ours", true), side("stock", false)];
+            let case = format!("{:?} of {name}", case.0);
+            cells.race(&case, TURNS, |_| Ok(((), 1.0)), &mut sides)?;
         }
     }
     Ok(())
