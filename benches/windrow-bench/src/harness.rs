@@ -83,11 +83,8 @@ pub(crate) fn timed<'a, I, T>(
     mut work: impl FnMut(&I, usize) -> Result<T> + 'a,
 ) -> Contender<'a, I> {
     contender(name, move |inputs, call| {
-        let (time, ()) = seconds(|| {
-            drop(black_box(work(inputs, call)?));
-            Ok(())
-        })?;
-        Ok(time)
+        let (time, done) = elapsed(|| work(inputs, call).map(|output| drop(black_box(output))));
+        done.map(|()| time)
     })
 }
 
@@ -210,9 +207,9 @@ impl Cells {
         Ok(())
     }
 
-    /// Prints the table and the geometric mean of each rival, and writes
-    /// `target/windrow-bench/NAME.json`. Figures of Windrow in nanoseconds per item are also shown
-    /// as millions per second.
+    /// Prints the table and geometric means of ratios, for each rival and first word of cases, and
+    /// writes `target/windrow-bench/NAME.json`. Figures of Windrow in nanoseconds per item are also
+    /// shown as millions per second.
     pub(crate) fn finish(&self) -> Result<()> {
         let line = |case: &str, ours: &str, rate: &str, rival: &str, theirs: &str, rest: &str| {
             println!("{case:<34} {ours:>10} {rate:>8}  {rival:<28} {theirs:>10}  {rest}");
@@ -224,12 +221,13 @@ impl Cells {
             let rate = rate.unwrap_or_default();
             let (ours, rival) = (format!("{ours:.2}"), format!("{rival:.2}"));
             line(case, &ours, &rate, rival_name, &rival, &format!("{ratio:>5.2}x  {unit}"));
-            ratios.entry((rival_name, unit)).or_default().push(*ratio);
+            let group = case.split(' ').next();
+            ratios.entry((group, rival_name, unit)).or_default().push(*ratio);
         }
-        for ((rival, unit), ratios) in ratios.iter().filter(|(_, ratios)| ratios.len() > 1) {
+        for ((group, rival, unit), ratios) in ratios.iter().filter(|(_, all)| all.len() > 1) {
             let mean = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64;
             let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-            let cells = format!("geometric mean of {} cells", ratios.len());
+            let cells = format!("{}, mean of {} cells", group.unwrap_or_default(), ratios.len());
             let rest = format!("{:>5.2}x  {unit}, least {least:.2}x", mean.exp());
             line(&cells, "", "", rival, "", &rest);
         }
@@ -270,10 +268,16 @@ fn reading() -> f64 {
 }
 
 /// Measures the seconds of `work`, and returns its result.
-pub(crate) fn seconds<T>(work: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
+pub(crate) fn elapsed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let watch = Stopwatch::start();
-    let out = work()?;
-    Ok((watch.seconds(), out))
+    let out = work();
+    (watch.seconds(), out)
+}
+
+/// Measures the seconds of `work` that can fail.
+pub(crate) fn seconds<T>(work: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
+    let (seconds, out) = elapsed(work);
+    Ok((seconds, out?))
 }
 
 /// Makes the system's allocator keep freed memory: blocks of up to 32 MiB go back to the system
@@ -281,4 +285,68 @@ pub(crate) fn seconds<T>(work: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
 /// for fresh pages only in the first cases of a run.
 pub(crate) fn keep_freed_memory() {
     drop(black_box(vec![1u8; 31 << 20]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURNS: Turns = Turns { rounds: 3, warm: 1, calls: 2 };
+
+    fn cells() -> Cells {
+        Cells::new("test", "ns/row", Select::default())
+    }
+
+    #[test]
+    fn the_least_of_the_calls_that_count_is_compared_in_the_unit_of_an_item() {
+        let seconds = |least: f64| {
+            move |round: &usize, call: usize| {
+                // The warm call would be the least.
+                Ok(if call == 0 { 0.0 } else { least * (*round + call) as f64 * 1e-9 })
+            }
+        };
+        let mut contenders = [contender("ours", seconds(10.0)), contender("rival", seconds(30.0))];
+        let mut cells = cells();
+        let raced = cells.race("case", TURNS, |round| Ok((round, 5.0)), &mut contenders);
+        assert!(raced.is_ok());
+        let Cell { case, ours, rival_name, rival, unit, ratio, .. } = &cells.cells[0];
+        assert_eq!((&case[..], &rival_name[..], *unit), ("case", "rival", "ns/row"));
+        let is_about = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-9;
+        assert!(is_about(*ours, 2.0) && is_about(*rival, 6.0) && is_about(*ratio, 3.0));
+    }
+
+    #[test]
+    fn rounds_of_a_dataflow_are_compared_by_shares_of_all_samples() {
+        let rounds = |first: usize| {
+            move |_: &(), _: usize| {
+                let samples = (first..first + 100).map(|sample| sample as f64).rev().collect();
+                let figures =
+                    vec![(" load".to_owned(), "", vec![1.0]), (String::new(), "us/round", samples)];
+                Ok(Outcome { figures, digest: None })
+            }
+        };
+        let mut contenders = [contender("ours", rounds(0)), contender("rival", rounds(1000))];
+        let mut cells = cells();
+        let raced = cells.race("case", TURNS, |_| Ok(((), 1.0)), &mut contenders);
+        assert!(raced.is_ok());
+        let found: Vec<_> = cells.cells.iter().map(|c| (&c.case[..], c.ours, c.rival)).collect();
+        let expected =
+            [("case, p50", 50.0, 1050.0), ("case, p99", 99.0, 1099.0), ("case load", 1e9, 1e9)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn outputs_that_differ_are_an_error() {
+        let with = |digest: u64| move |_: &(), call: usize| Ok((1.0, digest * call as u64));
+        let mut contenders = [contender("ours", with(1)), contender("rival", with(2))];
+        let raced = cells().race("case", TURNS, |_| Ok(((), 1.0)), &mut contenders);
+        assert!(raced.is_err_and(|error| error.to_string().contains("rival has Some(2)")));
+    }
+
+    #[test]
+    fn a_case_is_selected_by_all_of_the_texts() {
+        let only = vec!["u64".to_owned(), "sort".to_owned()];
+        let cells = Cells::new("test", "us", Select { only, rounds: None });
+        assert!(cells.wants("sort 8K u64") && !cells.wants("encode u64"));
+    }
 }

@@ -15,6 +15,10 @@ mod rest;
 mod spines;
 
 use clap::Args;
+use differential_026::Data;
+use differential_026::input::InputSession;
+use timely_032::dataflow::ProbeHandle;
+use timely_032::worker::Worker;
 
 use crate::Result;
 use crate::harness::{Cells, Part, Turns, keep_freed_memory};
@@ -49,4 +53,25 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
         [("spines", spines::measure), ("programs", programs::measure), ("rest", rest::measure)];
     cells.parts(options, &parts)?;
     cells.finish()
+}
+
+/// The two inputs of a dataflow.
+struct Inputs<D: Data> {
+    inputs: [InputSession<u64, D, isize>; 2],
+    probe: ProbeHandle<u64>,
+    time: u64,
+}
+
+impl<D: Data> Inputs<D> {
+    /// Ends the round, and steps until its results are complete.
+    fn end(&mut self, worker: &mut Worker) {
+        self.time += 1;
+        for input in &mut self.inputs {
+            input.advance_to(self.time);
+            input.flush();
+        }
+        while self.probe.less_than(&self.time) {
+            worker.step();
+        }
+    }
 }

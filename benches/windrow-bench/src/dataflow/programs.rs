@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use differential_026::algorithms::graphs::bfs::bfs;
 use differential_026::algorithms::graphs::scc::strongly_connected;
-use differential_026::input::{Input, InputSession};
+use differential_026::input::Input;
 use differential_026::{Data, ExchangeData, VecCollection};
 use rustix::time::{ClockId, clock_gettime};
 use timely_032::dataflow::ProbeHandle;
@@ -16,7 +16,7 @@ use windrow::Pool;
 use windrow_differential::{ArrangeRows, Context, Row, RowArrangement, algorithms};
 use windrow_testdata::rng::Rng;
 
-use super::{Options, TURNS};
+use super::{Inputs, Options, TURNS};
 use crate::Result;
 use crate::harness::{Cells, Outcome, contender};
 
@@ -69,8 +69,7 @@ fn run<N: Row + ExchangeData + Hash + From<u32>>(
     timely_032::execute_directly(move |worker| {
         let (context, probe) = (Context::new(Pool::unlimited()), ProbeHandle::new());
         let sum = Rc::new(Cell::new(0));
-        type Pairs<N> = InputSession<u64, (N, N), isize>;
-        let (mut left, mut right): (Pairs<N>, Pairs<N>) = worker.dataflow(|scope| {
+        let inputs = worker.dataflow(|scope| {
             let (left, a) = scope.new_collection::<(N, N), isize>();
             let (right, b) = scope.new_collection::<(N, N), isize>();
             let roots = b.clone().map(|(root, _)| root);
@@ -94,8 +93,9 @@ fn run<N: Row + ExchangeData + Hash + From<u32>>(
                 }
                 (Program::Components, false) => add_up(strongly_connected(a), &sum, &probe),
             }
-            (left, right)
+            [left, right]
         });
+        let mut work = Inputs { inputs, probe: probe.clone(), time: 0 };
         let nodes = if program == Program::Join { edges } else { edges / 4 }.max(1) as u64;
         let mut rng = Rng::new(3);
         let mut pair = || {
@@ -103,33 +103,25 @@ fn run<N: Row + ExchangeData + Hash + From<u32>>(
             (from, to)
         };
         let mut there: Vec<(N, N)> = (0..edges).map(|_| pair()).collect();
-        there.iter().for_each(|pair| left.insert(pair.clone()));
+        there.iter().for_each(|pair| work.inputs[0].insert(pair.clone()));
         if program == Program::Join {
-            (0..edges).for_each(|_| right.insert(pair()));
+            (0..edges).for_each(|_| work.inputs[1].insert(pair()));
         } else {
-            right.insert((N::from(0), N::from(0)));
+            work.inputs[1].insert((N::from(0), N::from(0)));
         }
-        let mut time = 0;
-        let mut end = |left: &mut Pairs<N>, right: &mut Pairs<N>| {
+        let mut end = |work: &mut Inputs<(N, N)>| {
             let before = cpu_seconds();
-            time += 1;
-            for input in [left, right] {
-                input.advance_to(time);
-                input.flush();
-            }
-            while probe.less_than(&time) {
-                worker.step();
-            }
+            work.end(worker);
             cpu_seconds() - before
         };
-        let load = end(&mut left, &mut right) * 1e3;
+        let load = end(&mut work) * 1e3;
         let rounds = (0..rounds).map(|round| {
             for change in 0..changes / 2 {
                 let (new, at) = (pair(), (round * changes + change) * 7_919 % there.len());
-                left.insert(new.clone());
-                left.remove(std::mem::replace(&mut there[at], new));
+                work.inputs[0].insert(new.clone());
+                work.inputs[0].remove(std::mem::replace(&mut there[at], new));
             }
-            end(&mut left, &mut right) * 1e6
+            end(&mut work) * 1e6
         });
         let rounds = (format!(", rounds of {changes}"), "us/round", rounds.collect());
         let figures = vec![(", load".to_owned(), "CPU ms", vec![load]), rounds];

@@ -2,7 +2,7 @@
 
 use differential_026::batcher::merge::chunker::ContainerChunker;
 use differential_026::columnar::trace::{ColChunk, Spine as ColSpine};
-use differential_026::input::{Input, InputSession};
+use differential_026::input::Input;
 use differential_026::operators::arrange::arrangement::arrange_core;
 use differential_026::trace::chunk::ChunkBatcher;
 use differential_026::trace::chunk::vec::{ChunkBatcher as VecBatcher, ChunkSpine as VecSpine};
@@ -16,7 +16,7 @@ use windrow::{Budget, Pool, PoolOptions};
 use windrow_differential::{ArrangeRows, Context, RowArrangement};
 
 use super::rest::resident;
-use super::{Options, TURNS};
+use super::{Inputs, Options, TURNS};
 use crate::Result;
 use crate::harness::{Cells, Figure, Outcome, Stopwatch, contender};
 
@@ -39,27 +39,6 @@ const SIDES: [Side; 5] = [Side::Ours, Side::Cursors, Side::OrdVal, Side::VecChun
 /// Updates of the rounds measured for latency, and the number of such rounds.
 const SMALL_ROUNDS: [usize; 4] = [1, 10, 100, 1_000];
 const TIMES: usize = 300;
-
-struct Workload<K: differential_026::Data> {
-    data: InputSession<u64, (K, ()), isize>,
-    keys: InputSession<u64, (K, ()), isize>,
-    probe: ProbeHandle<u64>,
-    time: u64,
-}
-
-impl<K: differential_026::Data> Workload<K> {
-    /// Ends the round, and steps until its results are complete.
-    fn end(&mut self, worker: &mut Worker) {
-        self.time += 1;
-        for input in [&mut self.data, &mut self.keys] {
-            input.advance_to(self.time);
-            input.flush();
-        }
-        while self.probe.less_than(&self.time) {
-            worker.step();
-        }
-    }
-}
 
 /// What a run measures.
 pub(super) struct Figures {
@@ -88,9 +67,13 @@ macro_rules! of_keys {
             type Columns = ColChunk<($key, (), u64, isize)>;
             type ColumnBatcher = ChunkBatcher<ContainerChunker<Columns>, Columns>;
 
-            fn workload(worker: &mut Worker, side: Side, context: &Context) -> Workload<$key> {
+            fn inputs(
+                worker: &mut Worker,
+                side: Side,
+                context: &Context,
+            ) -> Inputs<($key, ())> {
                 let probe = ProbeHandle::new();
-                let (data, keys) = worker.dataflow::<u64, _, _>(|scope| {
+                let inputs = worker.dataflow::<u64, _, _>(|scope| {
                     let (data_in, data) = scope.new_collection::<($key, ()), isize>();
                     let (keys_in, keys) = scope.new_collection::<($key, ()), isize>();
                     macro_rules! joined {
@@ -139,9 +122,9 @@ macro_rules! of_keys {
                             ColumnBatcher::new
                         ),
                     }
-                    (data_in, keys_in)
+                    [data_in, keys_in]
                 });
-                Workload { data, keys, probe, time: 0 }
+                Inputs { inputs, probe, time: 0 }
             }
 
             pub(in super::super) fn run(
@@ -152,7 +135,7 @@ macro_rules! of_keys {
             ) -> Figures {
                 let (context, updates, round) = (Context::new(pool.clone()), options.updates, options.round);
                 timely_032::execute_directly(move |worker| {
-                    let mut work = workload(worker, side, &context);
+                    let mut work = inputs(worker, side, &context);
                     let (mut times, before, mut grown) = ([0.0; 2], resident(), None);
                     for (phase, seconds) in times.iter_mut().enumerate() {
                         let watch = Stopwatch::start();
@@ -160,9 +143,7 @@ macro_rules! of_keys {
                             for number in first..updates.min(first + round) {
                                 // Every key once, in no order.
                                 let number = number.wrapping_mul(7_919) % updates;
-                                let input = [&mut work.data, &mut work.keys].into_iter().nth(phase);
-                                let key = ($make)(number);
-                                input.into_iter().for_each(|input| input.insert((key.clone(), ())));
+                                work.inputs[phase].insert((($make)(number), ()));
                             }
                             work.end(worker);
                         }
@@ -180,7 +161,7 @@ macro_rules! of_keys {
                         let rounds = (0..TIMES).map(|number| {
                             for update in 0..*each {
                                 let key = ($make)((number * 1_000 + update) * 31 % updates);
-                                work.keys.insert((key, ()));
+                                work.inputs[1].insert((key, ()));
                             }
                             let watch = Stopwatch::start();
                             work.end(worker);

@@ -95,7 +95,7 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
                 0 => &[Side::Ours, Side::Stock, Side::Scan],
                 _ => &[Side::Ours, Side::Stock, Side::Tuned, Side::Scan],
             };
-            let case = format!("{} {limit} MiB", query.name);
+            let case = format!("{limit} MiB, {}", query.name);
             let contenders = sides.iter().map(|&side| contending(options, query.name, limit, side));
             let turns = Turns { rounds: 2, warm: 1, calls: 1 };
             let fresh = |round| Ok((round, 1.0));

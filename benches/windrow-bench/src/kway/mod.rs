@@ -15,7 +15,7 @@ use std::hint::black_box;
 use windrow::{Batch, Pool};
 
 use crate::Result;
-use crate::harness::{Cells, Turns, contender, seconds};
+use crate::harness::{Cells, Turns, contender, elapsed, seconds};
 use data::{Record, Runs, Text, Words, Work, chain, layout, records, runs, text};
 
 /// Options of the bench.
@@ -85,20 +85,19 @@ fn measure<T: Ord + Copy>(
         }),
         contender("loser tree", |(_, runs): &Inputs<T>, _| {
             let mut out = output(runs);
-            seconds(|| Ok(rivals::merge(runs, black_box(&mut out)) as u64))
+            Ok(elapsed(|| rivals::merge(runs, black_box(&mut out)) as u64))
         }),
         contender("memcpy", |(_, runs): &Inputs<T>, _| {
             let mut out = output(runs);
-            let (time, ()) = seconds(|| {
+            let copy = || {
                 let mut rest = black_box(&mut out[..]);
                 for run in runs {
                     let (to, behind) = rest.split_at_mut(run.len());
                     to.copy_from_slice(run);
                     rest = behind;
                 }
-                Ok(())
-            })?;
-            Ok(time)
+            };
+            Ok(elapsed(copy).0)
         }),
     ];
     let fresh = |round: usize| {

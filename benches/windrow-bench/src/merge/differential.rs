@@ -40,10 +40,11 @@ impl<C: Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container
 /// Returns the rivals of each shape: 0.22's columnation stacks, and 0.26's vectors and tries.
 pub(super) fn rivals() -> [Vec<Rival>; 3] {
     /// Converts changes before the work, which measures its own seconds.
+    type Changes<K, V> = Vec<Vec<Change<K, V>>>;
     fn rival<K: 'static, V: 'static>(
         name: &'static str,
         of: fn(u64, u64) -> (K, V),
-        work: fn(Work, Vec<Vec<Change<K, V>>>) -> (f64, u64),
+        work: fn(Work, Changes<K, V>) -> (f64, u64),
     ) -> Rival {
         let convert = move |inputs: &Inputs| {
             let change = |&((key, val), time, diff): &_| (of(key, val), time, diff);

@@ -32,7 +32,7 @@ use windrow::arrow_array::RecordBatch;
 use windrow::{Antichain, Batch, Batcher, Layout, Order, Pool};
 
 use crate::Result;
-use crate::harness::{Cells, Turns, contender, keep_freed_memory, seconds};
+use crate::harness::{Cells, Turns, contender, elapsed, keep_freed_memory, seconds};
 use data::{Ints, Regime, SHAPES, Shape};
 
 const PUSHES: usize = 64;
@@ -72,14 +72,14 @@ impl Work {
     }
 
     /// Returns the names and the record counts, of a side or in all, of the cases of a size.
-    fn cases(self, shape: &Shape, regime: Regime, kib: usize) -> Vec<(String, usize)> {
+    fn cases(self, shape: &Shape, regime: Regime, kib: usize) -> Vec<(String, Regime, usize)> {
         let size = if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) };
         let case = format!("{} {} {size}", shape.name, regime.name());
         let count = (kib << 10) / shape.bytes;
         if self == Self::Merge || count >= PUSHES * CHANGES {
-            return vec![(case, count)];
+            return vec![(case, regime, count)];
         }
-        vec![(format!("{case} in all"), count), (case, PUSHES * CHANGES)]
+        vec![(format!("{case} in all"), regime, count), (case, regime, PUSHES * CHANGES)]
     }
 
     fn inputs(self, shape: &Shape, regime: Regime, count: usize, seed: u64) -> Inputs {
@@ -152,31 +152,25 @@ fn measure(
             let batches = batches(&inputs[set], usize::MAX)?;
             let columns = batches.iter().flat_map(RecordBatch::columns);
             let columns: Vec<_> = columns.map(|column| column.to_data()).collect();
-            let (time, ()) = seconds(|| {
+            let copy = || {
                 buffer.clear();
                 columns.iter().flat_map(|c| c.buffers()).for_each(|b| buffer.extend_from_slice(b));
                 black_box(&mut buffer);
-                Ok(())
-            })?;
-            Ok(time)
+            };
+            Ok(elapsed(copy).0)
         }));
     }
     contenders.push(contender("memcpy", |inputs: &[Inputs; 2], set| {
         let from = vec![1u8; inputs[set].iter().map(Vec::len).sum::<usize>() * shape.bytes];
         let mut to = vec![2u8; from.len()];
-        let (time, ()) = seconds(|| {
-            black_box(&mut to).copy_from_slice(black_box(&from));
-            Ok(())
-        })?;
-        Ok(time)
+        Ok(elapsed(|| black_box(&mut to).copy_from_slice(black_box(&from))).0)
     }));
 
-    let sizes = |regime| {
-        options.sizes.iter().flat_map(move |&kib| {
-            work.cases(shape, regime, kib).into_iter().map(move |case| (regime, case))
-        })
-    };
-    for (regime, (case, count)) in work.regimes().iter().flat_map(|&regime| sizes(regime)) {
+    let sizes = work
+        .regimes()
+        .iter()
+        .flat_map(|&regime| options.sizes.iter().map(move |&kib| (regime, kib)));
+    for (case, regime, count) in sizes.flat_map(|(regime, kib)| work.cases(shape, regime, kib)) {
         if !cells.wants(&case) {
             continue;
         }

@@ -8,7 +8,7 @@ use windrow::{RowEncoder, Rows, compat};
 use super::data::Shape;
 use super::{Options, inputs};
 use crate::Result;
-use crate::harness::{Cells, Contender, Turns, timed};
+use crate::harness::{Cells, Turns, timed};
 
 /// Rows of one record batch.
 const ROWS: usize = 8192;
@@ -19,10 +19,9 @@ const INPUTS: usize = 8;
 const INPUT_BYTES: usize = 4 << 20;
 
 pub(super) fn measure(shape: &Shape, options: &Options, cells: &mut Cells) -> Result<()> {
-    let [encode, compat, compat_decode, decode, compare] =
-        ["encode", "compat", "compat decode", "decode", "compare"]
-            .map(|case| Some(format!("{case} {}", shape.name)).filter(|name| cells.wants(name)));
-    if [&encode, &compat, &compat_decode, &decode, &compare].iter().all(|name| name.is_none()) {
+    let name = |case: &str| format!("{case} {}", shape.name);
+    let cases = ["encode", "compat", "compat decode", "decode", "compare"];
+    if !cases.iter().any(|case| cells.wants(&name(case))) {
         return Ok(());
     }
     let one = shape.batch(0, ROWS)?.get_array_memory_size();
@@ -33,80 +32,75 @@ pub(super) fn measure(shape: &Shape, options: &Options, cells: &mut Cells) -> Re
         data_type: field.data_type().clone(),
         options: Default::default(),
     });
-    let arrow_rows = compat::Converter::new(fields.collect())?;
+    let compat = compat::Converter::new(fields.collect())?;
     let ours = inputs.iter().map(|batch| Ok(encoder.encode(batch)?)).collect::<Result<Vec<_>>>()?;
     let convert = |at: usize| Ok(converter.convert_columns(inputs[at].columns())?);
     let theirs = (0..count).map(convert).collect::<Result<Vec<_>>>()?;
-    let same = |at: usize| Ok(arrow_rows.encode(inputs[at].columns())?);
+    let same = |at: usize| Ok(compat.encode(inputs[at].columns())?);
     let same = (0..count).map(same).collect::<Result<Vec<Rows>>>()?;
     if same[0].iter().zip(theirs[0].iter()).any(|(ours, theirs)| ours != theirs.data())
-        || arrow_rows.decode(&same[0], 0..ROWS)? != inputs[0].columns()
+        || compat.decode(&same[0], 0..ROWS)? != inputs[0].columns()
     {
         return Err("the bytes are not those of arrow-row".into());
     }
 
-    let rounds = if options.quick { 20 } else { 100 };
-    let calls = options.calls.max(1);
-    let turns = Turns { rounds, warm: usize::from(calls > 1), calls };
     let recycled = RefCell::new((Rows::default(), converter.empty_rows(0, 0)));
+    let mut target = vec![0; ours.iter().map(|rows| rows.bytes().len()).max().unwrap_or(0)];
+    let encode = |at: usize| Ok(encoder.encode(&inputs[at])?);
     let encode_into =
         |at: usize| Ok(encoder.encode_into(&inputs[at], &mut recycled.borrow_mut().0)?);
+    let compat_into =
+        |at: usize| Ok(compat.encode_into(inputs[at].columns(), &mut recycled.borrow_mut().0)?);
     let append = |at: usize| {
         let appended = &mut recycled.borrow_mut().1;
         appended.clear();
         Ok(converter.append(appended, inputs[at].columns())?)
     };
-    let convert_rows = |at: usize| Ok(converter.convert_rows(&theirs[at])?);
-    let mut race = |name: &str, mut pair: [Contender<'_, usize>; 2]| {
-        cells.race(name, turns, |round| Ok((round, 1.0)), &mut pair)
+    let mut copy = |at: usize| {
+        let rows = black_box(ours[at].bytes());
+        black_box(&mut target)[..rows.len()].copy_from_slice(rows);
+        Ok(())
     };
-    // The work on the next of the inputs.
-    macro_rules! next {
-        ($name:expr, $work:expr) => {
-            timed($name, |round: &usize, call| $work((round + call) % count))
+    let decode = |at: usize| Ok(encoder.decode(&ours[at], 0..ROWS)?);
+    let compat_decode = |at: usize| Ok(compat.decode(&same[at], 0..ROWS)?);
+    let convert_rows = |at: usize| Ok(converter.convert_rows(&theirs[at])?);
+    let compare = |at: usize| Ok(ascents(|row| ours[at].compare(row - 1, row).is_lt()));
+    let rival_compare =
+        |at: usize| Ok(ascents(|row| theirs[at].row(row - 1) < theirs[at].row(row)));
+    // Work on the next of the inputs.
+    macro_rules! pair {
+        ($ours:ident, $rival:literal, $theirs:ident) => {
+            [
+                timed("ours", |round: &usize, call| $ours((round + call) % count)),
+                timed($rival, |round: &usize, call| $theirs((round + call) % count)),
+            ]
         };
     }
-    if let Some(name) = &encode {
-        race(name, [next!("ours", encode_into), next!("arrow-row append, recycled", append)])?;
-        let mut target = vec![0; ours.iter().map(|rows| rows.bytes().len()).max().unwrap_or(0)];
-        let copy = next!("memcpy of the rows", |at: usize| {
-            let rows = black_box(ours[at].bytes());
-            black_box(&mut target)[..rows.len()].copy_from_slice(rows);
-            Ok(())
-        });
-        race(name, [next!("ours", encode_into), copy])?;
-        let fresh = next!("ours", |at: usize| Ok(encoder.encode(&inputs[at])?));
-        race(name, [fresh, next!("arrow-row convert, fresh", convert)])?;
+    let races = [
+        ("encode", pair!(encode_into, "arrow-row append, recycled", append)),
+        ("encode", pair!(encode_into, "memcpy of the rows", copy)),
+        ("encode", pair!(encode, "arrow-row convert, fresh", convert)),
+        ("compat", pair!(compat_into, "arrow-row append, recycled", append)),
+        ("compat decode", pair!(compat_decode, "arrow-row convert_rows", convert_rows)),
+        ("decode", pair!(decode, "arrow-row convert_rows", convert_rows)),
+        ("compare", pair!(compare, "arrow-row Row::cmp, adjacent", rival_compare)),
+    ];
+    let (rounds, calls) = (if options.quick { 20 } else { 100 }, options.calls.max(1));
+    let turns = Turns { rounds, warm: usize::from(calls > 1), calls };
+    for (case, mut pair) in races {
+        if cells.wants(&name(case)) {
+            cells.race(&name(case), turns, |round| Ok((round, 1.0)), &mut pair)?;
+        }
     }
-    if let Some(name) = &compat {
-        let ours = next!("ours", |at: usize| {
-            Ok(arrow_rows.encode_into(inputs[at].columns(), &mut recycled.borrow_mut().0)?)
-        });
-        race(name, [ours, next!("arrow-row append, recycled", append)])?;
-    }
-    if let Some(name) = &compat_decode {
-        let ours = next!("ours", |at: usize| Ok(arrow_rows.decode(&same[at], 0..ROWS)?));
-        race(name, [ours, next!("arrow-row convert_rows", convert_rows)])?;
-    }
-    if let Some(name) = &decode {
-        let ours = next!("ours", |at: usize| Ok(encoder.decode(&ours[at], 0..ROWS)?));
-        race(name, [ours, next!("arrow-row convert_rows", convert_rows)])?;
-    }
-    if let Some(name) = &compare {
-        let adjacent = |at: usize| {
-            let is_less = |&row: &usize| ours[at].compare(row - 1, row).is_lt();
-            Ok((1..ROWS).filter(is_less).count())
-        };
-        let theirs = |at: usize| {
-            let is_less = |&row: &usize| theirs[at].row(row - 1) < theirs[at].row(row);
-            Ok((1..ROWS).filter(is_less).count())
-        };
-        race(name, [next!("ours", adjacent), next!("arrow-row Row::cmp, adjacent", theirs)])?;
-    }
-    if encode.is_some() {
-        let bytes: usize = theirs[0].iter().map(|row| row.data().len()).sum();
-        let [ours, theirs] = [ours[0].bytes().len(), bytes].map(|all| all as f64 / ROWS as f64);
-        cells.push("bytes/row", &format!("bytes {}", shape.name), ours, [("arrow-row", theirs)]);
+    let bytes: usize = theirs[0].iter().map(|row| row.data().len()).sum();
+    let [ours, theirs] = [ours[0].bytes().len(), bytes].map(|all| all as f64 / ROWS as f64);
+    if cells.wants(&name("encode")) {
+        cells.push("bytes/row", &name("bytes"), ours, [("arrow-row", theirs)]);
     }
     Ok(())
+}
+
+/// Returns the number of rows that are greater than the row before.
+fn ascents(ascends: impl Fn(usize) -> bool) -> usize {
+    (1..ROWS).filter(|row| ascends(*row)).count()
 }
