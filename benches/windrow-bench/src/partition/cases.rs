@@ -13,15 +13,6 @@ use crate::harness::{Cells, Turns, timed};
 /// Number of rows of a large record batch: 256 MiB of four-byte values, and as many bytes of ids.
 const LARGE: usize = 64 << 20;
 
-/// The memory of outputs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Memory {
-    /// Touched before.
-    Recycled,
-    /// Not yet supplied by the system: for Windrow, a partitioner's first split.
-    Fresh,
-}
-
 struct Case {
     name: String,
     kind: Type,
@@ -30,29 +21,33 @@ struct Case {
     partitions: usize,
     shape: Shape,
     nulls: bool,
-    memory: Memory,
+    /// True if outputs go to memory not yet supplied by the system: for Windrow, a partitioner's
+    /// first split. Otherwise it was touched before.
+    is_fresh: bool,
 }
+
+/// Shapes of ids, and whether columns have nulls; the first is measured without `--full`, too.
+const SHAPES: [(Shape, bool); 6] = [
+    (Shape::Uniform, false),
+    (Shape::Uniform, true),
+    (Shape::Skewed, false),
+    (Shape::Skewed, true),
+    (Shape::Sorted, false),
+    (Shape::Sorted, true),
+];
 
 /// Measures the matrix of types, columns, partitions, and with `--full` shapes and nulls.
 pub(super) fn matrix(options: &Options, cells: &mut Cells) -> Result<()> {
-    let (all_shapes, all_nulls) = ([Shape::Uniform, Shape::Skewed, Shape::Sorted], [false, true]);
-    let shapes = if options.full { &all_shapes[..] } else { &all_shapes[..1] };
-    let nulls = if options.full { &all_nulls[..] } else { &all_nulls[..1] };
-    let (rows, memory) = (options.rows, Memory::Recycled);
+    let shapes = &SHAPES[..if options.full { 6 } else { 1 }];
     let columns = TYPES.iter().flat_map(|&kind| [(kind, 1), (kind, 10)]);
-    let columns =
-        columns.flat_map(|of| [2, 4, 16, 64, 256, 1024].map(|partitions| (of, partitions)));
-    for ((kind, columns), partitions) in columns {
-        for (&shape, &nulls) in
-            shapes.iter().flat_map(|shape| nulls.iter().map(move |n| (shape, n)))
-        {
+    let cases = columns.flat_map(|of| [2, 4, 16, 64, 256, 1024].map(|count| (of, count)));
+    for ((kind, columns), partitions) in cases {
+        for &(shape, nulls) in shapes {
             let suffix = if nulls { " nulls" } else { "" };
             let name = format!("{} x{columns} P{partitions} {}{suffix}", kind.0, shape.name());
-            measure(
-                options,
-                &Case { name, kind, columns, rows, partitions, shape, nulls, memory },
-                cells,
-            )?;
+            let (rows, is_fresh) = (options.rows, false);
+            let case = Case { name, kind, columns, rows, partitions, shape, nulls, is_fresh };
+            measure(options, &case, cells)?;
         }
     }
     Ok(())
@@ -66,9 +61,9 @@ pub(super) fn large(options: &Options, cells: &mut Cells) -> Result<()> {
         [(INTEGER, Shape::Uniform), (INTEGER, Shape::Skewed), (BIGINT, Shape::Uniform)]
     {
         for partitions in [4, 16, 64, 256, 1024] {
-            for (memory, suffix) in [(Memory::Fresh, "fresh"), (Memory::Recycled, "recycled")] {
+            for (is_fresh, suffix) in [(true, "fresh"), (false, "recycled")] {
                 let name = format!("{} 64M P{partitions} {} {suffix}", kind.0, shape.name());
-                let case = Case { name, kind, columns, rows, partitions, shape, nulls, memory };
+                let case = Case { name, kind, columns, rows, partitions, shape, nulls, is_fresh };
                 measure(options, &case, cells)?;
             }
         }
@@ -89,7 +84,7 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<()> {
     let loops = Loops::new(&batch).map(RefCell::new);
     let mut contenders = vec![
         timed("ours", |_, turn| {
-            if case.memory == Memory::Fresh {
+            if case.is_fresh {
                 ours = Partitioner::ids(case.partitions);
             }
             Ok(ours.split_by_ids(&batch, all.borrow().set(turn))?)
@@ -98,7 +93,7 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<()> {
     ];
     if let Some(loops) = &loops {
         let scatter = |turn, by_four| {
-            if case.memory == Memory::Fresh {
+            if case.is_fresh {
                 loops.borrow_mut().forget();
             }
             Ok(loops.borrow_mut().scatter(&all.borrow(), turn, by_four))
