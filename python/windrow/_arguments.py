@@ -186,6 +186,21 @@ def signature(call):
     return inspect.Signature(parameters)
 
 
+def group_documentation(group):
+    """The documentation of a group of arguments."""
+    explanations = "\n".join(map(explained, members(group).values()))
+    return f"{GROUPS[group][1]}\n\nParameters\n----------\n{explanations}"
+
+
+def group_signature(group):
+    """The signature of the constructor of a group."""
+    import inspect
+
+    Parameter = inspect.Parameter
+    names = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in members(group)]
+    return inspect.Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *names])
+
+
 def refused(call, group, name):
     """What to say about an argument that a call, or a group of its arguments, does not have."""
     import difflib

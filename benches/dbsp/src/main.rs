@@ -9,14 +9,14 @@
 //! a DBSP runtime, where DBSP finds its storage and caches; Windrow needs neither, and loses
 //! nothing. `scripts/bench-dbsp` pins the process to one core, and explains its settings.
 
-#[path = "../../windrow-bench/src/cells.rs"]
-#[expect(dead_code, reason = "shared with windrow-bench, which has tables of other kinds too")]
-mod cells;
 #[path = "../../windrow-bench/src/spine/data.rs"]
 mod changes;
 #[path = "../../windrow-bench/src/kway/data.rs"]
 #[expect(dead_code, reason = "shared with windrow-bench, which has texts too")]
 mod data;
+#[path = "../../windrow-bench/src/harness.rs"]
+#[expect(dead_code, reason = "shared with windrow-bench, which has benches of other kinds too")]
+mod harness;
 mod kway;
 mod probes;
 #[path = "../../../crates/windrow-testdata/src/rng.rs"]
@@ -24,10 +24,9 @@ mod probes;
 mod rng;
 mod runtime;
 
-
 use clap::Parser;
 
-use cells::Cells;
+use harness::{Cells, Select, Turns};
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -40,9 +39,8 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + S
 #[derive(Clone, Debug, Parser)]
 #[command(about = "Measures Windrow's merges and look-ups beside DBSP's own")]
 pub(crate) struct Options {
-    /// Only cases whose name contains this
-    #[arg(long, default_value = "")]
-    only: String,
+    #[command(flatten)]
+    select: Select,
     /// Numbers of batches that are merged
     #[arg(long, value_delimiter = ',', default_value = "8,32,64")]
     batches: Vec<usize>,
@@ -52,9 +50,6 @@ pub(crate) struct Options {
     /// Keys of a spine
     #[arg(long, default_value_t = 2_000_000)]
     keys: u64,
-    /// Rounds, of which the fastest counts
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
 }
 
 fn main() {
@@ -64,7 +59,10 @@ fn main() {
     }
 }
 
+/// Both run on one thread in turns, and the fastest round counts.
+const TURNS: Turns = Turns { rounds: 5, warm: 0, calls: 1 };
+
 fn run(options: &Options) -> Result<()> {
-    let cells = kway::run(options, Cells::new("dbsp", "ns/record"))?;
-    probes::run(options, cells)?.finish()
+    let cells = Cells::new("dbsp", "ns/record", options.select.clone());
+    probes::run(options, kway::run(options, cells)?)?.finish()
 }

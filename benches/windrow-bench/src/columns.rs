@@ -6,6 +6,7 @@ use arrow::array::*;
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Int32Type};
 
+use crate::Result;
 use windrow_testdata::rng::Rng;
 
 /// The type of a column, and the distribution of its values: uniform unless said otherwise.
@@ -82,8 +83,25 @@ fn numbers(kind: Kind, rng: &mut Rng, rows: usize) -> Vec<u64> {
     (0..rows).map(&mut number).collect()
 }
 
+/// Generates a record batch of columns `c0`, `c1`, ... with `nulls` percent nulls, if nullable.
+pub(crate) fn record_batch(
+    kinds: impl Iterator<Item = Kind>,
+    seed: u64,
+    rows: usize,
+    nulls: Option<u64>,
+) -> Result<RecordBatch> {
+    let mut rng = Rng::new(seed);
+    let columns = kinds.enumerate().map(|(at, kind)| {
+        let column = column(kind, &mut rng, rows, nulls.unwrap_or(0));
+        // Few nulls of `SomeUtf8` are in a column by themselves.
+        let is_nullable = nulls.is_some() || column.null_count() > 0;
+        (format!("c{at}"), column, is_nullable)
+    });
+    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+}
+
 /// Generates a column of `rows` rows, with `nulls` percent nulls.
-pub(crate) fn column(kind: Kind, rng: &mut Rng, rows: usize, nulls: u64) -> ArrayRef {
+fn column(kind: Kind, rng: &mut Rng, rows: usize, nulls: u64) -> ArrayRef {
     let valid: Vec<bool> = (0..rows).map(|_| !rng.percent(nulls)).collect();
     let nulls = (nulls > 0).then(|| NullBuffer::from(valid.clone()));
     macro_rules! numbers {

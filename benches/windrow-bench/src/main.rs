@@ -1,11 +1,11 @@
 //! Benches of the engine beside its rivals: each prints a table and writes `target/windrow-bench/NAME.json`.
 
-mod cells;
 mod columns;
 #[cfg(feature = "dataflow")]
 mod dataflow;
 #[cfg(feature = "datafusion")]
 mod datafusion;
+mod harness;
 mod kway;
 mod merge;
 mod partition;
@@ -16,6 +16,8 @@ mod spill;
 mod spine;
 
 use clap::{Parser, Subcommand};
+use harness::{Cells, Select};
+use merge::Work;
 use windrow_testdata::rng;
 
 /// The result of a command; errors are for display only.
@@ -24,6 +26,8 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 #[derive(Parser)]
 #[command(version, about = "Measures Windrow beside its rivals")]
 struct Cli {
+    #[command(flatten)]
+    select: Select,
     #[command(subcommand)]
     command: Command,
 }
@@ -53,21 +57,27 @@ enum Command {
 }
 
 fn main() {
-    let measured = match Cli::parse().command {
-        Command::Merge(options) => merge::run(merge::Work::Merge, &options),
-        Command::Kway(options) => kway::run(&options),
-        Command::Batcher(options) => merge::run(merge::Work::Batcher, &options),
-        Command::Spill(options) => spill::run(&options),
-        Command::Spine(options) => spine::run(&options),
-        Command::Partition(options) => partition::run(&options),
-        #[cfg(feature = "dataflow")]
-        Command::Dataflow(options) => dataflow::run(&options),
-        Command::Rows(options) => rows::run(&options),
-        #[cfg(feature = "datafusion")]
-        Command::Datafusion(options) => datafusion::run(&options),
-    };
-    if let Err(error) = measured {
+    if let Err(error) = run(Cli::parse()) {
         eprintln!("windrow-bench: {error}");
         std::process::exit(1);
+    }
+}
+
+fn run(Cli { select, command }: Cli) -> Result<()> {
+    let new = |name, unit| Cells::new(name, unit, select);
+    match command {
+        Command::Merge(options) => merge::run(Work::Merge, &options, new("merge", "ns/record")),
+        Command::Batcher(options) => {
+            merge::run(Work::Batcher, &options, new("batcher", "ns/record"))
+        }
+        Command::Spill(options) => spill::run(&options, new("spill", "ns/row")),
+        Command::Spine(options) => spine::run(&options, new("spine", "ns/key")),
+        Command::Kway(options) => kway::run(&options, new("kway", "ns/record")),
+        Command::Partition(options) => partition::run(&options, new("partition", "us")),
+        #[cfg(feature = "dataflow")]
+        Command::Dataflow(options) => dataflow::run(&options, new("dataflow", "ns/update")),
+        Command::Rows(options) => rows::run(&options, new("rows", "us")),
+        #[cfg(feature = "datafusion")]
+        Command::Datafusion(options) => datafusion::run(&options, new("datafusion", "s")),
     }
 }

@@ -11,62 +11,51 @@ use clap::Args;
 use windrow::{Batch, Batcher, Budget, Codec, Finish, Layout, Order, Pool, PoolOptions};
 
 use crate::Result;
-use crate::cells::{Cells, least, seconds};
+use crate::harness::{Cells, Turns, contender, seconds, timed};
 use windrow_testdata::rng::Rng;
 
 const BATCH: usize = 8192;
 
-/// What is measured, and how often.
+/// What is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Rows to sort
     #[arg(long, default_value_t = 4_000_000)]
     rows: usize,
-    /// Rounds, of which the fastest counts
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
 }
 
 /// Measures and writes the table.
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     let mut rng = Rng::new(7);
     let batches: Vec<RecordBatch> =
         (0..options.rows.div_ceil(BATCH)).map(|_| rows(&mut rng, BATCH)).collect::<Result<_>>()?;
     let layout = Order::by("key").bind(&batches[0].schema())?;
     // Sorts all rows, and discards the output without decoding.
     let sort = |pool: &Pool| drain(pushed(&layout, &batches, pool)?);
-    let [_, row_bytes] = sort(&Pool::unlimited())?;
-
-    let limits = [
-        ("budget of all the rows and a half", row_bytes * 3 / 2, Codec::None),
-        ("rows 4x the budget, lz4", row_bytes / 4, Codec::Lz4),
-        ("rows 4x the budget", row_bytes / 4, Codec::None),
-        ("rows 16x the budget, lz4", row_bytes / 16, Codec::Lz4),
-        ("rows 16x the budget", row_bytes / 16, Codec::None),
-    ];
-    let times = least(options.rounds, |_| {
-        let mut times = vec![seconds(|| sort(&Pool::unlimited()))?.0];
-        for (_, limit, codec) in limits {
+    let [_, bytes] = sort(&Pool::unlimited())?;
+    let fresh = |_| Ok(((), (batches.len() * BATCH) as f64));
+    let turns = Turns { rounds: 3, warm: 0, calls: 1 };
+    for (case, limit, codec) in [
+        ("budget of all the rows and a half", bytes * 3 / 2, Codec::None),
+        ("rows 4x the budget, lz4", bytes / 4, Codec::Lz4),
+        ("rows 4x the budget", bytes / 4, Codec::None),
+        ("rows 16x the budget, lz4", bytes / 16, Codec::Lz4),
+        ("rows 16x the budget", bytes / 16, Codec::None),
+    ] {
+        let ours = contender("ours", |_, _| {
             let pool = pool(limit, codec)?;
-            times.push(seconds(|| sort(&pool))?.0);
-        }
-        Ok(times)
-    })?;
-    let mut cells = Cells::new("spill", "ns/row");
-    let per_row = |seconds: f64| seconds * 1e9 / (batches.len() * BATCH) as f64;
-    for ((case, ..), time) in limits.iter().zip(&times[1..]) {
-        cells.push(case, per_row(*time), [("all in memory", per_row(times[0]))]);
+            Ok(seconds(|| sort(&pool))?.0)
+        });
+        let in_memory = timed("all in memory", |_, _| sort(&Pool::unlimited()));
+        cells.race(case, turns, fresh, &mut [ours, in_memory])?;
     }
-    cells.finish()?;
     for codec in [Codec::Lz4, Codec::None] {
-        let [slowness] = least(options.rounds, |_| paged_merge(&layout, &batches, codec))?;
-        println!(
-            "two runs merged into one, every chunk on disk, {codec:?}: {:.2} GiB/s",
-            1.0 / slowness
-        );
+        let rates = (0..turns.rounds).map(|_| paged_merge(&layout, &batches, codec));
+        let rate = rates.collect::<Result<Vec<_>>>()?.into_iter().fold(0.0, f64::max);
+        println!("two runs merged into one, every chunk on disk, {codec:?}: {rate:.2} GiB/s");
     }
     println!("written when everything cancels: {} bytes", cancelled(&batches)?);
-    Ok(())
+    cells.finish()
 }
 
 /// Generates rows with a random key, a number and a short text.
@@ -103,15 +92,15 @@ fn drain(batch: Batch) -> Result<[usize; 2]> {
     Ok(sums)
 }
 
-/// Returns the seconds per GiB of input rows while two runs on disk are merged into one.
-fn paged_merge(layout: &Layout, batches: &[RecordBatch], codec: Codec) -> Result<[f64; 1]> {
+/// Returns the GiB of input rows a second while two runs on disk are merged into one.
+fn paged_merge(layout: &Layout, batches: &[RecordBatch], codec: Codec) -> Result<f64> {
     let pool = pool(256 << 20, codec)?;
     let halves = batches.chunks(batches.len().div_ceil(2));
     let runs = halves.map(|half| Ok(pushed(layout, half, &pool)?.spill()?));
     let runs = runs.collect::<Result<Vec<Batch>>>()?;
     let before = pool.stats().loaded_bytes;
     let (elapsed, _) = seconds(|| Ok(Batch::union(layout, &pool, runs).spill()?))?;
-    Ok([elapsed * f64::from(1 << 30) / (pool.stats().loaded_bytes - before) as f64])
+    Ok((pool.stats().loaded_bytes - before) as f64 / elapsed / f64::from(1 << 30))
 }
 
 /// Returns the bytes spilled by a consolidation with an empty result, within a budget.

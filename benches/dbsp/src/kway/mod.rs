@@ -19,9 +19,9 @@ use dbsp::trace::{Batch as _, BatchLocation, BatchReader as _};
 use feldera_types::config::{StorageCompression, StorageOptions};
 use windrow::{Batch, Budget, Codec, ForceSpill, Layout, Pool, PoolOptions};
 
-use crate::cells::{Cells, least, seconds};
-use crate::data::{Record, Words, Work, chain, layout, runs};
-use crate::{Options, Result, runtime};
+use crate::data::{Record, Runs, Words, Work, chain, layout, records, runs};
+use crate::harness::{Cells, contender, seconds};
+use crate::{Options, Result, TURNS, runtime};
 
 /// Memory limit of Windrow with batches in files, and the size of DBSP's cache where configured.
 const LIMIT: usize = 32 << 20;
@@ -50,15 +50,14 @@ const KEYS: [(Work, &str); 3] = [
     (Work::Duplicates, "80% duplicates"),
 ];
 
-/// A digest of a result: the number of its records, and the hash of all of them in order.
+/// A digest of a result: of all of its records in order.
 #[derive(Default)]
-struct Digest(usize, DefaultHasher);
+struct Digest(DefaultHasher);
 
 impl Digest {
     /// Adds the next record.
     fn take(&mut self, record: &Record<Words>) {
-        self.0 += 1;
-        record.hash(&mut self.1);
+        record.hash(&mut self.0);
     }
 }
 
@@ -77,41 +76,26 @@ fn cases(place: Place, name: &str, options: &Options, mut cells: Cells) -> Resul
     // The pool keeps freed memory through all cases.
     let pool = place.pool()?;
     for (keys, of_keys) in KEYS {
+        let layout = layout(keys)?;
         for &count in &options.batches {
             let case = format!("{name}, {of_keys} K={count}");
-            if !case.contains(&options.only) {
+            if !cells.wants(&case) {
                 continue;
             }
-            let [ours, theirs] = least(options.rounds, |round| {
+            let mut sides = [
+                contender("ours", |runs: &Runs, _| place.ours(&layout, &pool, runs)),
+                contender("ListMerger", |runs: &Runs, _| place.theirs(runs)),
+            ];
+            let fresh = |round: usize| {
                 let seed = (round as u64 + 1) << 32 | count as u64;
                 let runs = runs(keys, count, options.records, 64, seed);
-                round_of(place, keys, &pool, &runs, round % 2 == 0)
-            })
-            .map_err(|error| format!("{case}: {error}"))?;
-            cells.push(&case, ours, [("ListMerger", theirs)]);
+                let items = records(&runs);
+                Ok((runs, items))
+            };
+            cells.race(&case, TURNS, fresh, &mut sides)?;
         }
     }
     Ok(cells)
-}
-
-/// Returns nanoseconds per record of Windrow and of DBSP; both results must be equal.
-fn round_of(
-    place: Place,
-    keys: Work,
-    pool: &Pool,
-    runs: &[Vec<Record<Words>>],
-    ours_first: bool,
-) -> Result<[f64; 2]> {
-    let layout = layout(keys)?;
-    let records = runs.iter().map(Vec::len).sum::<usize>() as f64;
-    let theirs = (!ours_first).then(|| place.theirs(runs)).transpose()?;
-    let ours = place.ours(&layout, pool, runs)?;
-    let theirs = theirs.map_or_else(|| place.theirs(runs), Ok)?;
-    let [found, other] = [&ours.1, &theirs.1].map(|digest| (digest.0, digest.1.finish()));
-    if found != other {
-        return Err(format!("ours {found:?}, DBSP's {other:?}").into());
-    }
-    Ok([ours.0, theirs.0].map(|seconds| seconds * 1e9 / records))
 }
 
 impl Place {
@@ -146,12 +130,7 @@ impl Place {
     }
 
     /// Returns the seconds of Windrow's merge, and a digest of the result.
-    fn ours(
-        self,
-        layout: &Layout,
-        pool: &Pool,
-        runs: &[Vec<Record<Words>>],
-    ) -> Result<(f64, Digest)> {
+    fn ours(self, layout: &Layout, pool: &Pool, runs: &Runs) -> Result<(f64, u64)> {
         let batch = |run: &Vec<_>| {
             let batch = chain(layout, pool, Work::ManyKeys, run)?;
             Ok(if self == Self::Memory { batch } else { batch.spill()? })
@@ -159,11 +138,11 @@ impl Place {
         let batches = runs.iter().map(batch).collect::<Result<Vec<Batch>>>()?;
         pool.wait_for_spills();
         let (seconds, merged) = seconds(|| ours::merge(self, layout, pool, batches))?;
-        Ok((seconds, ours::digest(merged)?))
+        Ok((seconds, ours::digest(merged)?.0.finish()))
     }
 
     /// Returns the seconds of DBSP's merge, and a digest of the result.
-    fn theirs(self, runs: &[Vec<Record<Words>>]) -> Result<(f64, Digest)> {
+    fn theirs(self, runs: &Runs) -> Result<(f64, u64)> {
         let mut batches: Vec<theirs::Batch> = Vec::new();
         for run in runs {
             let batch = theirs::batch(run);
@@ -185,25 +164,21 @@ impl Place {
         if (filter != FilterKind::None) != self.filters() {
             return Err(format!("DBSP merged to a batch with filters: {filter:?}").into());
         }
-        Ok((seconds, theirs::digest(&merged)))
+        Ok((seconds, theirs::digest(&merged).0.finish()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KEYS, PLACES, round_of, runs, runtime};
+    use super::{Cells, run};
+    use crate::{Options, harness::Select};
 
     #[test]
     fn both_merge_to_the_same_records_everywhere() {
-        for (place, _) in PLACES {
-            let done = runtime::run(place.storage(), place.filters(), move || {
-                let pool = place.pool()?;
-                for (keys, _) in KEYS {
-                    round_of(place, keys, &pool, &runs(keys, 5, 20_000, 64, 1), true)?;
-                }
-                Ok(())
-            });
-            assert!(done.is_ok(), "{place:?}: {done:?}");
-        }
+        let select = Select { only: Vec::new(), rounds: Some(1) };
+        let (batches, records, keys) = (vec![5], 20_000, 0);
+        let cells = Cells::new("dbsp", "ns/record", select.clone());
+        let done = run(&Options { select, batches, records, keys }, cells);
+        assert!(done.is_ok_and(|cells| cells.cells.len() == 9));
     }
 }

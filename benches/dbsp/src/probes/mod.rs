@@ -11,8 +11,8 @@
 mod ours;
 mod theirs;
 
-use crate::cells::{Cells, least, seconds};
-use crate::{Options, Result, runtime};
+use crate::harness::{Cells, contender, seconds};
+use crate::{Options, Result, TURNS, runtime};
 
 /// Number of batches inserted into spines.
 const BATCHES: u64 = 16;
@@ -23,14 +23,16 @@ type Probe<'a> = Box<dyn Fn(&[u64]) -> Result<i64> + 'a>;
 /// Measures all selected cases.
 pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
     let options = options.clone();
+    cells.unit = "ns/key";
     runtime::run(None, true, move || {
-        let is_wanted =
-            |case: &str| CASES.iter().any(|(share, _)| name(share, case).contains(&options.only));
-        if is_wanted("spines") {
+        let is_wanted = |case: &str, cells: &Cells| {
+            CASES.iter().any(|(share, _)| cells.wants(&name(share, case)))
+        };
+        if is_wanted("spines", &cells) {
             spines(&options, &mut cells)?;
         }
         for batches in [1, 4, 16] {
-            if is_wanted(&format!("{batches} batches")) {
+            if is_wanted(&format!("{batches} batches"), &cells) {
                 cursors(batches, &options, &mut cells)?;
             }
         }
@@ -82,37 +84,30 @@ fn measured(
 ) -> Result<()> {
     for (share, step) in CASES {
         let case = name(share, case);
-        if !case.contains(&options.only) {
+        if !cells.wants(&case) {
             continue;
         }
         let keys: Vec<u64> = (0..options.keys).step_by(step).map(|key| key * 2).collect();
-        let timed = |(name, probe): &(&str, Probe<'_>)| {
-            let (time, sum) = seconds(|| probe(&keys))?;
-            if sum != keys.len() as i64 {
-                return Err(format!("{case}: {name} has {sum} of {} keys", keys.len()).into());
-            }
-            Ok(time * 1e9 / keys.len() as f64)
-        };
-        let times =
-            least(options.rounds, |_| sides.iter().map(timed).collect::<Result<Vec<f64>>>())?;
-        for ((name, _), time) in sides.iter().zip(&times).skip(1) {
-            cells.push_in("ns/key", &case, times[0], (name, *time));
-        }
+        let mut sides: Vec<_> = sides
+            .iter()
+            .map(|(name, probe)| contender(name, |(), _| seconds(|| Ok(probe(&keys)? as u64))))
+            .collect();
+        cells.race(&case, TURNS, |_| Ok(((), keys.len() as f64)), &mut sides)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::run;
-    use crate::Options;
-    use crate::cells::Cells;
+    use super::{Cells, run};
+    use crate::{Options, harness::Select};
 
     #[test]
     fn every_way_finds_every_key() {
-        let (only, batches) = (String::new(), Vec::new());
-        let options = Options { only, batches, records: 0, keys: 40_000, rounds: 1 };
-        let found = run(&options, Cells::new("dbsp", "ns/record"));
+        let select = Select { only: Vec::new(), rounds: Some(1) };
+        let (batches, records, keys) = (Vec::new(), 0, 40_000);
+        let cells = Cells::new("dbsp", "ns/record", select.clone());
+        let found = run(&Options { select, batches, records, keys }, cells);
         assert!(found.is_ok_and(|cells| cells.cells.len() == 2 * (4 + 3 * 2)));
     }
 }

@@ -7,17 +7,24 @@
 //! spill    load and query once more, in a quarter of the memory that they take
 //! rest     bytes of an arrangement after all merges
 //! ```
-//! All sides take turns within a round, and the minimum time counts. For single rounds, the median
-//! and the 99th percentile count.
+//! All sides take turns within a round of the bench, and the minimum time counts. Of the rounds of a
+//! dataflow, the median and the 99th percentile of all runs count.
 
 mod programs;
 mod rest;
 mod spines;
 
 use clap::Args;
+use differential_026::Data;
+use differential_026::input::InputSession;
+use timely_032::dataflow::ProbeHandle;
+use timely_032::worker::Worker;
 
 use crate::Result;
-use crate::cells::{Cells, keep_freed_memory};
+use crate::harness::{Cells, Part, Turns, keep_freed_memory};
+
+/// Runs of a side.
+const TURNS: Turns = Turns { rounds: 3, warm: 0, calls: 1 };
 
 /// What is measured, and how often.
 #[derive(Debug, Args)]
@@ -31,42 +38,40 @@ pub(crate) struct Options {
     /// Edges of the graph
     #[arg(long, default_value_t = 200_000)]
     edges: usize,
-    /// Rounds, of which the fastest counts
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Cases whose name has this: spines, programs, rest
-    #[arg(long, default_value = "")]
-    only: String,
     /// A process that arranges and tells its memory
     #[arg(long, hide = true)]
     rest: Option<String>,
 }
 
-/// Runs the bench and writes the results.
-pub(crate) fn run(options: &Options) -> Result<()> {
+/// Runs the bench, or its parts `spines`, `programs` and `rest`, and writes the results.
+pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     if let Some(case) = &options.rest {
         return rest::child(options, case);
     }
     keep_freed_memory();
-    let mut cells = Cells::new("dataflow", "ns/update");
-    type Case = fn(&Options, &mut Cells) -> Result<()>;
-    let cases: [(&str, Case); 3] =
+    let parts: [Part<Options>; 3] =
         [("spines", spines::measure), ("programs", programs::measure), ("rest", rest::measure)];
-    for (_, case) in cases.iter().filter(|(name, _)| name.contains(&options.only)) {
-        case(options, &mut cells)?;
-    }
+    cells.parts(options, &parts)?;
     cells.finish()
 }
 
-/// Adds the median and the 99th percentile of the seconds of single rounds.
-fn percentiles(cells: &mut Cells, case: &str, ours: &[f64], (name, rival): (&str, &[f64])) {
-    let microseconds = |times: &[f64], hundredths: usize| {
-        let mut times = times.to_vec();
-        times.sort_by(f64::total_cmp);
-        times[(times.len() * hundredths / 100).min(times.len() - 1)] * 1e6
-    };
-    for hundredths in [50, 99] {
-        let [ours, rival] = [ours, rival].map(|times| microseconds(times, hundredths));
-        cells.push_in("us/round", &format!("{case}, p{hundredths}"), ours, (name, rival));
+/// The two inputs of a dataflow.
+struct Inputs<D: Data> {
+    inputs: [InputSession<u64, D, isize>; 2],
+    probe: ProbeHandle<u64>,
+    time: u64,
+}
+
+impl<D: Data> Inputs<D> {
+    /// Ends the round, and steps until its results are complete.
+    fn end(&mut self, worker: &mut Worker) {
+        self.time += 1;
+        for input in &mut self.inputs {
+            input.advance_to(self.time);
+            input.flush();
+        }
+        while self.probe.less_than(&self.time) {
+            worker.step();
+        }
     }
 }

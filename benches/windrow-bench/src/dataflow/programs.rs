@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use differential_026::algorithms::graphs::bfs::bfs;
 use differential_026::algorithms::graphs::scc::strongly_connected;
-use differential_026::input::{Input, InputSession};
+use differential_026::input::Input;
 use differential_026::{Data, ExchangeData, VecCollection};
 use rustix::time::{ClockId, clock_gettime};
 use timely_032::dataflow::ProbeHandle;
@@ -16,9 +16,9 @@ use windrow::Pool;
 use windrow_differential::{ArrangeRows, Context, Row, RowArrangement, algorithms};
 use windrow_testdata::rng::Rng;
 
-use super::{Options, percentiles};
+use super::{Inputs, Options, TURNS};
 use crate::Result;
-use crate::cells::Cells;
+use crate::harness::{Cells, Outcome, contender};
 
 /// A program over two collections of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +38,6 @@ const CASES: [(Program, usize, usize); 7] = [
     (Program::Distances, 100, 100),
     (Program::Components, 2, 20),
 ];
-
-/// CPU seconds of the load and of each round, and the sum of the output's hashes.
-struct Run {
-    load: f64,
-    rounds: Vec<f64>,
-    sum: u64,
-}
 
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -66,17 +59,17 @@ fn add_up<'scope, D: Data + Hash>(
     updates.inspect(each).probe_with(probe);
 }
 
+/// Returns the CPU time of the load and of each round, and the sum of the output's hashes.
 fn run<N: Row + ExchangeData + Hash + From<u32>>(
     options: &Options,
     (program, changes, rounds): (Program, usize, usize),
     ours: bool,
-) -> Run {
+) -> Outcome {
     let edges = options.edges;
     timely_032::execute_directly(move |worker| {
         let (context, probe) = (Context::new(Pool::unlimited()), ProbeHandle::new());
         let sum = Rc::new(Cell::new(0));
-        type Pairs<N> = InputSession<u64, (N, N), isize>;
-        let (mut left, mut right): (Pairs<N>, Pairs<N>) = worker.dataflow(|scope| {
+        let inputs = worker.dataflow(|scope| {
             let (left, a) = scope.new_collection::<(N, N), isize>();
             let (right, b) = scope.new_collection::<(N, N), isize>();
             let roots = b.clone().map(|(root, _)| root);
@@ -100,8 +93,9 @@ fn run<N: Row + ExchangeData + Hash + From<u32>>(
                 }
                 (Program::Components, false) => add_up(strongly_connected(a), &sum, &probe),
             }
-            (left, right)
+            [left, right]
         });
+        let mut work = Inputs { inputs, probe: probe.clone(), time: 0 };
         let nodes = if program == Program::Join { edges } else { edges / 4 }.max(1) as u64;
         let mut rng = Rng::new(3);
         let mut pair = || {
@@ -109,62 +103,41 @@ fn run<N: Row + ExchangeData + Hash + From<u32>>(
             (from, to)
         };
         let mut there: Vec<(N, N)> = (0..edges).map(|_| pair()).collect();
-        there.iter().for_each(|pair| left.insert(pair.clone()));
+        there.iter().for_each(|pair| work.inputs[0].insert(pair.clone()));
         if program == Program::Join {
-            (0..edges).for_each(|_| right.insert(pair()));
+            (0..edges).for_each(|_| work.inputs[1].insert(pair()));
         } else {
-            right.insert((N::from(0), N::from(0)));
+            work.inputs[1].insert((N::from(0), N::from(0)));
         }
-        let mut time = 0;
-        let mut end = |left: &mut Pairs<N>, right: &mut Pairs<N>| {
+        let mut end = |work: &mut Inputs<(N, N)>| {
             let before = cpu_seconds();
-            time += 1;
-            for input in [left, right] {
-                input.advance_to(time);
-                input.flush();
-            }
-            while probe.less_than(&time) {
-                worker.step();
-            }
+            work.end(worker);
             cpu_seconds() - before
         };
-        let load = end(&mut left, &mut right);
+        let load = end(&mut work) * 1e3;
         let rounds = (0..rounds).map(|round| {
             for change in 0..changes / 2 {
                 let (new, at) = (pair(), (round * changes + change) * 7_919 % there.len());
-                left.insert(new.clone());
-                left.remove(std::mem::replace(&mut there[at], new));
+                work.inputs[0].insert(new.clone());
+                work.inputs[0].remove(std::mem::replace(&mut there[at], new));
             }
-            end(&mut left, &mut right)
+            end(&mut work) * 1e6
         });
-        let rounds = rounds.collect();
-        Run { load, rounds, sum: sum.get() }
+        let rounds = (format!(", rounds of {changes}"), "us/round", rounds.collect());
+        let figures = vec![(", load".to_owned(), "CPU ms", vec![load]), rounds];
+        Outcome { figures, digest: Some(sum.get()) }
     })
 }
 
 /// Measures both sides with two types of numbers.
 pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
-    type Side = fn(&Options, (Program, usize, usize), bool) -> Run;
+    type Side = fn(&Options, (Program, usize, usize), bool) -> Outcome;
     for (name, run) in [("u32", run::<u32> as Side), ("u64", run::<u64> as Side)] {
         for case in CASES {
-            // The median of all rounds of all runs.
-            let [mut ours, mut stock] = [true, false].map(|ours| run(options, case, ours));
-            for _ in 1..options.rounds {
-                for (all, is_ours) in [(&mut ours, true), (&mut stock, false)] {
-                    let next = run(options, case, is_ours);
-                    all.load = all.load.min(next.load);
-                    all.rounds.extend(next.rounds);
-                }
-            }
-            let (program, changes, _) = case;
-            if ours.sum != stock.sum {
-                return Err(format!("{program:?} of {name}: outputs differ").into());
-            }
-            let case = format!("{program:?} of {name}");
-            let [load, rival] = [&ours, &stock].map(|run| run.load * 1e3);
-            cells.push_in("CPU ms", &format!("{case}, load"), load, ("stock", rival));
-            let case = format!("{case}, rounds of {changes}");
-            percentiles(cells, &case, &ours.rounds, ("stock", &stock.rounds));
+            let side = |name, is_ours| contender(name, move |_, _| Ok(run(options, case, is_ours)));
+            let mut sides = [side("ours", true), side("stock", false)];
+            let case = format!("{:?} of {name}", case.0);
+            cells.race(&case, TURNS, |_| Ok(((), 1.0)), &mut sides)?;
         }
     }
     Ok(())

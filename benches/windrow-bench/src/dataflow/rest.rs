@@ -10,7 +10,7 @@ use windrow::Pool;
 use super::Options;
 use super::spines::{Phases, Run, Side, numbers, text};
 use crate::Result;
-use crate::cells::Cells;
+use crate::harness::Cells;
 use crate::process::{answer, memory};
 
 /// Makes glibc return freed memory at once, and map large blocks.
@@ -33,8 +33,8 @@ pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
             child.arg(format!("--updates={}", options.updates));
             answer(child.arg(format!("--round={}", options.round)))
         };
-        let theirs = (format!("{rival:?}"), bytes(rival)?);
-        cells.push_in("bytes/update", &format!("{keys} at rest"), bytes(Side::Ours)?, theirs);
+        let theirs = [(format!("{rival:?}"), bytes(rival)?)];
+        cells.push("bytes/update", &format!("{keys} at rest"), bytes(Side::Ours)?, theirs);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use differential_026::batcher::merge::chunker::ContainerChunker;
 use differential_026::columnar::trace::{ColChunk, Spine as ColSpine};
-use differential_026::input::{Input, InputSession};
+use differential_026::input::Input;
 use differential_026::operators::arrange::arrangement::arrange_core;
 use differential_026::trace::chunk::ChunkBatcher;
 use differential_026::trace::chunk::vec::{ChunkBatcher as VecBatcher, ChunkSpine as VecSpine};
@@ -16,9 +16,9 @@ use windrow::{Budget, Pool, PoolOptions};
 use windrow_differential::{ArrangeRows, Context, RowArrangement};
 
 use super::rest::resident;
-use super::{Options, percentiles};
+use super::{Inputs, Options, TURNS};
 use crate::Result;
-use crate::cells::{Cells, Stopwatch, least};
+use crate::harness::{Cells, Figure, Outcome, Stopwatch, contender};
 
 /// The implementation of arrangements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,37 +34,17 @@ pub(super) enum Side {
     ColChunk,
 }
 
-const RIVALS: [Side; 4] = [Side::Cursors, Side::OrdVal, Side::VecChunk, Side::ColChunk];
+const SIDES: [Side; 5] = [Side::Ours, Side::Cursors, Side::OrdVal, Side::VecChunk, Side::ColChunk];
 
 /// Updates of the rounds measured for latency, and the number of such rounds.
 const SMALL_ROUNDS: [usize; 4] = [1, 10, 100, 1_000];
 const TIMES: usize = 300;
 
-struct Workload<K: differential_026::Data> {
-    data: InputSession<u64, (K, ()), isize>,
-    keys: InputSession<u64, (K, ()), isize>,
-    probe: ProbeHandle<u64>,
-    time: u64,
-}
-
-impl<K: differential_026::Data> Workload<K> {
-    /// Ends the round, and steps until its results are complete.
-    fn end(&mut self, worker: &mut Worker) {
-        self.time += 1;
-        for input in [&mut self.data, &mut self.keys] {
-            input.advance_to(self.time);
-            input.flush();
-        }
-        while self.probe.less_than(&self.time) {
-            worker.step();
-        }
-    }
-}
-
-/// Measured seconds in total, and of single rounds.
+/// What a run measures.
 pub(super) struct Figures {
-    load: f64,
-    query: f64,
+    /// Seconds of all updates and of all look-ups.
+    times: [f64; 2],
+    /// Microseconds of single rounds of so many look-ups.
     latencies: Vec<(usize, Vec<f64>)>,
     peak: usize,
     /// Bytes that the process took while it loaded.
@@ -87,9 +67,13 @@ macro_rules! of_keys {
             type Columns = ColChunk<($key, (), u64, isize)>;
             type ColumnBatcher = ChunkBatcher<ContainerChunker<Columns>, Columns>;
 
-            fn workload(worker: &mut Worker, side: Side, context: &Context) -> Workload<$key> {
+            fn inputs(
+                worker: &mut Worker,
+                side: Side,
+                context: &Context,
+            ) -> Inputs<($key, ())> {
                 let probe = ProbeHandle::new();
-                let (data, keys) = worker.dataflow::<u64, _, _>(|scope| {
+                let inputs = worker.dataflow::<u64, _, _>(|scope| {
                     let (data_in, data) = scope.new_collection::<($key, ()), isize>();
                     let (keys_in, keys) = scope.new_collection::<($key, ()), isize>();
                     macro_rules! joined {
@@ -138,9 +122,9 @@ macro_rules! of_keys {
                             ColumnBatcher::new
                         ),
                     }
-                    (data_in, keys_in)
+                    [data_in, keys_in]
                 });
-                Workload { data, keys, probe, time: 0 }
+                Inputs { inputs, probe, time: 0 }
             }
 
             pub(in super::super) fn run(
@@ -151,7 +135,7 @@ macro_rules! of_keys {
             ) -> Figures {
                 let (context, updates, round) = (Context::new(pool.clone()), options.updates, options.round);
                 timely_032::execute_directly(move |worker| {
-                    let mut work = workload(worker, side, &context);
+                    let mut work = inputs(worker, side, &context);
                     let (mut times, before, mut grown) = ([0.0; 2], resident(), None);
                     for (phase, seconds) in times.iter_mut().enumerate() {
                         let watch = Stopwatch::start();
@@ -159,9 +143,7 @@ macro_rules! of_keys {
                             for number in first..updates.min(first + round) {
                                 // Every key once, in no order.
                                 let number = number.wrapping_mul(7_919) % updates;
-                                let input = [&mut work.data, &mut work.keys].into_iter().nth(phase);
-                                let key = ($make)(number);
-                                input.into_iter().for_each(|input| input.insert((key.clone(), ())));
+                                work.inputs[phase].insert((($make)(number), ()));
                             }
                             work.end(worker);
                         }
@@ -179,17 +161,16 @@ macro_rules! of_keys {
                         let rounds = (0..TIMES).map(|number| {
                             for update in 0..*each {
                                 let key = ($make)((number * 1_000 + update) * 31 % updates);
-                                work.keys.insert((key, ()));
+                                work.inputs[1].insert((key, ()));
                             }
                             let watch = Stopwatch::start();
                             work.end(worker);
-                            watch.seconds()
+                            watch.seconds() * 1e6
                         });
                         latencies.push((*each, rounds.collect()));
                     }
-                    let [load, query] = times;
                     let peak = context.pool().budget().peak();
-                    Figures { load, query, latencies, peak, grown }
+                    Figures { times, latencies, peak, grown }
                 })
             }
         }
@@ -200,58 +181,34 @@ of_keys!(numbers, u64, |number: usize| number as u64);
 
 pub(super) type Run = fn(&Options, Side, &Pool, Phases) -> Figures;
 
-/// Measures all sides with both kinds of keys.
+/// Measures all sides with both kinds of keys, and a quarter of the memory beside unlimited memory.
 pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
-    for (name, run) in [("text", text::run as Run), ("u64", numbers::run as Run)] {
-        let mut best: Vec<Figures> = Vec::new();
-        for _ in 0..options.rounds {
-            for (at, side) in [Side::Ours].into_iter().chain(RIVALS).enumerate() {
-                let figures = run(options, side, &Pool::unlimited(), Phases::SmallRounds);
-                match best.get_mut(at) {
-                    Some(best) => best.lower(figures),
-                    None => best.push(figures),
-                }
-            }
-        }
-        let Some((ours, rivals)) = best.split_first() else { return Ok(()) };
-        for (side, rival) in RIVALS.into_iter().zip(rivals) {
-            let rival_name = format!("{side:?}");
-            let each = |seconds: f64| seconds * 1e9 / options.updates as f64;
-            let [load, query] = [(&rival_name, each(rival.load)), (&rival_name, each(rival.query))];
-            cells.push(&format!("{name} load"), each(ours.load), [load]);
-            cells.push(&format!("{name} query"), each(ours.query), [query]);
-            for ((count, ours), (_, rival)) in ours.latencies.iter().zip(&rival.latencies) {
-                let case = format!("{name} round of {count}");
-                percentiles(cells, &case, ours, (&rival_name, rival));
-            }
-        }
-        spilled(options, name, run, cells)?;
-    }
-    Ok(())
-}
-
-/// Compares a quarter of the memory with unlimited memory.
-fn spilled(options: &Options, name: &str, run: Run, cells: &mut Cells) -> Result<()> {
+    let unlimited = Pool::unlimited;
     let limited = |limit| Pool::new(Budget::bytes(limit), PoolOptions::new());
-    let peak = run(options, Side::Ours, &limited(4 << 30)?, Phases::Query).peak;
-    let [whole, quarter] = least(options.rounds, |_| {
-        let times = [Pool::unlimited(), limited(peak / 4)?].map(|pool| {
-            let Figures { load, query, .. } = run(options, Side::Ours, &pool, Phases::Query);
-            (load + query) * 1e9 / options.updates as f64
-        });
-        Ok(times)
-    })?;
-    let case = format!("{name} load and query, a quarter");
-    cells.push(&case, quarter, [("ours, all in memory", whole)]);
-    Ok(())
-}
-
-impl Figures {
-    /// Takes the lesser times of another run, and its single rounds if its query was faster.
-    fn lower(&mut self, other: Self) {
-        if other.query < self.query {
-            (self.query, self.latencies) = (other.query, other.latencies);
-        }
-        self.load = self.load.min(other.load);
+    let fresh = |_| Ok(((), options.updates as f64));
+    for (name, run) in [("text", text::run as Run), ("u64", numbers::run as Run)] {
+        let side = |side: Side| {
+            let name = if side == Side::Ours { "ours".into() } else { format!("{side:?}") };
+            contender(name, move |_, _| {
+                let Figures { times: [load, query], latencies, .. } =
+                    run(options, side, &unlimited(), Phases::SmallRounds);
+                let rounds = |(count, times)| (format!(" round of {count}"), "us/round", times);
+                let mut figures: Vec<Figure> = latencies.into_iter().map(rounds).collect();
+                figures.push((" load".to_owned(), "", vec![load]));
+                figures.push((" query".to_owned(), "", vec![query]));
+                Ok(Outcome { figures, digest: None })
+            })
+        };
+        cells.race(name, TURNS, fresh, &mut SIDES.map(side))?;
+        let peak = run(options, Side::Ours, &limited(4 << 30)?, Phases::Query).peak;
+        let within = |name: &str, limit: Option<usize>| {
+            contender(name, move |_, _| {
+                let pool = limit.map_or(Ok(unlimited()), limited)?;
+                Ok(run(options, Side::Ours, &pool, Phases::Query).times.iter().sum::<f64>())
+            })
+        };
+        let mut both = [within("ours", Some(peak / 4)), within("ours, all in memory", None)];
+        cells.race(&format!("{name} load and query, a quarter"), TURNS, fresh, &mut both)?;
     }
+    Ok(())
 }

@@ -5,50 +5,58 @@ use std::time::Instant;
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{
-    FairSpillPool, MemoryPool, PeakRecordingPool, TrackConsumersPool, UnboundedMemoryPool,
+    FairSpillPool, MemoryPool, TrackConsumersPool, UnboundedMemoryPool,
 };
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
+use serde::{Deserialize, Serialize};
 use windrow_datafusion::WithWindrow;
 
 use super::check::Check;
 use super::queries::{QUERIES, Query};
-use super::{Options, Outcome, Side, runtime, tpch};
+use super::{Options, Side, runtime, tpch};
 use crate::Result;
 use crate::process::memory;
 
-/// Runs the first query with the first limit, and prints the outcome as JSON.
+/// A run as its process reports it.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Run {
+    /// The error, or empty.
+    pub(super) error: String,
+    pub(super) seconds: f64,
+    /// Seconds of each statement.
+    pub(super) each: Vec<f64>,
+    pub(super) cpu_seconds: f64,
+    pub(super) peak_rss: u64,
+    pub(super) spilled: u64,
+    /// Checksum of all rows, independent of order; 0 if not requested.
+    pub(super) checksum: u64,
+}
+
+/// Runs the first query with the first limit, and prints the run as JSON.
 pub(super) fn run(options: &Options, side: Side) -> Result<()> {
     let name = options.queries.first();
     let query = QUERIES.iter().find(|query| name.is_some_and(|name| name == query.name));
     let query = query.ok_or("no such query")?;
-    let inner: Arc<dyn MemoryPool> = match options.limits.iter().sum::<usize>() {
+    let pool: Arc<dyn MemoryPool> = match options.limits.iter().sum::<usize>() {
         0 => Arc::new(UnboundedMemoryPool::default()),
         limit => {
             let top = std::num::NonZeroUsize::MIN;
             Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit << 20), top))
         }
     };
-    let pool = Arc::new(PeakRecordingPool::new(inner));
-    let context = session(options, side, Arc::clone(&pool) as Arc<dyn MemoryPool>)?;
-    let mut outcome = Outcome::default();
-    let done = runtime(options.partitions)?.block_on(measured(
-        options,
-        side,
-        query,
-        &context,
-        &mut outcome,
-    ));
+    let context = session(options, side, pool)?;
+    let mut run = Run::default();
+    let work = measured(options, side, query, &context, &mut run);
+    let done = runtime(options.partitions)?.block_on(work);
     if let Err(error) = done {
-        outcome.error =
-            error.to_string().lines().next().unwrap_or("failed").chars().take(60).collect();
+        run.error = error.to_string().lines().next().unwrap_or("failed").chars().take(60).collect();
     }
-    outcome.pool_peak = pool.peak_reserved() as u64;
-    outcome.peak_rss = memory("self", "VmHWM")?;
-    outcome.cpu_seconds = cpu_seconds();
-    println!("{}", serde_json::to_string(&outcome)?);
+    run.peak_rss = memory("self", "VmHWM")?;
+    run.cpu_seconds = cpu_seconds();
+    println!("{}", serde_json::to_string(&run)?);
     Ok(())
 }
 
@@ -69,7 +77,7 @@ async fn measured(
     side: Side,
     query: &Query,
     context: &SessionContext,
-    outcome: &mut Outcome,
+    run: &mut Run,
 ) -> Result<()> {
     let (data, scale) = (&options.data, options.scale);
     tpch::register(context, data, scale).await?;
@@ -86,17 +94,16 @@ async fn measured(
         let mut rows = execute_stream(Arc::clone(&plan), context.task_ctx())?;
         while let Some(batch) = rows.next().await {
             let batch = batch?;
-            outcome.rows += batch.num_rows() as u64;
             if let Some(check) = &mut check {
                 check.add(&batch, key)?;
             }
         }
         let seconds = begun.elapsed().as_secs_f64();
-        outcome.seconds += seconds;
-        outcome.each.push(seconds);
-        outcome.spilled += spilled(&plan);
+        run.seconds += seconds;
+        run.each.push(seconds);
+        run.spilled += spilled(&plan);
     }
-    outcome.checksum = check.map_or(0, |check| check.sum);
+    run.checksum = check.map_or(0, |check| check.sum);
     Ok(())
 }
 

@@ -11,20 +11,19 @@ mod child;
 pub(crate) mod queries;
 pub(crate) mod tpch;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
 use datafusion::prelude::SessionConfig;
-use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::cells::save;
+use crate::harness::{Cells, Contender, Outcome, Turns, contender};
 use crate::process::answer;
-use queries::{QUERIES, Query};
+use child::Run;
+use queries::QUERIES;
 
-/// What is measured, and how often.
+/// What is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// TPC-H scale factor of `lineitem`; the change log has 6 million rows
@@ -39,9 +38,6 @@ pub(crate) struct Options {
     /// Partitions
     #[arg(long, default_value_t = 2)]
     partitions: usize,
-    /// Rounds, of which the fastest counts
-    #[arg(long, default_value_t = 2)]
-    rounds: usize,
     /// Where the files are, or are made
     #[arg(long, default_value = "target/windrow-bench/data")]
     data: PathBuf,
@@ -54,10 +50,7 @@ pub(crate) struct Options {
 }
 
 /// Which operators a run has.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
-)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Side {
     /// DataFusion's.
     Stock,
@@ -85,35 +78,8 @@ impl Side {
     }
 }
 
-/// The outcome of a run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Outcome {
-    /// The error, or empty.
-    pub(crate) error: String,
-    pub(crate) seconds: f64,
-    /// Seconds of each statement.
-    pub(crate) each: Vec<f64>,
-    pub(crate) cpu_seconds: f64,
-    pub(crate) peak_rss: u64,
-    pub(crate) pool_peak: u64,
-    pub(crate) spilled: u64,
-    pub(crate) rows: u64,
-    /// Checksum of all rows, independent of order; 0 if not requested.
-    pub(crate) checksum: u64,
-}
-
-/// A run with its outcome.
-#[derive(Debug, Serialize)]
-struct Row {
-    query: &'static str,
-    limit_mib: usize,
-    side: Side,
-    #[serde(flatten)]
-    outcome: Outcome,
-}
-
 /// Runs the bench and writes the results.
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     if let Some(side) = options.side {
         return child::run(options, side);
     }
@@ -121,110 +87,59 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     change_log(&options.data.join("log.parquet"), 6_000_000)?;
     let chosen =
         |name: &str| options.queries.is_empty() || options.queries.iter().any(|of| of == name);
-    let mut all = Vec::new();
-    println!(
-        "{:<13} {:>6} {:>6} {:>8} {:>8} {:>6} {:>8} {:>8} {:>8}  error",
-        "query", "MiB", "side", "seconds", "of stock", "CPU s", "RSS MiB", "of scan", "spilled"
-    );
     for query in QUERIES.iter().filter(|query| chosen(query.name)) {
         let of_tpch = query.sql().is_none();
-        for &limit_mib in options.limits.iter().filter(|limit| !of_tpch || **limit == 0) {
-            let best = cell(options, query, limit_mib)?;
-            report(query.name, limit_mib, &best);
-            report_each(&best);
-            let row = |(side, outcome)| Row { query: query.name, limit_mib, side, outcome };
-            all.extend(best.into_iter().map(row));
+        for &limit in options.limits.iter().filter(|limit| !of_tpch || **limit == 0) {
+            let sides: &[Side] = match limit {
+                _ if of_tpch => &[Side::Ours, Side::Stock],
+                0 => &[Side::Ours, Side::Stock, Side::Scan],
+                _ => &[Side::Ours, Side::Stock, Side::Tuned, Side::Scan],
+            };
+            let case = format!("{limit} MiB, {}", query.name);
+            let contenders = sides.iter().map(|&side| contending(options, query.name, limit, side));
+            let turns = Turns { rounds: 2, warm: 1, calls: 1 };
+            let fresh = |round| Ok((round, 1.0));
+            cells.race(&case, turns, fresh, &mut contenders.collect::<Vec<_>>())?;
         }
     }
-    options.limits.iter().for_each(|limit| summary(&all, *limit));
-    save("datafusion", &all)
+    cells.finish()
 }
 
-/// Returns the fastest run of each side. Compares the results once.
-fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side, Outcome>> {
-    let sides = match limit {
-        _ if query.sql().is_none() => vec![Side::Stock, Side::Ours],
-        0 => vec![Side::Stock, Side::Ours, Side::Scan],
-        _ => vec![Side::Stock, Side::Tuned, Side::Ours, Side::Scan],
-    };
-    let mut best: BTreeMap<Side, Outcome> = BTreeMap::new();
-    for _ in 0..options.rounds {
-        for &side in &sides {
-            let outcome = child(options, query.name, limit, side, false)?;
-            if best.get(&side).is_none_or(|best| outcome.seconds < best.seconds) {
-                best.insert(side, outcome);
-            }
+/// Runs a query in separate processes. The first call of the first round compares the rows of stock
+/// and of Windrow.
+fn contending<'a>(
+    options: &'a Options,
+    query: &'a str,
+    limit: usize,
+    side: Side,
+) -> Contender<'a, usize> {
+    contender(side.name(), move |round, call| {
+        let is_checked = call == 0;
+        if is_checked && (*round > 0 || !matches!(side, Side::Stock | Side::Ours)) {
+            return Ok(Outcome::default());
         }
-    }
-    let stock = child(options, query.name, limit, Side::Stock, true)?;
-    let ours = child(options, query.name, limit, Side::Ours, true)?;
-    if stock.error.is_empty() && ours.error.is_empty() && stock.checksum != ours.checksum {
-        return Err(format!("{} at {limit} MiB: other rows than stock", query.name).into());
-    }
-    Ok(best)
-}
-
-/// Runs a query once, in a separate process.
-fn child(options: &Options, query: &str, limit: usize, side: Side, check: bool) -> Result<Outcome> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["datafusion", &format!("--queries={query}"), &format!("--limits={limit}")]);
-    command.arg(format!("--partitions={}", options.partitions)).arg("--data").arg(&options.data);
-    command.args([format!("--scale={}", options.scale), format!("--side={}", side.name())]);
-    answer(command.args(check.then_some("--check")))
-        .map_err(|error| format!("{query}: {error}").into())
-}
-
-fn report(query: &str, limit: usize, best: &BTreeMap<Side, Outcome>) {
-    let stock = best.get(&Side::Stock).filter(|stock| stock.error.is_empty());
-    let scan = best.get(&Side::Scan).map_or(0, |scan| scan.peak_rss);
-    for (side, outcome) in best {
-        let ratio =
-            stock.map_or("-".into(), |stock| format!("{:.2}", outcome.seconds / stock.seconds));
-        println!(
-            "{query:<13} {limit:>6} {:>6} {:>8.2} {ratio:>8} {:>6.1} {:>8} {:>8} {:>8}  {}",
-            side.name(),
-            outcome.seconds,
-            outcome.cpu_seconds,
-            outcome.peak_rss >> 20,
-            (outcome.peak_rss as i64 - scan as i64) >> 20,
-            outcome.spilled >> 20,
-            outcome.error,
-        );
-    }
-}
-
-/// For a query of several statements, prints the ratio of each to stock, the slowest first.
-fn report_each(best: &BTreeMap<Side, Outcome>) {
-    let (Some(stock), Some(ours)) = (best.get(&Side::Stock), best.get(&Side::Ours)) else { return };
-    if stock.each.len() < 2 || stock.each.len() != ours.each.len() {
-        return;
-    }
-    let ratios = ours.each.iter().zip(&stock.each).map(|(ours, stock)| ours / stock);
-    let mut ratios: Vec<(usize, f64)> = (1..).zip(ratios).collect();
-    ratios.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let ratios = ratios.iter().map(|(number, ratio)| format!("{number}: {ratio:.2}"));
-    println!("of stock, each: {}", ratios.collect::<Vec<_>>().join(", "));
-}
-
-/// Prints, for a limit, the number of successful queries, and the geometric mean of Windrow's time
-/// over the better time of stock.
-fn summary(rows: &[Row], limit: usize) {
-    let of = |query: &str, side: Side| {
-        let of_it = |row: &&Row| (row.limit_mib, row.query, row.side) == (limit, query, side);
-        let row = rows.iter().find(of_it).filter(|row| row.outcome.error.is_empty())?;
-        Some(row.outcome.seconds)
-    };
-    let (mut ours, mut stock, mut logs) = (0, 0, Vec::new());
-    for Query { name, .. } in QUERIES {
-        let mine = of(name, Side::Ours);
-        let theirs = [Side::Stock, Side::Tuned].into_iter().filter_map(|side| of(name, side));
-        let theirs = theirs.reduce(f64::min);
-        ours += usize::from(mine.is_some());
-        stock += usize::from(theirs.is_some());
-        logs.extend(mine.zip(theirs).map(|(mine, theirs)| (mine / theirs).ln()));
-    }
-    let mean = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
-    println!("{limit} MiB: ours {ours} of {stock} that stock has, {mean:.2} of its time");
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["datafusion", &format!("--queries={query}"), &format!("--limits={limit}")]);
+        command.arg(format!("--partitions={}", options.partitions));
+        command.arg("--data").arg(&options.data).arg(format!("--scale={}", options.scale));
+        command.arg(format!("--side={}", side.name())).args(is_checked.then_some("--check"));
+        let run: Run = answer(&mut command).map_err(|error| format!("{query}: {error}"))?;
+        if !run.error.is_empty() {
+            println!("{query} {limit} MiB: {} failed: {}", side.name(), run.error);
+            return Ok(Outcome::default());
+        }
+        let figure = |part: &str, unit, figure| (part.to_owned(), unit, vec![figure]);
+        let mut figures = vec![
+            figure("", "s", run.seconds),
+            figure("", "CPU s", run.cpu_seconds),
+            figure(", peak", "MiB", (run.peak_rss >> 20) as f64),
+            figure(", spilled", "MiB", (run.spilled >> 20) as f64),
+        ];
+        // Of TPC-H, each query too.
+        let each = (1..).zip(&run.each).filter(|_| run.each.len() > 1);
+        figures.extend(each.map(|(number, time)| figure(&format!(" {number}"), "s", *time)));
+        Ok(Outcome { figures, digest: is_checked.then_some(run.checksum) })
+    })
 }
 
 /// Generates the change log of `gen-log` with four rows a key if missing.

@@ -37,14 +37,16 @@ pub(crate) enum Work {
     Strings,
 }
 
+/// Sorted runs of words.
+pub(crate) type Runs = Vec<Vec<Record<Words>>>;
+
+/// Returns the number of records of all runs.
+pub(crate) fn records(runs: &Runs) -> f64 {
+    runs.iter().map(Vec::len).sum::<usize>() as f64
+}
+
 /// Generates `count` sorted runs, each without equal records, of random values of so many bits.
-pub(crate) fn runs(
-    work: Work,
-    count: usize,
-    records: usize,
-    bits: u32,
-    seed: u64,
-) -> Vec<Vec<Record<Words>>> {
+pub(crate) fn runs(work: Work, count: usize, records: usize, bits: u32, seed: u64) -> Runs {
     let mut rng = Rng::new(seed);
     let mut run = |run: u64| {
         let mut record = |_| {

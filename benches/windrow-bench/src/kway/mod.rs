@@ -12,28 +12,21 @@ mod rivals;
 
 use std::hint::black_box;
 
-use windrow::{Batch, Layout, Pool};
+use windrow::{Batch, Pool};
 
 use crate::Result;
-use crate::cells::{Cells, least, seconds};
-use data::{Record, Text, Words, Work, chain, layout, runs, text};
-use rivals::Runs;
+use crate::harness::{Cells, Turns, contender, elapsed, seconds};
+use data::{Record, Runs, Text, Words, Work, chain, layout, records, runs, text};
 
 /// Options of the bench.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only cases whose name contains this
-    #[arg(long, default_value = "")]
-    only: String,
     /// Numbers of runs
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256")]
     runs: Vec<usize>,
     /// Records in all
     #[arg(long, default_value_t = 2_000_000)]
     records: usize,
-    /// Rounds, each with data of its own
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
     /// Threads that ours merges on; the rivals have one
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -47,86 +40,75 @@ const WORKS: [(Work, &str); 5] = [
     (Work::Strings, "strings"),
 ];
 
-/// Returns the seconds of the loser tree, which must output `expected` records, and of a copy.
-fn rivals<T: Ord + Copy>(runs: &[Vec<Record<T>>], expected: usize) -> Result<[f64; 2]> {
-    let Some(any) = runs.iter().flatten().next() else { return Ok([0.0; 2]) };
-    let mut out = vec![*any; runs.iter().map(Vec::len).sum()];
-    let (tree, len) = seconds(|| {
-        let (out, mut len) = (black_box(&mut out[..]), 0);
-        // Appends a record, or adds its diff to an equal last record.
-        rivals::loser_tree(Runs::new(runs), |record: &Record<T>| {
-            if len > 0 && out[len - 1].0 == record.0 {
-                out[len - 1].1 += record.1;
-                len -= usize::from(out[len - 1].1 == 0);
-            } else {
-                out[len] = *record;
-                len += 1;
-            }
-        });
-        Ok(len)
-    })?;
-    if len != expected {
-        return Err(format!("{expected} records, the tree has {len}").into());
-    }
-    let (copy, ()) = seconds(|| {
-        let mut rest = black_box(&mut out[..]);
-        for run in runs {
-            let (to, behind) = rest.split_at_mut(run.len());
-            to.copy_from_slice(run);
-            rest = behind;
-        }
-        Ok(())
-    })?;
-    Ok([tree, copy])
-}
-
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let mut cells = Cells::new("kway", "ns/record");
+pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     let pool = Pool::unlimited();
     for (work, name) in WORKS {
-        let layout = layout(work)?;
         for &count in &options.runs {
             let case = format!("{name} K={count}");
-            if case.contains(&options.only) {
-                in_memory(options, work, (&layout, &pool), &case, count, &mut cells)?;
+            if work == Work::Strings {
+                let record = |words: &Words| -> Text {
+                    let values = std::array::from_fn(|at| words[3 + at]);
+                    (*text(words).as_bytes().first_chunk().expect("24 characters"), values)
+                };
+                measure(options, work, &pool, &case, count, record, &mut cells)?;
+            } else {
+                measure(options, work, &pool, &case, count, |words| *words, &mut cells)?;
             }
         }
     }
     cells.finish()
 }
 
-fn in_memory(
+/// Measures a case, with records as the rivals have them.
+fn measure<T: Ord + Copy>(
     options: &Options,
     work: Work,
-    (layout, pool): (&Layout, &Pool),
+    pool: &Pool,
     case: &str,
     count: usize,
+    record: impl Fn(&Words) -> T,
     cells: &mut Cells,
 ) -> Result<()> {
-    let [ours, tree, copy] = least(options.rounds, |round| {
+    if !cells.wants(case) {
+        return Ok(());
+    }
+    let layout = layout(work)?;
+    let output = |runs: &[Vec<Record<T>>]| vec![runs[0][0]; runs.iter().map(Vec::len).sum()];
+    type Inputs<T> = (Runs, Vec<Vec<Record<T>>>);
+    let mut contenders = [
+        contender("ours", |(runs, _): &Inputs<T>, _| {
+            let chains = runs.iter().map(|run| chain(&layout, pool, work, run));
+            let chains = chains.collect::<Result<Vec<_>>>()?;
+            let (time, merged) =
+                seconds(|| Ok(Batch::union(&layout, pool, chains).settle_on(options.threads)?))?;
+            Ok((time, merged.rows().unwrap_or(0)))
+        }),
+        contender("loser tree", |(_, runs): &Inputs<T>, _| {
+            let mut out = output(runs);
+            Ok(elapsed(|| rivals::merge(runs, black_box(&mut out)) as u64))
+        }),
+        contender("memcpy", |(_, runs): &Inputs<T>, _| {
+            let mut out = output(runs);
+            let copy = || {
+                let mut rest = black_box(&mut out[..]);
+                for run in runs {
+                    let (to, behind) = rest.split_at_mut(run.len());
+                    to.copy_from_slice(run);
+                    rest = behind;
+                }
+            };
+            Ok(elapsed(copy).0)
+        }),
+    ];
+    let fresh = |round: usize| {
         let seed = (round as u64 + 1) << 32 | count as u64;
         let runs = runs(work, count, options.records, 32, seed);
-        let chains = runs.iter().map(|run| chain(layout, pool, work, run));
-        let chains = chains.collect::<Result<Vec<_>>>()?;
-        let (ours, merged) =
-            seconds(|| Ok(Batch::union(layout, pool, chains).settle_on(options.threads)?))?;
-        let expected = merged.rows().unwrap_or(0) as usize;
-        drop(merged);
-        let [tree, copy] = if work == Work::Strings {
-            let of = |Record(words, diff): &Record<Words>| {
-                let values = std::array::from_fn(|at| words[3 + at]);
-                let key = *text(words).as_bytes().first_chunk().expect("24 characters");
-                Record::<Text>((key, values), *diff)
-            };
-            let texts = runs.iter().map(|run| run.iter().map(of).collect());
-            rivals(&texts.collect::<Vec<Vec<_>>>(), expected)?
-        } else {
-            rivals(&runs, expected)?
+        let items = records(&runs);
+        let of_run = |run: &Vec<Record<Words>>| {
+            run.iter().map(|Record(words, diff)| Record(record(words), *diff)).collect()
         };
-        let records = runs.iter().map(Vec::len).sum::<usize>() as f64;
-        Ok([ours, tree, copy].map(|elapsed| elapsed * 1e9 / records))
-    })
-    .map_err(|error| format!("{case}: {error}"))?;
-    cells.push(case, ours, [("loser tree", tree), ("memcpy", copy)]);
-    Ok(())
+        let theirs = runs.iter().map(of_run).collect();
+        Ok(((runs, theirs), items))
+    };
+    cells.race(case, Turns { rounds: 3, warm: 0, calls: 1 }, fresh, &mut contenders)
 }

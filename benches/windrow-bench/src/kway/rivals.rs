@@ -3,13 +3,13 @@
 use super::data::Record;
 
 /// Sorted runs, each read from front to back.
-pub(super) struct Runs<'a, T> {
+struct Runs<'a, T> {
     runs: Vec<std::slice::Iter<'a, Record<T>>>,
     heads: Vec<Option<&'a Record<T>>>,
 }
 
 impl<'a, T: Ord> Runs<'a, T> {
-    pub(super) fn new(runs: &'a [Vec<Record<T>>]) -> Self {
+    fn new(runs: &'a [Vec<Record<T>>]) -> Self {
         let mut runs: Vec<_> = runs.iter().map(|run| run.iter()).collect();
         Self { heads: runs.iter_mut().map(Iterator::next).collect(), runs }
     }
@@ -35,8 +35,23 @@ impl<'a, T: Ord> Runs<'a, T> {
     }
 }
 
-/// Merges with a loser tree.
-pub(super) fn loser_tree<T: Ord>(mut runs: Runs<'_, T>, mut put: impl FnMut(&Record<T>)) {
+/// Merges runs with a loser tree into `out`, and returns the number of records. Equal records
+/// become one, and none if their diffs cancel.
+pub(super) fn merge<T: Ord + Copy>(runs: &[Vec<Record<T>>], out: &mut [Record<T>]) -> usize {
+    let mut len = 0;
+    loser_tree(Runs::new(runs), |record| {
+        if len > 0 && out[len - 1].0 == record.0 {
+            out[len - 1].1 += record.1;
+            len -= usize::from(out[len - 1].1 == 0);
+        } else {
+            out[len] = *record;
+            len += 1;
+        }
+    });
+    len
+}
+
+fn loser_tree<T: Ord>(mut runs: Runs<'_, T>, mut put: impl FnMut(&Record<T>)) {
     let leaves = runs.runs.len().next_power_of_two();
     let mut losers = vec![0; leaves];
     // The leaves are at the end.

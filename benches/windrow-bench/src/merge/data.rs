@@ -15,8 +15,6 @@ use windrow_testdata::rng::Rng;
 pub(crate) type Change<K, V> = ((K, V), u64, i64);
 /// A change of two integers: 32 bytes as rows and as Rust values.
 pub(crate) type Ints = Change<u64, u64>;
-/// Half of the columns of a wide record.
-pub(crate) type Half = (u64, u64, u64, u64, u64);
 
 /// The relation between the keys of the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +39,7 @@ fn diff(rng: &mut Rng) -> i64 {
 }
 
 /// Sorts, adds up equal changes, and drops zeros.
-fn consolidated<K: Ord, V: Ord>(mut changes: Vec<Change<K, V>>) -> Vec<Change<K, V>> {
+fn consolidated(mut changes: Vec<Ints>) -> Vec<Ints> {
     changes.sort_unstable();
     changes.dedup_by(|next, kept| {
         let equal = next.0 == kept.0 && next.1 == kept.1;
@@ -53,7 +51,7 @@ fn consolidated<K: Ord, V: Ord>(mut changes: Vec<Change<K, V>>) -> Vec<Change<K,
 }
 
 /// Generates two inputs of a merge, each consolidated, with about `count` changes.
-pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<Ints>) {
+pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> [Vec<Ints>; 2] {
     let mut rng = Rng::new(seed);
     let range = count as u64;
     let random = |rng: &mut Rng, base: u64, keys: u64| {
@@ -61,24 +59,20 @@ pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<I
         consolidated((0..count).map(change).collect())
     };
     match regime {
-        Regime::Random => (random(&mut rng, 0, 2 * range), random(&mut rng, 0, 2 * range)),
-        Regime::Disjoint => (random(&mut rng, 0, range), random(&mut rng, range, range)),
+        Regime::Random => [0, 0].map(|base| random(&mut rng, base, 2 * range)),
+        Regime::Disjoint => [0, range].map(|base| random(&mut rng, base, range)),
         Regime::Alternating => {
             let base = rng.below(1 << 32);
-            let side = |value| (0..range).map(|i| ((base + i, value), i & 3, 1)).collect();
-            (side(7), side(9))
+            [7, 9].map(|value| (0..range).map(|i| ((base + i, value), i & 3, 1)).collect())
         }
-        Regime::Equal => {
-            // About 40 % of a side's keys also occur on the second side.
-            let mut side = || {
-                let change = |_| {
-                    let key = rng.below(range);
-                    ((key >> 3, key & 7), rng.below(2), diff(&mut rng))
-                };
-                consolidated((0..count).map(change).collect())
+        // About 40 % of a side's keys also occur on the second side.
+        Regime::Equal => [(); 2].map(|()| {
+            let change = |_| {
+                let key = rng.below(range);
+                ((key >> 3, key & 7), rng.below(2), diff(&mut rng))
             };
-            (side(), side())
-        }
+            consolidated((0..count).map(change).collect())
+        }),
         Regime::Runs => {
             let mut sides = [Vec::new(), Vec::new()];
             let (mut key, mut side) = (rng.below(1 << 32), 0);
@@ -92,8 +86,7 @@ pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<I
                 }
                 side = 1 - side;
             }
-            let [a, b] = sides;
-            (a, b)
+            sides
         }
         Regime::Sorted => {
             // Stretches of one sorted sequence, as long as chunks of integers, alternate between
@@ -101,11 +94,8 @@ pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<I
             let change =
                 |_| ((rng.below(4 * range), rng.below(range)), rng.below(4), diff(&mut rng));
             let all = consolidated((0..2 * count).map(change).collect());
-            let (mut a, mut b) = (Vec::new(), Vec::new());
-            for (index, piece) in all.chunks((1 << 16).min(count.max(1))).enumerate() {
-                [&mut a, &mut b][index % 2].extend_from_slice(piece);
-            }
-            (a, b)
+            let stretches = all.chunks((1 << 16).min(count.max(1)));
+            [0, 1].map(|side| stretches.clone().skip(side).step_by(2).flatten().copied().collect())
         }
     }
 }
@@ -135,115 +125,79 @@ pub(crate) fn pushes(regime: Regime, total: usize, rounds: usize, seed: u64) -> 
     all.chunks(each).map(<[Ints]>::to_vec).collect()
 }
 
-/// The key and value types of a record.
-pub(crate) trait Shape {
-    type Key: Ord + Clone + 'static;
-    type Val: Ord + Clone + 'static;
-    const NAME: &'static str;
+/// The columns of a record, made of two integers.
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
     /// Nominal bytes of a record.
-    const BYTES: usize;
-    /// Converts two integers to a record of this shape.
-    fn of(key: u64, val: u64) -> (Self::Key, Self::Val);
-    /// Returns the columns of keys and values.
-    fn columns(changes: &[Change<Self::Key, Self::Val>]) -> Vec<ArrayRef>;
+    pub(crate) bytes: usize,
+    numbers: &'static [fn(u64, u64) -> u64],
+    /// A column of 24-character strings behind the numbers.
+    has_text: bool,
+}
 
-    fn changes(ints: &[Ints]) -> Vec<Change<Self::Key, Self::Val>> {
-        ints.iter().map(|&((key, val), time, diff)| (Self::of(key, val), time, diff)).collect()
-    }
+pub(crate) const SHAPES: [Shape; 3] = [
+    Shape { name: "ints", bytes: 32, numbers: &[|key, _| key, |_, val| val], has_text: false },
+    Shape { name: "row-keyed", bytes: 64, numbers: &[|key, _| key], has_text: true },
+    Shape { name: "12 columns", bytes: 96, numbers: &WIDE, has_text: false },
+];
+/// The columns of a wide record: half of them are its key, half its value.
+pub(crate) const WIDE: [fn(u64, u64) -> u64; 10] = [
+    |key, _| key,
+    |_, val| val,
+    |_, _| 3,
+    |_, _| 4,
+    |_, val| val,
+    |key, val| key ^ val,
+    |_, _| 7,
+    |_, _| 8,
+    |_, _| 9,
+    |key, _| key,
+];
 
-    fn sorted(ints: &[Ints]) -> Vec<Change<Self::Key, Self::Val>> {
-        let mut changes = Self::changes(ints);
-        changes.sort_unstable();
-        changes
+pub(crate) fn text(val: u64) -> String {
+    let hash = val.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    format!("{hash:016x}{:08x}", val as u32)
+}
+
+impl Shape {
+    /// Sorts changes in the order of their columns.
+    pub(crate) fn sort(&self, changes: &mut [Ints]) {
+        if self.has_text {
+            changes.sort_by_cached_key(|&((key, val), time, diff)| (key, text(val), time, diff));
+        } else {
+            changes.sort_unstable();
+        }
     }
 
     /// Returns the schema shared by all record batches, as from a single producer: columns from `a`
     /// on, `time` and `diff`.
-    fn schema() -> SchemaRef {
-        let names = ('a'..='j').map(String::from);
-        let fields = names.zip(Self::columns(&[])).chain([
-            ("time".to_owned(), u64s([].into_iter())),
-            ("diff".to_owned(), Arc::new(Int64Array::from(vec![0; 0])) as ArrayRef),
-        ]);
+    pub(crate) fn schema(&self) -> SchemaRef {
         let field = |(name, column): (String, ArrayRef)| {
             Field::new(name, column.data_type().clone(), false)
         };
-        Arc::new(Schema::new(fields.map(field).collect::<Vec<_>>()))
+        let mut names: Vec<String> = ('a'..='j').map(String::from).collect();
+        names.truncate(self.numbers.len() + usize::from(self.has_text));
+        names.extend(["time", "diff"].map(String::from));
+        Arc::new(Schema::new(
+            names.into_iter().zip(self.columns(&[])).map(field).collect::<Vec<_>>(),
+        ))
     }
 
-    fn record_batch(
-        schema: &SchemaRef,
-        changes: &[Change<Self::Key, Self::Val>],
-    ) -> Result<RecordBatch> {
-        let mut columns = Self::columns(changes);
-        columns.push(u64s(changes.iter().map(|change| change.1)));
-        columns.push(Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.2))));
-        Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
-    }
-}
-
-fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
-    Arc::new(UInt64Array::from_iter_values(values))
-}
-
-/// `((u64, u64), u64, i64)`.
-pub(crate) struct Integers;
-
-impl Shape for Integers {
-    type Key = u64;
-    type Val = u64;
-    const NAME: &'static str = "ints";
-    const BYTES: usize = 32;
-
-    fn of(key: u64, val: u64) -> (u64, u64) {
-        (key, val)
+    pub(crate) fn record_batch(&self, schema: &SchemaRef, changes: &[Ints]) -> Result<RecordBatch> {
+        Ok(RecordBatch::try_new(Arc::clone(schema), self.columns(changes))?)
     }
 
-    fn columns(changes: &[Ints]) -> Vec<ArrayRef> {
-        vec![u64s(changes.iter().map(|c| c.0.0)), u64s(changes.iter().map(|c| c.0.1))]
-    }
-}
-
-/// `((i64, 24-character string), u64, i64)`.
-pub(crate) struct RowKeyed;
-
-impl Shape for RowKeyed {
-    type Key = i64;
-    type Val = String;
-    const NAME: &'static str = "row-keyed";
-    const BYTES: usize = 64;
-
-    fn of(key: u64, val: u64) -> (i64, String) {
-        let hash = val.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (key as i64, format!("{hash:016x}{:08x}", val as u32))
-    }
-
-    fn columns(changes: &[Change<i64, String>]) -> Vec<ArrayRef> {
-        vec![
-            Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.0.0))),
-            Arc::new(StringArray::from_iter_values(changes.iter().map(|c| &c.0.1))),
-        ]
-    }
-}
-
-/// Ten integers, time and diff.
-pub(crate) struct Wide;
-
-impl Shape for Wide {
-    type Key = Half;
-    type Val = Half;
-    const NAME: &'static str = "12 columns";
-    const BYTES: usize = 96;
-
-    fn of(key: u64, val: u64) -> (Half, Half) {
-        ((key, val, 3, 4, val), (key ^ val, 7, 8, 9, key))
-    }
-
-    fn columns(changes: &[Change<Half, Half>]) -> Vec<ArrayRef> {
-        let fields: [fn(&Half) -> u64; 5] = [|h| h.0, |h| h.1, |h| h.2, |h| h.3, |h| h.4];
-        let column = |is_key: bool, field: fn(&Half) -> u64| {
-            u64s(changes.iter().map(|c| field(if is_key { &c.0.0 } else { &c.0.1 })))
+    fn columns(&self, changes: &[Ints]) -> Vec<ArrayRef> {
+        let number = |of: &fn(u64, u64) -> u64| -> ArrayRef {
+            Arc::new(UInt64Array::from_iter_values(changes.iter().map(|c| of(c.0.0, c.0.1))))
         };
-        [true, false].into_iter().flat_map(|half| fields.map(|field| column(half, field))).collect()
+        let mut columns: Vec<ArrayRef> = self.numbers.iter().map(number).collect();
+        if self.has_text {
+            let texts = changes.iter().map(|change| text(change.0.1));
+            columns.push(Arc::new(StringArray::from_iter_values(texts)));
+        }
+        columns.push(Arc::new(UInt64Array::from_iter_values(changes.iter().map(|c| c.1))));
+        columns.push(Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.2))));
+        columns
     }
 }

@@ -16,7 +16,6 @@ use differential_022::trace::implementations::merge_batcher::{
 use differential_022::trace::{Builder, Description};
 use differential_026::batcher::merge::chunker::ContainerChunker;
 use differential_026::batcher::{Batcher as _, Extract as _};
-use differential_026::columnar::layout::ColumnarUpdate;
 use differential_026::columnar::trace::ColChunk;
 use differential_026::consolidation::Consolidate;
 use differential_026::trace::chunk::vec::VecChunk;
@@ -26,98 +25,124 @@ use timely_032::Container;
 use timely_032::container::{ContainerBuilder, PushInto, SizableContainer};
 use timely_032::progress::Antichain;
 
-use super::data::Change;
-use super::{Rival, Work};
-use crate::cells::Stopwatch;
+use super::data::{Change, WIDE, text};
+use super::{Inputs, Rival, Work};
+use crate::harness::Stopwatch;
 
 /// A key or value that both versions take.
-pub(super) trait Part: Columnation + Ord + Clone + 'static {}
+trait Part: Columnation + Ord + Clone + 'static {}
 impl<T: Columnation + Ord + Clone + 'static> Part for T {}
 
 /// A chunk of 0.26.
-trait Chunks<K, V>:
-    Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container + PushInto<Change<K, V>>
-{
-}
-impl<K, V, C> Chunks<K, V> for C where
-    C: Chunk<Time = u64>
-        + Default
-        + SizableContainer
-        + Consolidate
-        + Container
-        + PushInto<Change<K, V>>
-{
-}
+trait Chunks: Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container {}
+impl<C: Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container> Chunks for C {}
 
-/// Returns 0.22's columnation stacks and 0.26's vectors.
-pub(super) fn rivals<K: Part, V: Part>(work: Work) -> Vec<Rival<K, V>> {
-    type Vecs<K, V> = VecChunk<K, V, u64, i64>;
-    match work {
-        Work::Merge => {
-            vec![("columnation 0.22", merge_stacks), ("Vec 0.26", merge_chunks::<Vecs<K, V>, K, V>)]
-        }
-        Work::Batcher => {
-            vec![("columnation 0.22", batch_stacks), ("Vec 0.26", batch_chunks::<Vecs<K, V>, K, V>)]
-        }
+/// Returns the rivals of each shape: 0.22's columnation stacks, and 0.26's vectors and tries.
+pub(super) fn rivals() -> [Vec<Rival>; 3] {
+    /// Converts changes before the work, which measures its own seconds.
+    type Changes<K, V> = Vec<Vec<Change<K, V>>>;
+    fn rival<K: 'static, V: 'static>(
+        name: &'static str,
+        of: fn(u64, u64) -> (K, V),
+        work: fn(Work, Changes<K, V>) -> (f64, u64),
+    ) -> Rival {
+        let convert = move |inputs: &Inputs| {
+            let change = |&((key, val), time, diff): &_| (of(key, val), time, diff);
+            inputs.iter().map(|input| input.iter().map(change).collect()).collect()
+        };
+        (name, Box::new(move |which, inputs| work(which, convert(inputs))))
     }
-}
-
-/// Returns 0.26's columnar tries.
-pub(super) fn trie<K: Part, V: Part>(work: Work) -> Vec<Rival<K, V>>
-where
-    (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,
-{
-    type Tries<K, V> = ColChunk<(K, V, u64, i64)>;
-    match work {
-        Work::Merge => vec![("trie 0.26", merge_chunks::<Tries<K, V>, K, V>)],
-        Work::Batcher => vec![("trie 0.26", batch_chunks::<Tries<K, V>, K, V>)],
+    type Half = (u64, u64, u64, u64, u64);
+    let halves = |key: u64, val: u64| -> (Half, Half) {
+        let [a, b, c, d, e, f, g, h, i, j] = WIDE.map(|number| number(key, val));
+        ((a, b, c, d, e), (f, g, h, i, j))
+    };
+    macro_rules! of_shape {
+        ($key:ty, $value:ty, $of:expr, $($trie:literal)?) => {
+            vec![
+                rival("columnation 0.22", $of, stacks),
+                rival("Vec 0.26", $of, chunks::<VecChunk<$key, $value, u64, i64>, _>),
+                $(rival($trie, $of, chunks::<ColChunk<($key, $value, u64, i64)>, _>),)?
+            ]
+        };
     }
+    [
+        of_shape!(u64, u64, |key, val| (key, val), "trie 0.26"),
+        of_shape!(u64, String, |key, val| (key, text(val)), "trie 0.26"),
+        of_shape!(Half, Half, halves,),
+    ]
 }
 
 type Stack<K, V> = TimelyStack<Change<K, V>>;
 
-fn stacks<K: Part, V: Part>(changes: &[Change<K, V>]) -> Vec<Stack<K, V>> {
-    let mut chunker = ColumnationChunker::<Change<K, V>>::default();
-    let mut out = Vec::new();
-    chunker.push_into(&mut changes.to_vec());
-    while let Some(chunk) = chunker.extract() {
-        out.push(std::mem::take(chunk));
-    }
-    while let Some(chunk) = chunker.finish() {
-        out.push(std::mem::take(chunk));
-    }
-    out
+/// Runs 0.22's merger over columnation stacks, or its batcher, and returns the seconds and the
+/// number of records.
+fn stacks<K: Part, V: Part>(work: Work, mut inputs: Vec<Vec<Change<K, V>>>) -> (f64, u64) {
+    let (seconds, out) = if work == Work::Merge {
+        let chains = inputs.iter_mut().map(|side| {
+            let mut chunker = ColumnationChunker::<Change<K, V>>::default();
+            let mut chain = Vec::new();
+            chunker.push_into(side);
+            while let Some(chunk) = chunker.extract() {
+                chain.push(std::mem::take(chunk));
+            }
+            while let Some(chunk) = chunker.finish() {
+                chain.push(std::mem::take(chunk));
+            }
+            chain
+        });
+        let mut chains: Vec<Vec<Stack<K, V>>> = chains.collect();
+        let (b, a) = (chains.pop().unwrap_or_default(), chains.pop().unwrap_or_default());
+        let mut merger = ColInternalMerger::<(K, V), u64, i64>::default();
+        let (mut out, mut stash) = (Vec::new(), Vec::new());
+        let watch = Stopwatch::start();
+        merger.merge(a, b, &mut out, &mut stash);
+        (watch.seconds(), out)
+    } else {
+        let watch = Stopwatch::start();
+        let mut batcher = MergeBatcher022::<
+            Vec<Change<K, V>>,
+            ColumnationChunker<Change<K, V>>,
+            ColInternalMerger<(K, V), u64, i64>,
+        >::new(None, 0);
+        inputs.iter_mut().for_each(|push| batcher.push_container(push));
+        let out = batcher.seal::<Taken<Stack<K, V>>>(timely_028::progress::Antichain::new());
+        (watch.seconds(), out)
+    };
+    (seconds, out.iter().map(|stack| stack.len() as u64).sum())
 }
 
-/// Merges with 0.22's merger over columnation stacks.
-fn merge_stacks<K: Part, V: Part>(sides: &[Vec<Change<K, V>>]) -> (f64, usize) {
-    let [a, b] = [0, 1].map(|side| stacks(&sides[side]));
-    let mut merger = ColInternalMerger::<(K, V), u64, i64>::default();
-    let (mut out, mut stash) = (Vec::new(), Vec::new());
-    let watch = Stopwatch::start();
-    merger.merge(a, b, &mut out, &mut stash);
-    let elapsed = watch.seconds();
-    (elapsed, out.iter().map(|stack| stack.len()).sum())
-}
-
-fn chunks<C: Chunks<K, V>, K: Part, V: Part>(changes: &[Change<K, V>]) -> Vec<C> {
-    let mut chunker = ContainerChunker::<C>::default();
-    let mut out = Vec::new();
-    PushInto::push_into(&mut chunker, &mut changes.to_vec());
-    while let Some(chunk) = ContainerBuilder::finish(&mut chunker) {
-        out.push(std::mem::take(chunk));
-    }
-    out
-}
-
-/// Merges with 0.26's merger over chunks.
-fn merge_chunks<C: Chunks<K, V>, K: Part, V: Part>(sides: &[Vec<Change<K, V>>]) -> (f64, usize) {
-    let [a, b] = [0, 1].map(|side| chunks::<C, K, V>(&sides[side]));
+/// Runs 0.26's merger over chunks, or its batcher.
+fn chunks<C: Chunks + PushInto<T>, T: Clone + 'static>(
+    work: Work,
+    mut inputs: Vec<Vec<T>>,
+) -> (f64, u64) {
     let mut out = VecDeque::new();
-    let watch = Stopwatch::start();
-    merge_chains(a, b, &mut out);
-    let elapsed = watch.seconds();
-    (elapsed, out.iter().map(<C as Chunk>::len).sum())
+    let watch;
+    let seconds = if work == Work::Merge {
+        let mut chains = inputs.iter_mut().map(|side| {
+            let mut chunker = ContainerChunker::<C>::default();
+            let mut chain = Vec::new();
+            PushInto::push_into(&mut chunker, side);
+            while let Some(chunk) = ContainerBuilder::finish(&mut chunker) {
+                chain.push(std::mem::take(chunk));
+            }
+            chain
+        });
+        let (a, b) = (chains.next().unwrap_or_default(), chains.next().unwrap_or_default());
+        watch = Stopwatch::start();
+        merge_chains(a, b, &mut out);
+        watch.seconds()
+    } else {
+        watch = Stopwatch::start();
+        let mut batcher = ChunkBatcher::<ContainerChunker<C>, C>::new(None, 0);
+        inputs.iter_mut().for_each(|push| batcher.insert(push));
+        let (sealed, _) = batcher.extract(Antichain::new().borrow());
+        let seconds = watch.seconds();
+        out.extend(sealed.into_iter().flat_map(|batch| batch.chunks));
+        seconds
+    };
+    (seconds, out.iter().map(|chunk| <C as Chunk>::len(chunk) as u64).sum())
 }
 
 /// A builder that returns the sealed chain of 0.22's batcher.
@@ -143,35 +168,4 @@ impl<K: Part, V: Part> Builder for Taken<Stack<K, V>> {
     fn seal(chain: &mut Vec<Self::Input>, _: Description<u64>) -> Self::Output {
         std::mem::take(chain)
     }
-}
-
-/// Runs 0.22's batcher: columnation chunker and merger.
-fn batch_stacks<K: Part, V: Part>(pushes: &[Vec<Change<K, V>>]) -> (f64, usize) {
-    let mut pushes = pushes.to_vec();
-    let watch = Stopwatch::start();
-    let mut batcher = MergeBatcher022::<
-        Vec<Change<K, V>>,
-        ColumnationChunker<Change<K, V>>,
-        ColInternalMerger<(K, V), u64, i64>,
-    >::new(None, 0);
-    for push in &mut pushes {
-        batcher.push_container(push);
-    }
-    let sealed = batcher.seal::<Taken<Stack<K, V>>>(timely_028::progress::Antichain::new());
-    let elapsed = watch.seconds();
-    (elapsed, sealed.iter().map(|stack| stack.len()).sum())
-}
-
-/// Runs 0.26's batcher over chunks.
-fn batch_chunks<C: Chunks<K, V>, K: Part, V: Part>(pushes: &[Vec<Change<K, V>>]) -> (f64, usize) {
-    let mut pushes = pushes.to_vec();
-    let watch = Stopwatch::start();
-    let mut batcher = ChunkBatcher::<ContainerChunker<C>, C>::new(None, 0);
-    for push in &mut pushes {
-        batcher.insert(push);
-    }
-    let (sealed, _) = batcher.extract(Antichain::new().borrow());
-    let elapsed = watch.seconds();
-    let chunks = sealed.iter().flat_map(|batch| &batch.chunks);
-    (elapsed, chunks.map(<C as Chunk>::len).sum())
 }

@@ -1,84 +1,119 @@
-//! The cells of the matrix.
+//! The cells of the matrix, and of a record batch larger than any cache.
 
 use std::cell::RefCell;
-use std::hint::black_box;
 
 use windrow::Partitioner;
 
-use super::data::{
-    BIGINT, BOOLEAN, HUGEINT, INTEGER, Ids, MIXED, Shape, Type, UTF8, VARCHAR, record_batch,
-};
+use super::data::{BIGINT, INTEGER, Ids, Shape, TYPES, Type, record_batch};
 use super::rivals::{Loops, grouped};
-use super::{Options, TURNS, contender, least};
-use crate::cells::Cells;
+use super::{Options, TURNS};
+use crate::Result;
+use crate::harness::{Cells, Turns, timed};
 
-const TYPES: [Type; 7] = [BOOLEAN, INTEGER, BIGINT, HUGEINT, VARCHAR, UTF8, MIXED];
-const PARTITIONS: [usize; 6] = [2, 4, 16, 64, 256, 1024];
+/// Number of rows of a large record batch: 256 MiB of four-byte values, and as many bytes of ids.
+const LARGE: usize = 64 << 20;
 
 struct Case {
+    name: String,
     kind: Type,
     columns: usize,
+    rows: usize,
     partitions: usize,
     shape: Shape,
     nulls: bool,
+    /// True if outputs go to memory not yet supplied by the system: for Windrow, a partitioner's
+    /// first split. Otherwise it was touched before.
+    is_fresh: bool,
 }
 
-impl Case {
-    fn name(&self) -> String {
-        let nulls = if self.nulls { " nulls" } else { "" };
-        let (kind, shape) = (self.kind.0, self.shape.name());
-        format!("{kind} x{} P{} {shape}{nulls}", self.columns, self.partitions)
+/// Shapes of ids, and whether columns have nulls; the first is measured without `--full`, too.
+const SHAPES: [(Shape, bool); 6] = [
+    (Shape::Uniform, false),
+    (Shape::Uniform, true),
+    (Shape::Skewed, false),
+    (Shape::Skewed, true),
+    (Shape::Sorted, false),
+    (Shape::Sorted, true),
+];
+
+/// Measures the matrix of types, columns, partitions, and with `--full` shapes and nulls.
+pub(super) fn matrix(options: &Options, cells: &mut Cells) -> Result<()> {
+    let shapes = &SHAPES[..if options.full { 6 } else { 1 }];
+    let columns = TYPES.iter().flat_map(|&kind| [(kind, 1), (kind, 10)]);
+    let cases = columns.flat_map(|of| [2, 4, 16, 64, 256, 1024].map(|count| (of, count)));
+    for ((kind, columns), partitions) in cases {
+        for &(shape, nulls) in shapes {
+            let suffix = if nulls { " nulls" } else { "" };
+            let name = format!("{} x{columns} P{partitions} {}{suffix}", kind.0, shape.name());
+            let (rows, is_fresh) = (options.rows, false);
+            let case = Case { name, kind, columns, rows, partitions, shape, nulls, is_fresh };
+            measure(options, &case, cells)?;
+        }
     }
+    Ok(())
 }
 
-pub(super) fn run(options: &Options, cells: &mut Cells) {
-    let with_nulls = if options.full { &[false, true][..] } else { &[false] };
-    let shapes = if options.full { &Shape::ALL[..] } else { &[Shape::Uniform] };
-    let shapes =
-        shapes.iter().flat_map(|shape| with_nulls.iter().map(move |nulls| (*shape, *nulls)));
-    for (kind, columns) in TYPES.iter().flat_map(|&kind| [(kind, 1), (kind, 10)]) {
-        for partitions in PARTITIONS {
-            for (shape, nulls) in shapes.clone() {
-                let case = Case { kind, columns, partitions, shape, nulls };
-                if options.wants(&case.name()) {
-                    measure(options, &case, cells);
-                }
+/// Measures record batches of 64M rows, in nanoseconds a row.
+pub(super) fn large(options: &Options, cells: &mut Cells) -> Result<()> {
+    cells.unit = "ns";
+    let (columns, rows, nulls) = (1, LARGE, false);
+    for (kind, shape) in
+        [(INTEGER, Shape::Uniform), (INTEGER, Shape::Skewed), (BIGINT, Shape::Uniform)]
+    {
+        for partitions in [4, 16, 64, 256, 1024] {
+            for (is_fresh, suffix) in [(true, "fresh"), (false, "recycled")] {
+                let name = format!("{} 64M P{partitions} {} {suffix}", kind.0, shape.name());
+                let case = Case { name, kind, columns, rows, partitions, shape, nulls, is_fresh };
+                measure(options, &case, cells)?;
             }
         }
     }
+    Ok(())
 }
 
-fn measure(options: &Options, case: &Case, cells: &mut Cells) {
-    let batch = record_batch(case.kind, case.columns, options.rows, case.nulls);
-    let all = RefCell::new(Ids::new(case.shape, options.rows, case.partitions, TURNS));
+fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<()> {
+    if !cells.wants(&case.name) {
+        return Ok(());
+    }
+    let is_large = case.rows == LARGE;
+    let batch = record_batch(case.kind, case.columns, case.rows, case.nulls)?;
+    let sets = if is_large { 1 } else { TURNS.warm + TURNS.calls };
+    let all = RefCell::new(Ids::new(case.shape, case.rows, case.partitions, sets));
     let mut ours = Partitioner::ids(case.partitions);
     let mut lists = vec![Vec::new(); case.partitions];
-    let mut loops: Vec<Loops> =
-        (0..4).filter_map(|_| Loops::new(&batch, case.partitions)).collect();
+    let loops = Loops::new(&batch).map(RefCell::new);
     let mut contenders = vec![
-        contender("ours", |turn| {
-            black_box(ours.split_by_ids(&batch, all.borrow().set(turn).ids()).expect("valid ids"));
+        timed("ours", |_, turn| {
+            if case.is_fresh {
+                ours = Partitioner::ids(case.partitions);
+            }
+            Ok(ours.split_by_ids(&batch, all.borrow().set(turn))?)
         }),
-        contender("grouped", |turn| {
-            black_box(grouped(&mut lists, &batch, all.borrow().set(turn).ids()));
-        }),
+        timed("grouped", |_, turn| Ok(grouped(&mut lists, &batch, all.borrow().set(turn)))),
     ];
-    if let [naive, unrolled, striped, copy] = &mut loops[..] {
+    if let Some(loops) = &loops {
+        let scatter = |turn, by_four| {
+            if case.is_fresh {
+                loops.borrow_mut().forget();
+            }
+            Ok(loops.borrow_mut().scatter(&all.borrow(), turn, by_four))
+        };
         contenders.extend([
-            contender("naive", |turn| naive.scatter(all.borrow().set(turn), false)),
-            contender("unrolled", |turn| {
-                unrolled.scatter(all.borrow().set(turn), true);
-            }),
-            contender("striped", |turn| striped.striped(all.borrow().set(turn))),
-            contender("copy", |_| copy.copy()),
+            timed("naive", move |_, turn| scatter(turn, false)),
+            timed("unrolled", move |_, turn| scatter(turn, true)),
+            timed("copy", |_, _| Ok(loops.borrow_mut().copy())),
         ]);
     }
-    let refresh = &mut || all.borrow_mut().refresh();
-    let times = least(&mut contenders, options.samples * REFRESHED, TURNS, refresh);
-    for (rival, time) in contenders.iter().zip(&times).skip(1) {
-        cells.push_in("us", &case.name(), times[0], (rival.0, *time));
-    }
+    let (turns, items) = if is_large {
+        (Turns { rounds: 3, warm: 1, calls: 1 }, case.rows as f64)
+    } else {
+        (Turns { rounds: options.samples * TURNS.rounds, ..TURNS }, 1.0)
+    };
+    let fresh = |_| {
+        if !is_large {
+            all.borrow_mut().refresh();
+        }
+        Ok(((), items))
+    };
+    cells.race(&case.name, turns, fresh, &mut contenders)
 }
-
-/// Turns per sample, for calls of a few microseconds.
-pub(super) const REFRESHED: usize = 8;

@@ -2,21 +2,38 @@
 
 use arrow::array::RecordBatch;
 
-use crate::columns::{Kind, column};
+use crate::Result;
+use crate::columns::{self, Kind};
 use windrow_testdata::rng::Rng;
-
-/// Texts have lengths from 0 to 24: views, like the seed's strings, and offsets with bytes.
-pub(super) const BOOLEAN: Type = ("BOOLEAN", &[Kind::Bool]);
-pub(super) const INTEGER: Type = ("INTEGER", &[Kind::I32]);
-pub(super) const BIGINT: Type = ("BIGINT", &[Kind::I64]);
-pub(super) const HUGEINT: Type = ("HUGEINT", &[Kind::Decimal]);
-pub(super) const VARCHAR: Type = ("VARCHAR", &[Kind::View(0, 24)]);
-pub(super) const UTF8: Type = ("UTF8", &[Kind::Utf8("", 0, 24)]);
-pub(super) const MIXED: Type =
-    ("MIXED", &[Kind::I32, Kind::I64, Kind::View(0, 24), Kind::Decimal, Kind::Bool]);
 
 /// A name, and the kinds of columns, which take turns.
 pub(super) type Type = (&'static str, &'static [Kind]);
+
+pub(super) const INTEGER: Type = ("INTEGER", &[Kind::I32]);
+pub(super) const BIGINT: Type = ("BIGINT", &[Kind::I64]);
+pub(super) const MIXED: Type =
+    ("MIXED", &[Kind::I32, Kind::I64, Kind::View(0, 24), Kind::Decimal, Kind::Bool]);
+/// Texts have lengths from 0 to 24: views, like the seed's strings, and offsets with bytes.
+pub(super) const TYPES: [Type; 7] = [
+    ("BOOLEAN", &[Kind::Bool]),
+    INTEGER,
+    BIGINT,
+    ("HUGEINT", &[Kind::Decimal]),
+    ("VARCHAR", &[Kind::View(0, 24)]),
+    ("UTF8", &[Kind::Utf8("", 0, 24)]),
+    MIXED,
+];
+
+/// Generates a record batch of `columns` columns, with a tenth of the values null if `nulls`.
+pub(super) fn record_batch(
+    (_, kinds): Type,
+    columns: usize,
+    rows: usize,
+    nulls: bool,
+) -> Result<RecordBatch> {
+    let kinds = kinds.iter().cycle().take(columns).copied();
+    columns::record_batch(kinds, 99, rows, nulls.then_some(10))
+}
 
 /// A distribution of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +45,6 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    pub(super) const ALL: [Self; 3] = [Self::Uniform, Self::Skewed, Self::Sorted];
-
     pub(super) fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
@@ -41,13 +56,6 @@ pub(super) struct Ids {
     partitions: usize,
     rng: Rng,
     sets: Vec<Vec<u32>>,
-}
-
-/// One set of ids.
-#[derive(Clone, Copy)]
-pub(super) struct Set<'a> {
-    ids: &'a [u32],
-    partitions: usize,
 }
 
 impl Ids {
@@ -71,33 +79,12 @@ impl Ids {
         }
     }
 
-    pub(super) fn set(&self, turn: usize) -> Set<'_> {
-        Set { ids: &self.sets[turn % self.sets.len()], partitions: self.partitions }
-    }
-}
-
-impl<'a> Set<'a> {
-    pub(super) fn ids(self) -> &'a [u32] {
-        self.ids
+    pub(super) fn set(&self, turn: usize) -> &[u32] {
+        &self.sets[turn % self.sets.len()]
     }
 
     /// Returns the exclusive upper bound of the ids.
-    pub(super) fn partitions(self) -> usize {
+    pub(super) fn partitions(&self) -> usize {
         self.partitions
     }
-}
-
-/// Generates a record batch of `columns` columns, with a tenth of the values null if `nulls`.
-pub(super) fn record_batch(
-    (_, kinds): Type,
-    columns: usize,
-    rows: usize,
-    nulls: bool,
-) -> RecordBatch {
-    let mut rng = Rng::new(99);
-    let kinds = kinds.iter().cycle().take(columns).enumerate();
-    let columns = kinds.map(|(index, &kind)| {
-        (format!("c{index}"), column(kind, &mut rng, rows, if nulls { 10 } else { 0 }))
-    });
-    RecordBatch::try_from_iter(columns).expect("columns of one length")
 }

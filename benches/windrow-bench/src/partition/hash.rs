@@ -3,67 +3,60 @@
 //! The rival goes column by column, like DataFusion's repartition: it hashes each value, combines
 //! the hash with the previous columns', and takes the remainder at the end.
 
-use std::hint::black_box;
-
 use ahash::RandomState;
-use arrow::array::{ArrayRef, AsArray};
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use windrow::{Order, Partitioner};
 
-use super::cases::REFRESHED;
 use super::data::{Type, record_batch};
-use super::{Options, TURNS, contender, least};
+use super::{Options, TURNS};
 use crate::Result;
-use crate::cells::Cells;
 use crate::columns::Kind;
+use crate::harness::{Cells, Turns, timed};
 
 /// Record batches in rotation.
 const ROTATION: usize = 8;
 const COLUMNS: Type = ("keys", &[Kind::I64, Kind::I64, Kind::I32, Kind::Utf8("", 0, 24)]);
+const CASES: [(&str, &[&str]); 5] = [
+    ("hash 1 column of 8 bytes", &["c0"]),
+    ("hash 1 column of 4 bytes", &["c2"]),
+    ("hash 2 columns", &["c0", "c2"]),
+    ("hash 3 columns", &["c0", "c1", "c2"]),
+    ("hash 1 column of text", &["c3"]),
+];
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
-    let cases: [(&str, &[&str]); 5] = [
-        ("hash 1 column of 8 bytes", &["c0"]),
-        ("hash 1 column of 4 bytes", &["c2"]),
-        ("hash 2 columns", &["c0", "c2"]),
-        ("hash 3 columns", &["c0", "c1", "c2"]),
-        ("hash 1 column of text", &["c3"]),
-    ];
-    for partitions in [16, 100, 1024] {
-        for (name, key) in cases {
-            let name = format!("{name} P{partitions}");
-            if !options.wants(&name) {
-                continue;
-            }
-            let all = record_batch(COLUMNS, 4, ROTATION * options.rows, false);
-            let slice = |at| all.slice(at * options.rows, options.rows);
-            let batches: Vec<_> = (0..ROTATION).map(slice).collect();
-            let layout = Order::by(key.to_vec()).bind(&batches[0].schema())?;
-            let mut ours = Partitioner::hash(&layout, partitions);
-            let (mut ids, mut others, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
-            let state = RandomState::with_seeds(1, 2, 3, 4);
-            let mut contenders = [
-                contender("ours", |turn| {
-                    ours.assign(&batches[turn % ROTATION], &mut ids).expect("the schema is known");
-                    black_box(&ids);
-                }),
-                contender("ahash and modulo", |turn| {
-                    let batch = &batches[turn % ROTATION];
-                    hashes.clear();
-                    hashes.resize(batch.num_rows(), 0);
-                    for (index, column) in key.iter().enumerate() {
-                        absorb(&state, &batch[*column], index > 0, &mut hashes);
-                    }
-                    let partitions = black_box(partitions as u64);
-                    others.clear();
-                    others.extend(hashes.iter().map(|hash| (hash % partitions) as u32));
-                    black_box(&others);
-                }),
-            ];
-            let turns = options.samples * REFRESHED;
-            let times = least(&mut contenders, turns, TURNS, &mut || ());
-            cells.push_in("us", &name, times[0], (contenders[1].0, times[1]));
+    let all = record_batch(COLUMNS, 4, ROTATION * options.rows, false)?;
+    let slice = |at: usize| all.slice(at % ROTATION * options.rows, options.rows);
+    let turns = Turns { rounds: options.samples * TURNS.rounds, ..TURNS };
+    let state = RandomState::with_seeds(1, 2, 3, 4);
+    let cases = [16, 100, 1024].into_iter().flat_map(|count| CASES.map(|case| (count, case)));
+    for (partitions, (name, key)) in cases {
+        let name = format!("{name} P{partitions}");
+        if !cells.wants(&name) {
+            continue;
         }
+        let layout = Order::by(key.to_vec()).bind(&all.schema())?;
+        let mut ours = Partitioner::hash(&layout, partitions);
+        let (mut ids, mut others, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut contenders = [
+            timed("ours", |batches: &Vec<RecordBatch>, turn| {
+                Ok(ours.assign(&batches[turn % ROTATION], &mut ids)?)
+            }),
+            timed("ahash and modulo", |batches: &Vec<RecordBatch>, turn| {
+                let batch = &batches[turn % ROTATION];
+                hashes.clear();
+                hashes.resize(batch.num_rows(), 0);
+                for (index, column) in key.iter().enumerate() {
+                    absorb(&state, &batch[*column], index > 0, &mut hashes);
+                }
+                others.clear();
+                others.extend(hashes.iter().map(|hash| (hash % partitions as u64) as u32));
+                Ok(())
+            }),
+        ];
+        let fresh = |_| Ok(((0..ROTATION).map(slice).collect(), 1.0));
+        cells.race(&name, turns, fresh, &mut contenders)?;
     }
     Ok(())
 }

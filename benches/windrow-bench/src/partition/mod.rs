@@ -7,14 +7,16 @@
 //!                    hardly beat, and the measure of possible gains
 //!   naive            out[cursor[id]++] = in, column by column
 //!   unrolled         the same, four rows at a time
-//!   striped          the same over ids * fanout + row % fanout: fast, but not stable
 //!   grouped          a list of rows for each partition, the lists in one, a take of each column, a
 //!                    slice for each partition
 //! ```
 //!
 //! Ids are given, and no contender sees the same ids twice, because a branch predictor learns ten
-//! thousand repeated ids. Before each turn, fresh ids are generated for a few calls; the first call
+//! thousand repeated ids. Before each round, fresh ids are generated for a few calls; the first call
 //! is not timed. Contenders take turns in one run, and the minimum of many times counts.
+//!
+//! *Large record batches* (`--large`) have two cells each: `fresh` writes to memory not yet supplied
+//! by the system, `recycled` to memory touched before. Takes allocate in both.
 //!
 //! *Output memory.* Windrow's comes from the partitioner's shelf, and is reused once the output is
 //! dropped, as in a loop that writes partitions out. The scatter loops write to the same warm
@@ -26,21 +28,14 @@ mod builder;
 mod cases;
 mod data;
 mod hash;
-mod large;
 mod rivals;
 
-use std::hint::black_box;
-use std::time::Instant;
-
 use crate::Result;
-use crate::cells::Cells;
+use crate::harness::{Cells, Turns};
 
 /// Options of the bench.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Only the cells whose name contains all of these words
-    #[arg(long, num_args = 1..)]
-    only: Vec<String>,
     /// Every shape of ids, and nulls, instead of uniform ids without nulls
     #[arg(long)]
     full: bool,
@@ -61,53 +56,16 @@ pub(crate) struct Options {
     builder: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let mut cells = Cells::new("partition", if options.builder { "ns" } else { "us" });
+pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     match options {
         Options { hash: true, .. } => hash::run(options, &mut cells)?,
-        Options { builder: true, .. } => builder::run(options, &mut cells)?,
-        Options { large: true, .. } => large::run(options, &mut cells),
-        _ => cases::run(options, &mut cells),
+        Options { builder: true, .. } => builder::run(&mut cells)?,
+        Options { large: true, .. } => cases::large(options, &mut cells)?,
+        _ => cases::matrix(options, &mut cells)?,
     }
     cells.finish()
 }
 
-impl Options {
-    fn wants(&self, name: &str) -> bool {
-        self.only.iter().all(|word| name.split(' ').any(|part| part == word))
-    }
-}
-
-/// A name, and an implementation of a cell's work; the argument selects one of the rotating inputs.
-type Contender<'a> = (&'static str, Box<dyn FnMut(usize) + 'a>);
-
-fn contender<'a>(name: &'static str, work: impl FnMut(usize) + 'a) -> Contender<'a> {
-    (name, Box::new(work))
-}
-
-/// Calls per turn, including an untimed first one. Nine inputs fit into the second-level cache next
-/// to a column or two.
-const TURNS: usize = 9;
-
-/// Returns the minimum microseconds per call of each contender; contenders take turns of `calls`
-/// calls, of which the first is not timed. `refresh` replaces the inputs before each turn.
-fn least(
-    contenders: &mut [Contender<'_>],
-    turns: usize,
-    calls: usize,
-    refresh: &mut dyn FnMut(),
-) -> Vec<f64> {
-    let mut least = vec![f64::INFINITY; contenders.len()];
-    for _ in 0..turns {
-        for (contender, least) in contenders.iter_mut().zip(&mut least) {
-            refresh();
-            (contender.1)(black_box(0));
-            let start = Instant::now();
-            for turn in 1..calls {
-                (contender.1)(black_box(turn));
-            }
-            *least = least.min(start.elapsed().as_secs_f64() * 1e6 / (calls - 1) as f64);
-        }
-    }
-    least
-}
+/// Rounds of a sample, of calls of a few microseconds. Nine inputs fit into the second-level cache
+/// next to a column or two.
+const TURNS: Turns = Turns { rounds: 8, warm: 1, calls: 8 };

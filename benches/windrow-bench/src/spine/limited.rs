@@ -18,7 +18,7 @@ use windrow::{Budget, Mergers, Pool};
 use super::table::{Figures, Store, VALUE, measured, ours, report};
 use super::{Options, stores};
 use crate::Result;
-use crate::cells::Cells;
+use crate::harness::Cells;
 use crate::process;
 
 /// Name of the case that runs only on request: it takes long, and needs the permission to create

@@ -25,12 +25,11 @@ use std::sync::Arc;
 use clap::Args;
 use windrow::arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use windrow::{
-    Antichain, Batch, Batcher, Budget, Cursor, ForceSpill, Merging, Order, Pool, PoolOptions, Rows,
-    Spine,
+    Antichain, Batch, Batcher, Budget, Cursor, ForceSpill, Merging, Order, Pool, PoolOptions, Spine,
 };
 
 use crate::Result;
-use crate::cells::{Cells, keep_freed_memory, least, seconds};
+use crate::harness::{Cells, Contender, Part, Turns, contender, keep_freed_memory, seconds};
 #[cfg(feature = "dataflow")]
 use data::keys_of;
 use data::{changes, encoded, layout, spine};
@@ -41,6 +40,8 @@ const BATCHES: u64 = 16;
 
 /// Memory for the single chunk being read.
 const ROOM: usize = 1 << 20;
+
+const TURNS: Turns = Turns { rounds: 3, warm: 0, calls: 1 };
 
 /// What is measured, and how often.
 #[derive(Debug, Args)]
@@ -57,30 +58,20 @@ pub(crate) struct Options {
     /// What the process of one store measures
     #[arg(long, hide = true)]
     engine: Option<String>,
-    /// Rounds, of which the fastest counts
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Cases whose name has this
-    #[arg(long, default_value = "")]
-    only: String,
 }
 
 /// Runs the bench and writes the results.
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     #[cfg(feature = "stores")]
     if let Some(engine) = &options.engine {
         return limited::child(options, engine);
     }
     keep_freed_memory();
-    let mut cells = Cells::new("spine", "ns/key");
-    type Case = fn(&Options, &mut Cells) -> Result<()>;
-    let cases: [(&str, Case); 4] =
+    let parts: [Part<Options>; 4] =
         [("probes", probes), ("absent", absent), ("rest", rest), ("table", table::table)];
-    for (_, case) in cases.iter().filter(|(name, _)| name.contains(&options.only)) {
-        case(options, &mut cells)?;
-    }
+    cells.parts(options, &parts)?;
     #[cfg(feature = "stores")]
-    if options.only == limited::LIMITED {
+    if cells.is_selective() && cells.wants(limited::LIMITED) {
         limited::limited(options, &mut cells)?;
     }
     cells.finish()
@@ -88,45 +79,34 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn probes(options: &Options, cells: &mut Cells) -> Result<()> {
     let spine = spine(BATCHES, options.keys)?;
-    let layout = spine.layout();
     let map: BTreeMap<u64, Vec<(u64, u64, i64)>> =
         (0..options.keys).map(|key| (key * 2, vec![(key * 2, 0, 1)])).collect();
-    type Probe<'a> = Box<dyn FnMut(&[u64], &Rows) -> Result<i64> + 'a>;
-    let mut sides: Vec<(&str, Probe<'_>)> = Vec::new();
-    let ours = |_: &[u64], rows: &Rows| {
-        let (mut cursor, mut sum) = (spine.idle_cursor()?, 0);
-        cursor.probe(rows, |_, cursor| cursor.map_times(|_, diff| sum += diff))?;
-        Ok(sum)
-    };
-    sides.push(("ours", Box::new(ours)));
-    let of_map = |keys: &[u64], _: &Rows| {
-        let found = keys.iter().filter_map(|key| map.get(key));
-        Ok(found.flatten().map(|&(_, _, diff)| diff).sum())
-    };
-    sides.push(("BTreeMap", Box::new(of_map)));
-    #[cfg(feature = "dataflow")]
-    {
-        let mut ord_val = ord_val::OrdVal::new();
-        (0..BATCHES).for_each(|time| ord_val.insert(keys_of(time, BATCHES, options.keys), time));
-        sides.push(("OrdVal", Box::new(move |keys, _| ord_val.probe(keys))));
-    }
     for (case, step) in [("probes of 1 %", 100), ("probes of all", 1)] {
         let keys: Vec<u64> = (0..options.keys).step_by(step).map(|key| key * 2).collect();
-        let rows = encoded(layout, &keys)?;
-        let times = least(options.rounds, |_| {
-            let mut times = Vec::new();
-            for (name, probe) in &mut sides {
-                let (time, sum) = seconds(|| probe(&keys, &rows))?;
-                if sum != keys.len() as i64 {
-                    return Err(format!("{case}: {name} has {sum} changes").into());
-                }
-                times.push(time * 1e9 / keys.len() as f64);
-            }
-            Ok(times)
-        })?;
+        let rows = encoded(spine.layout(), &keys)?;
+        let sum = |sum: i64| Ok(sum as u64);
+        let mut contenders = vec![
+            contender("ours", |(), _| {
+                seconds(|| {
+                    let (mut cursor, mut all) = (spine.idle_cursor()?, 0);
+                    cursor.probe(&rows, |_, cursor| cursor.map_times(|_, diff| all += diff))?;
+                    sum(all)
+                })
+            }),
+            contender("BTreeMap", |(), _| {
+                let found = || keys.iter().filter_map(|key| map.get(key)).flatten();
+                seconds(|| sum(found().map(|&(_, _, diff)| diff).sum()))
+            }),
+        ];
+        #[cfg(feature = "dataflow")]
+        {
+            let mut theirs = ord_val::OrdVal::new();
+            (0..BATCHES).for_each(|time| theirs.insert(keys_of(time, BATCHES, options.keys), time));
+            let keys = &keys;
+            contenders.push(contender("OrdVal", move |(), _| seconds(|| sum(theirs.probe(keys)?))));
+        }
         let case = format!("{case}, {} batches", spine.batches().count());
-        let rivals = sides.iter().zip(&times).skip(1);
-        cells.push(&case, times[0], rivals.map(|((name, _), time)| (name, *time)));
+        cells.race(&case, TURNS, |_| Ok(((), keys.len() as f64)), &mut contenders)?;
     }
     Ok(())
 }
@@ -161,28 +141,25 @@ fn batch(options: &Options, stored: bool, filtered: bool) -> Result<(Pool, Batch
 fn absent(options: &Options, cells: &mut Cells) -> Result<()> {
     let layout = layout(Some(0))?;
     for (place, stored, count) in [("memory", false, 200_000), ("a store", true, 2000)] {
-        let with = batch(options, stored, true)?;
-        let without = batch(options, stored, false)?;
         let mut rng = Rng::new(3);
         let keys: Vec<u64> = (0..count).map(|_| rng.below(options.keys) * 2 + 1).collect();
-        let rows = encoded(&layout, &keys)?;
-        let [ours, theirs] = least(options.rounds, |_| {
-            let mut times = [0.0; 2];
-            for ((_, batch), time) in [&with, &without].into_iter().zip(&mut times) {
-                let mut cursor = Cursor::new([batch])?;
-                let mut found = 0;
-                let probe = |_, _: &mut Cursor| {
+        let rows = &encoded(&layout, &keys)?;
+        let probe = |name, filtered| -> Result<Contender<'_, ()>> {
+            let (pool, batch) = batch(options, stored, filtered)?;
+            Ok(contender(name, move |(), _| {
+                let _budget = &pool;
+                let (mut cursor, mut found) = (Cursor::new([&batch])?, 0);
+                let count = |_, _: &mut Cursor| {
                     found += 1;
                     Ok(())
                 };
-                *time = seconds(|| Ok(cursor.probe(&rows, probe)?))?.0 * 1e9 / f64::from(count);
-                if found != 0 {
-                    return Err(format!("{found} keys that are not there").into());
-                }
-            }
-            Ok(times)
-        })?;
-        cells.push(&format!("absent keys, in {place}"), ours, [("without filters", theirs)]);
+                let (time, ()) = seconds(|| Ok(cursor.probe(rows, count)?))?;
+                if found == 0 { Ok(time) } else { Err("keys that are not there".into()) }
+            }))
+        };
+        let mut contenders = [probe("ours", true)?, probe("without filters", false)?];
+        let case = format!("absent keys, in {place}");
+        cells.race(&case, TURNS, |_| Ok(((), f64::from(count))), &mut contenders)?;
     }
     Ok(())
 }
@@ -243,6 +220,6 @@ fn at_rest(
     let (place, bytes) =
         if is_stored { ("a store", stored) } else { ("memory", pool.budget().used()) };
     let case = format!("rest: {case}, in {place}");
-    cells.push_in("B/row", &case, bytes as f64 / rows as f64, ("columns", columns));
+    cells.push("B/row", &case, bytes as f64 / rows as f64, [("columns", columns)]);
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::Options;
 #[cfg(feature = "stores")]
 use super::stores;
 use crate::Result;
-use crate::cells::{Cells, seconds};
+use crate::harness::{Cells, seconds};
 use windrow_testdata::rng::Rng;
 
 /// Bytes of a value.
@@ -88,25 +88,30 @@ pub(super) fn measured(
     stores: &mut [Box<dyn Store>],
 ) -> Result<Vec<Figures>> {
     let mut rng = Rng::new(11);
-    let values = |count: usize, rng: &mut Rng| -> Vec<Vec<u8>> {
-        let mut word = || (rng.below(1 << 32) as u32).to_le_bytes();
-        (0..count).map(|_| (0..VALUE / 4).flat_map(|_| word()).collect()).collect()
-    };
     let mut figures = vec![Figures::default(); stores.len()];
+    let upsert = |at,
+                  keys: &[u64],
+                  rng: &mut Rng,
+                  stores: &mut [Box<dyn Store>],
+                  figures: &mut [Figures]| {
+        let mut word = || (rng.below(1 << 32) as u32).to_le_bytes();
+        let value = |_| (0..VALUE / 4).flat_map(|_| word()).collect();
+        let values: Vec<Vec<u8>> = keys.iter().map(value).collect();
+        for (store, (times, _)) in stores.iter_mut().zip(figures) {
+            times[at] += seconds(|| store.upsert(keys, &values))?.0;
+        }
+        Ok::<_, Box<dyn std::error::Error>>(())
+    };
     for start in (0..options.keys).step_by(load) {
         let end = options.keys.min(start + load as u64);
         let keys: Vec<u64> = (start..end).map(|at| at * FACTOR % options.keys).collect();
-        let values = values(keys.len(), &mut rng);
-        for (store, (times, _)) in stores.iter_mut().zip(&mut figures) {
-            times[0] += seconds(|| store.upsert(&keys, &values))?.0;
-        }
+        upsert(0, &keys, &mut rng, stores, &mut figures)?;
     }
     for _ in 0..options.calls {
         let mut draw = || (0..BATCH).map(|_| rng.below(options.keys)).collect::<Vec<u64>>();
         let (reads, writes): (Vec<Vec<u64>>, Vec<u64>) = ((0..9).map(|_| draw()).collect(), draw());
-        let values = values(BATCH, &mut rng);
+        upsert(1, &writes, &mut rng, stores, &mut figures)?;
         for (store, (times, bytes)) in stores.iter_mut().zip(&mut figures) {
-            times[1] += seconds(|| store.upsert(&writes, &values))?.0;
             let (time, read) =
                 seconds(|| reads.iter().map(|keys| store.read(keys)).sum::<Result<usize>>())?;
             times[2] += time;
@@ -134,7 +139,7 @@ pub(super) fn report(
         for (name, (ours, _)) in &own {
             let theirs = rivals.iter().map(|(name, (times, _))| (name, times[at] * 1e9 / rows));
             let case = format!("table of {name}{part}: {kind}");
-            cells.push(&case, ours[at] * 1e9 / rows, theirs);
+            cells.push("ns/row", &case, ours[at] * 1e9 / rows, theirs);
         }
     }
     Ok(())

@@ -1,8 +1,6 @@
 //! Comparing and copying the bytes of rows, by words and moves of constant size. The last word or
 //! move overlaps the one before.
 
-use crate::prefetch::prefetch;
-
 /// Bytes ahead of each of two inputs that are prefetched: the hardware does not prefetch beyond the
 /// end of a page, and translating the address of the next page takes as long as dozens of rows.
 pub(super) const AHEAD: usize = 2048;
@@ -115,30 +113,6 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copies `len` bytes, at least 64, and prefetches the bytes after them in both places.
-///
-/// # Safety
-/// `len` is at least 64. The `len` bytes are readable at `from` and writable at `to`, and the two
-/// ranges do not overlap.
-#[inline(always)]
-pub(super) unsafe fn copy_ahead(from: *const u8, to: *mut u8, len: usize) {
-    let mut at = 0;
-    // SAFETY: every move lies within the `len` bytes: the last two moves end at `len`.
-    unsafe {
-        while at + 64 <= len {
-            prefetch(from.wrapping_add(at + AHEAD));
-            prefetch(to.wrapping_add(at + AHEAD));
-            move_bytes::<32>(from.add(at), to.add(at));
-            move_bytes::<32>(from.add(at + 32), to.add(at + 32));
-            at += 64;
-        }
-        if at < len {
-            move_bytes::<32>(from.add(len - 64), to.add(len - 64));
-            move_bytes::<32>(from.add(len - 32), to.add(len - 32));
-        }
-    }
-}
-
 /// # Safety
 /// `N` bytes are readable at `from` and writable at `to`, and the two ranges do not overlap.
 #[inline(always)]
@@ -150,7 +124,7 @@ pub(super) unsafe fn move_bytes<const N: usize>(from: *const u8, to: *mut u8) {
 
 /// Returns the borrow of `a - b - borrow`. A chain of borrows compares numbers of many words.
 #[inline(always)]
-pub(super) fn subtract(a: u64, b: u64, borrow: bool) -> bool {
+fn subtract(a: u64, b: u64, borrow: bool) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         // The portable form compiles to three more instructions a word.
@@ -204,17 +178,12 @@ mod tests {
     fn every_length_is_copied_and_nothing_else_is_written() {
         let source: Vec<u8> = (0..700).map(|at| (at % 251) as u8).collect();
         for len in 8..source.len() {
-            for ahead in [false, true].into_iter().take(1 + usize::from(len >= 64)) {
-                let mut out = vec![0xaa; len + 8];
-                // SAFETY: both buffers have `len` bytes at these places; the output has four more
-                // before and after them.
-                unsafe {
-                    let (from, to) = (source.as_ptr(), out.as_mut_ptr().add(4));
-                    if ahead { copy_ahead(from, to, len) } else { copy(from, to, len) }
-                }
-                assert_eq!(&out[4..4 + len], &source[..len]);
-                assert_eq!((&out[..4], &out[4 + len..]), (&[0xaa; 4][..], &[0xaa; 4][..]), "{len}");
-            }
+            let mut out = vec![0xaa; len + 8];
+            // SAFETY: both buffers have `len` bytes at these places; the output has four more before
+            // and after them.
+            unsafe { copy(source.as_ptr(), out.as_mut_ptr().add(4), len) };
+            assert_eq!(&out[4..4 + len], &source[..len]);
+            assert_eq!((&out[..4], &out[4 + len..]), (&[0xaa; 4][..], &[0xaa; 4][..]), "{len}");
         }
     }
 

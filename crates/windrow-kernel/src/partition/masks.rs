@@ -293,37 +293,9 @@ impl Masks {
         self.masks.chunks_exact(self.words().max(1))
     }
 
-    /// Returns the next place of each partition in `out`, whose values of `width` bytes start at
-    /// `starts`, and the last place from which `own` bytes end within the partition. The latter
-    /// wraps if there is none.
-    ///
-    /// # Panics
-    /// If there are more than `N` partitions, or a partition ends after `out`.
-    pub(super) fn fronts<const N: usize>(
-        &self,
-        width: usize,
-        own: usize,
-        out: &mut [u8],
-        [starts, ends]: [&[usize]; 2],
-    ) -> [[*mut u8; N]; 2] {
-        let [mut next, mut whole] = [[std::ptr::null_mut::<u8>(); N]; 2];
-        let len = out.len();
-        for (partition, _) in self.partitions().enumerate() {
-            assert!(ends[partition] * width <= len);
-            let mut at = |value: usize| out.as_mut_ptr().wrapping_add(value * width);
-            next[partition] = at(starts[partition]);
-            whole[partition] = at(ends[partition]).wrapping_sub(own);
-        }
-        [next, whole]
-    }
-
     /// Returns whether half a register mostly holds the rows that a partition has of a whole one.
     pub(super) fn halves(&self) -> bool {
         self.masks.len() > 2 * self.words()
-    }
-
-    pub(super) fn rows(&self) -> usize {
-        self.rows
     }
 }
 

@@ -5,16 +5,15 @@
 //!                                                                      |  masks | cursors, hot
 //!                                                                      v
 //!                                                       order: offsets, places, targets
-//!                    moves, compress, lines, bits, text, views         |
+//!                    moves, lines, bits, text, views                   |
 //!            column ------------------------------------------------> column in order
 //! ```
 //!
 //! Stores bound most splits, since CPUs retire one store a cycle: one to count a row, one to
 //! advance its cursor, one for each of its values. Each way avoids some of these stores:
 //!
-//! 1. *Masks*: a bit per row and partition. Rows are compressed in registers, or their places and
-//!    targets are found 64 at a time, and no load depends on a store. For few partitions, on CPUs
-//!    with compress instructions.
+//! 1. *Masks*: a bit per row and partition. Places and targets are found 64 at a time, and no load
+//!    depends on a store. For few partitions, on CPUs with compress instructions.
 //! 2. *Cursors*: a count, then targets, of one segment or of several in lock step. Masks find the
 //!    rows of a partition that has most rows (`hot`), on CPUs with compress instructions.
 //! 3. *Moves*: values are dealt by cursors, scattered to targets or gathered from places.
@@ -25,8 +24,6 @@
 
 pub mod arrays;
 pub mod bits;
-#[cfg(target_arch = "x86_64")]
-mod compress;
 mod cursors;
 mod fixed;
 pub mod hash;

@@ -1,7 +1,6 @@
 //! Moves columns of fixed width through an order, as `plan` decides.
 //!
 //! ```text
-//! compress   values --masks--> side by side                      few partitions
 //! deal       values --cursors--> their positions                 the only column
 //! scatter    values in order --targets--> their positions        wide values, few partitions
 //! gather     out in order <--places-- values from anywhere       all else
@@ -16,7 +15,6 @@
 //! runs are appended to their partitions. Where the cache cannot hold the output, runs are written
 //! by whole lines past the cache, see `lines`.
 
-use std::mem::replace;
 use std::ops::Range;
 
 use super::fixed::{Place, gather, gather_any, scatter};
@@ -54,14 +52,9 @@ impl Planned<'_> {
 
     fn fixed_of<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
         let (way, ids, rows) = (self.order.way, self.ids, self.rows());
-        #[cfg(target_arch = "x86_64")]
-        if way.movement(W) == Move::Compress {
-            return self.compress::<W>(source, out);
-        }
         let source = &source.as_chunks::<W>().0[..rows];
         let out = &mut out.as_chunks_mut::<W>().0[..rows];
         match way.movement(W) {
-            Move::Compress => unreachable!("only x86-64 compresses"),
             Move::Gather => self.each_run(&mut Fixed { source, out, ahead: Ahead::default() }),
             Move::Deal if way.is_one_chunk() => {
                 // SAFETY: the cursors counted `self.ids`. `source` and `out` have a value for each
@@ -97,37 +90,6 @@ impl Planned<'_> {
                         unsafe { scatter(values, targets, dealt) };
                     }
                 });
-            }
-        }
-    }
-
-    /// Compresses the values of each chunk to the place of its runs.
-    #[cfg(target_arch = "x86_64")]
-    fn compress<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
-        let order = &mut *self.order;
-        let partitions = order.offsets.len() - 1;
-        if order.way.is_one_chunk() {
-            let (starts, ends) = (&order.offsets[..partitions], &order.offsets[1..]);
-            // SAFETY: `plan` uses masks only at the AVX-512 level, and compresses only widths of 1,
-            // 2, 4 and 8. Every row is in one mask. Between two offsets there are as many rows as
-            // in the mask.
-            return unsafe { order.masks.compress::<W>(source, out, starts, ends) };
-        }
-        let mut next = order.offsets[..partitions].to_vec();
-        let (rows, chunk) = (order.way.rows, order.way.chunk);
-        let values = source[..rows * W].chunks(chunk * W);
-        let ends = order.ends.chunks_exact_mut(partitions);
-        for ((ids, values), ends) in self.ids.chunks(chunk).zip(values).zip(ends) {
-            // SAFETY: `plan` uses masks only at the AVX-512 level, and for fewer than 255
-            // partitions.
-            assert!(unsafe { order.masks.build(ids, ends) }, "ids were looked at before");
-            // SAFETY: `plan` uses masks only at the AVX-512 level, and compresses only widths of 1,
-            // 2, 4 and 8. Every row is in one mask. Between two offsets there is space for the rows
-            // of all chunks, and `next` is after the rows of earlier chunks.
-            unsafe { order.masks.compress::<W>(values, out, &next, &order.offsets[1..]) };
-            let mut start = 0;
-            for (&mut end, next) in ends.iter_mut().zip(&mut next) {
-                *next += (end - replace(&mut start, end)) as usize;
             }
         }
     }

@@ -14,8 +14,7 @@
 //! chunks of 32 to 64 Ki rows?               cursors, chunk by chunk
 //! else                                      one permutation of all rows
 //!
-//! masks and a narrow value?                 compress
-//! only column?                              deal: from the cursor straight to the position
+//! only column, with cursors?                deal: from the cursor straight to the position
 //! wide values, or few partitions?           scatter to targets
 //! else                                      gather from places
 //! ```
@@ -35,12 +34,6 @@ const RUN: usize = 32;
 /// Most partitions with masks: each more costs a pass over all masks, while cursors cost the same
 /// for any number.
 const MOST_MASKED: usize = 16;
-/// Most partitions for which the only column of a long record batch is compressed: with more, lines
-/// are faster.
-const MOST_MASKED_LONG: usize = 4;
-/// Most partitions for which values of a width, in bytes, are compressed: a register holds fewer of
-/// a wider value.
-const COMPRESSED: [(usize, usize); 4] = [(1, 16), (2, 16), (4, 6), (8, 2)];
 /// Fewest bytes of a value that is always scattered: sequential reads are worth more than
 /// sequential writes.
 const SCATTERED: usize = 8;
@@ -134,8 +127,6 @@ pub(super) struct Way {
 /// How the values of a column are moved, chunk by chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
-    /// Compressed by masks, partition by partition.
-    Compress,
     /// Written to the place of the partition's cursor.
     Deal,
     /// Written to targets, which are found once for all columns.
@@ -162,13 +153,6 @@ pub(super) fn plan(level: Level, load: Load, seen: Seen) -> Way {
         (if masked { Find::Masks } else { Find::Cursors }, rows)
     } else {
         match load {
-            Load::Fixed(width)
-                if compresses
-                    && partitions <= MOST_MASKED_LONG
-                    && is_compressed(width, partitions) =>
-            {
-                (Find::Masks, CHUNK)
-            }
             Load::Fixed(_) if !compresses && partitions <= STRAIGHT => (Find::Cursors, rows),
             _ => chunk_rows(partitions).map_or((Find::Whole, rows), |chunk| (Find::Cursors, chunk)),
         }
@@ -184,10 +168,6 @@ fn chunk_rows(partitions: usize) -> Option<usize> {
     (partitions * RUN / 4 <= chunk).then_some(chunk)
 }
 
-fn is_compressed(width: usize, partitions: usize) -> bool {
-    COMPRESSED.iter().any(|&(other, most)| other == width && partitions <= most)
-}
-
 impl Way {
     /// Chooses how values of `width` bytes are moved.
     pub(super) fn movement(self, width: usize) -> Move {
@@ -199,7 +179,6 @@ impl Way {
             };
         match self.find {
             Find::Whole => Move::Gather,
-            Find::Masks if is_compressed(width, self.partitions) => Move::Compress,
             Find::Cursors if self.load.is_one() => Move::Deal,
             _ if !scatters => Move::Gather,
             _ if self.is_one_chunk() || width < SCATTERED || self.partitions <= MOST_DEALT => {
@@ -256,7 +235,7 @@ mod tests {
     }
 
     /// Load, rows, partitions; then the way to find the order, rows of a chunk, and the movements
-    /// of 1, 4, 8 and 16 bytes: `c`ompress, `d`eal, `s`catter, `g`ather.
+    /// of 1, 4, 8 and 16 bytes: `d`eal, `s`catter, `g`ather.
     type Row = (Load, usize, usize, Find, usize, &'static str);
 
     #[track_caller]
@@ -264,7 +243,6 @@ mod tests {
         for &(load, rows, partitions, find, chunk, moves) in table {
             let way = plan(level, load, seen(rows, partitions));
             let letter = |width| match way.movement(width) {
-                Move::Compress => 'c',
                 Move::Deal => 'd',
                 Move::Scatter => 's',
                 Move::Gather => 'g',
@@ -314,17 +292,14 @@ mod tests {
         check(
             WIDE,
             &[
-                (Load::Bits, 10_000, 16, Masks, 10_000, "csss"),
+                (Load::Bits, 10_000, 16, Masks, 10_000, "ssss"),
                 (Load::Bits, 10_000, 17, Cursors, 10_000, "dddd"),
-                (Load::Fixed(4), 10_000, 2, Masks, 10_000, "cccs"),
-                (Load::Fixed(4), 10_000, 6, Masks, 10_000, "ccss"),
-                (Load::Fixed(4), 10_000, 16, Masks, 10_000, "csss"),
+                (Load::Fixed(4), 10_000, 2, Masks, 10_000, "ssss"),
+                (Load::Fixed(4), 10_000, 16, Masks, 10_000, "ssss"),
                 (Load::Fixed(4), 10_000, 17, Cursors, 10_000, "dddd"),
-                (Load::ManyWide, 65_536, 16, Masks, 65_536, "csss"),
-                (Load::ManyTexts, 10_000, 7, Masks, 10_000, "cgss"),
-                (Load::Fixed(4), M, 4, Masks, CHUNK, "ccss"),
-                (Load::Fixed(8), M, 4, Cursors, CHUNK, "dddd"),
-                (Load::Fixed(4), M, 5, Cursors, CHUNK, "dddd"),
+                (Load::ManyWide, 65_536, 16, Masks, 65_536, "ssss"),
+                (Load::ManyTexts, 10_000, 7, Masks, 10_000, "ggss"),
+                (Load::Fixed(4), M, 4, Cursors, CHUNK, "dddd"),
                 (Load::ManyWide, M, 4, Cursors, CHUNK, "ssss"),
             ],
         );

@@ -16,7 +16,7 @@ mod pair;
 use super::Wrapped;
 use super::input::{Sorted, Strided, Target, Varying, common};
 use super::rows::{Fixed, Rows, Vary, by_stride};
-use loops::{LONG, led, own, runs, streamed, summed};
+use loops::{led, own, streamed};
 use pair::{Heads, Lead, Pair};
 
 /// Output rows of one loop: few enough to notice when a pattern ends, and enough to make the sample
@@ -28,8 +28,7 @@ const LEAST: usize = 16;
 const SAMPLE: usize = 16;
 /// A sample with at most this many switches between the inputs has runs.
 const RUNS: usize = 2;
-/// A sample with more equal pairs than this has many ties, which are unpredictable.
-const TIES: usize = 1;
+
 /// The result of a merge call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
@@ -108,7 +107,6 @@ fn blocks<'a, R: Rows, V: Sorted<'a>, K: Lead>(
         wide_at,
         tail: a.tail(),
     };
-    let covered = !R::VARY && wide_at + size_of::<K>() + 8 >= body;
     let begun = |done: &Merged, at: &[*const u8; 2]| {
         (at[0].wrapping_add(done.a * rows.step()), at[1].wrapping_add(done.b * rows.step()))
     };
@@ -140,8 +138,8 @@ fn blocks<'a, R: Rows, V: Sorted<'a>, K: Lead>(
         unsafe {
             let to = out.bytes.as_mut_ptr().add(out.used);
             let heads = Heads { a: at_a, b: at_b, to, end: out.ends.as_mut_ptr().add(written) };
-            let choice = choose::<R, K>(&pair, heads, count, (wrapped.is_some(), covered, body));
-            let end = run::<R, K>(choice, covered, pair, heads, count, &mut wrapped);
+            let choice = choose::<R, K>(&pair, heads, count);
+            let end = run::<R, K>(choice, pair, heads, count, &mut wrapped);
             done.a += (end.a.addr() - heads.a.addr()) / rows.step();
             done.b += (end.b.addr() - heads.b.addr()) / rows.step();
             out.used = end.to.addr() - out.bytes.as_ptr().addr();
@@ -157,14 +155,11 @@ fn blocks<'a, R: Rows, V: Sorted<'a>, K: Lead>(
     done
 }
 
-/// The loop for a block.
+/// The loop for a block, with leads of eight bytes in registers (false), or whole leads (true).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// Leads of eight bytes in registers (false), or whole leads (true).
     Led(bool),
-    Summed,
     Streamed(bool),
-    Runs,
 }
 
 /// Chooses a loop by the first rows.
@@ -172,64 +167,46 @@ enum Choice {
 /// # Safety
 /// `heads` are cursors of the pair.
 #[inline(always)]
-unsafe fn choose<R: Rows, K: Lead>(
-    pair: &Pair<R>,
-    mut heads: Heads,
-    count: usize,
-    (sums, covered, body): (bool, bool, usize),
-) -> Choice {
-    let (mut switches, mut equals, mut words, mut apart) = (0, 0, 0, 0);
-    let (mut before, mut looked, step) = (false, 0, pair.rows.step());
+unsafe fn choose<R: Rows, K: Lead>(pair: &Pair<R>, mut heads: Heads, count: usize) -> Choice {
+    let (mut switches, mut words, mut before, mut looked) = (0, 0, false, 0);
+    let step = pair.rows.step();
     while looked < SAMPLE.min(count) && pair.steps(heads, 0) > 0 {
         // SAFETY: both inputs have a row left, so both heads are rows.
         unsafe {
             let (p, q) = (pair.row::<0>(heads.a), pair.row::<1>(heads.b));
-            let (take_b, equal) = pair.compare(q, p);
+            let (take_b, _) = pair.compare(q, p);
             words += usize::from(u64::of(pair, p.0) == u64::of(pair, q.0));
-            let agree = K::of(pair, p.0) == K::of(pair, q.0);
-            equals += usize::from(equal);
-            if agree && !equal {
-                let body = |(row, len): (*const u8, usize)| {
-                    std::slice::from_raw_parts(row, len - pair.tail - 8)
-                };
-                apart += usize::from(body(p) != body(q));
-            }
             switches += usize::from(looked > 0 && take_b != before);
             (before, looked) = (take_b, looked + 1);
             let (a_step, b_step) = if take_b { (0, step) } else { (step, 0) };
             (heads.a, heads.b) = (heads.a.add(a_step), heads.b.add(b_step));
         }
     }
-    match () {
-        () if sums && equals > TIES && apart == 0 && (covered || body >= LONG) => Choice::Summed,
-        () if switches <= RUNS => Choice::Runs,
-        () if switches + 2 >= looked => Choice::Streamed(words > 0),
-        () => Choice::Led(words > 0),
+    if switches <= RUNS || switches + 2 >= looked {
+        Choice::Streamed(words > 0)
+    } else {
+        Choice::Led(words > 0)
     }
 }
 
 /// Runs a loop.
 ///
 /// # Safety
-/// The conditions of the chosen loop hold: the rows of [`Choice::Summed`] have sums.
+/// The conditions of [`led`] hold.
 unsafe fn run<R: Rows, K: Lead>(
     choice: Choice,
-    covered: bool,
     pair: Pair<R>,
     heads: Heads,
     count: usize,
     wrapped: &mut Wrapped<'_>,
 ) -> Heads {
-    // SAFETY: the caller keeps the conditions of the chosen loop.
+    // SAFETY: the caller keeps the conditions of all loops.
     unsafe {
         match choice {
-            Choice::Summed if covered => own(|| summed::<R, K, false>(pair, heads, count, wrapped)),
-            Choice::Summed => own(|| summed::<R, K, true>(pair, heads, count, wrapped)),
             Choice::Led(false) => own(|| led::<R, u64>(pair, heads, count, wrapped)),
             Choice::Led(true) => own(|| led::<R, K>(pair, heads, count, wrapped)),
             Choice::Streamed(false) => own(|| streamed::<R, u64>(pair, heads, count, wrapped)),
             Choice::Streamed(true) => own(|| streamed::<R, K>(pair, heads, count, wrapped)),
-            Choice::Runs => own(|| runs::<R, K>(pair, heads, count, wrapped)),
         }
     }
 }

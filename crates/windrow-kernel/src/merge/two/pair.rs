@@ -9,7 +9,7 @@
 //! ```
 
 use super::super::Wrapped;
-use super::super::bytes::{AHEAD, compare_from, diff_at, subtract, word_at};
+use super::super::bytes::{AHEAD, compare_from, diff_at, word_at};
 use super::super::rows::Rows;
 use crate::prefetch::{LINE, prefetch};
 
@@ -22,9 +22,6 @@ pub(super) trait Lead: Copy + Ord {
     /// `row` points to a row of the pair. If the lead has 16 bytes, the row's body has
     /// `wide_at + 16` bytes.
     unsafe fn of<R: Rows>(pair: &Pair<R>, row: *const u8) -> Self;
-
-    /// Returns whether `a` is less than `b`, each extended by a lower word: one long subtraction.
-    fn is_less(a: (Self, u64), b: (Self, u64)) -> bool;
 }
 
 /// A lead of eight bytes.
@@ -33,11 +30,6 @@ impl Lead for u64 {
     unsafe fn of<R: Rows>(pair: &Pair<R>, row: *const u8) -> Self {
         // SAFETY: the caller provides a row of the pair, and every body has `at + 8` bytes.
         unsafe { word_at(row, pair.at) }
-    }
-
-    #[inline(always)]
-    fn is_less(a: (Self, u64), b: (Self, u64)) -> bool {
-        subtract(a.0, b.0, subtract(a.1, b.1, false))
     }
 }
 
@@ -48,12 +40,6 @@ impl Lead for u128 {
     unsafe fn of<R: Rows>(pair: &Pair<R>, row: *const u8) -> Self {
         // SAFETY: the caller provides a row of the pair whose body has `wide_at + 16` bytes.
         Self::from_be(unsafe { row.add(pair.wide_at).cast::<Self>().read_unaligned() })
-    }
-
-    #[inline(always)]
-    fn is_less(a: (Self, u64), b: (Self, u64)) -> bool {
-        let borrow = subtract(a.0 as u64, b.0 as u64, subtract(a.1, b.1, false));
-        subtract((a.0 >> 64) as u64, (b.0 >> 64) as u64, borrow)
     }
 }
 
@@ -87,19 +73,13 @@ pub(super) struct Heads {
 }
 
 impl<R: Rows> Pair<R> {
-    /// Returns the numbers of remaining rows of `a` and `b`.
-    #[inline(always)]
-    pub(super) fn left(&self, heads: Heads) -> [usize; 2] {
-        let step = self.rows.step();
-        [(self.ends[0], heads.a), (self.ends[1], heads.b)]
-            .map(|(end, head)| (end.addr() - head.addr()) / step)
-    }
-
     /// Returns the number of steps before an input has no more than `rows` rows left. A step takes
     /// at most one row of each input.
     #[inline(always)]
     pub(super) fn steps(&self, heads: Heads, rows: usize) -> usize {
-        let [a, b] = self.left(heads);
+        let step = self.rows.step();
+        let [a, b] = [(self.ends[0], heads.a), (self.ends[1], heads.b)]
+            .map(|(end, head)| (end.addr() - head.addr()) / step);
         a.min(b).saturating_sub(rows)
     }
 
