@@ -8,23 +8,23 @@ use crate::context::done;
 use crate::{DiffCode, Enc, EncVec, TimeCode};
 
 /// Ordinal of a value among the ascending values of its key.
-pub(super) type ValueId = u32;
+pub(crate) type ValueId = u32;
 
 /// The changes of one key.
-pub(super) struct Changes<V, T, R> {
+pub(crate) struct Changes<V, T, R> {
     values: EncVec<V>,
     /// Ordered by value; if times were advanced, by value and time, each pair once.
-    pub(super) edits: Vec<((ValueId, T), R)>,
+    pub(crate) edits: Vec<((ValueId, T), R)>,
     /// The edits in the order of their times, after [`Changes::begin_replay`].
-    pub(super) history: ValueHistory<ValueId, T, R>,
+    pub(crate) history: ValueHistory<ValueId, T, R>,
 }
 
 impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { values: EncVec::default(), edits: Vec::new(), history: ValueHistory::new() }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.values.clear();
         self.edits.clear();
     }
@@ -32,7 +32,7 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
     /// Loads the changes of the key with `number` in `block`, which `cursor` has located. Returns
     /// false if there are none. `scoped` converts the times of rows; times are then advanced to
     /// `meet`, if given.
-    pub(super) fn load<C: Time>(
+    pub(crate) fn load<C: Time>(
         &mut self,
         (block, number): (&KeyBlock, usize),
         cursor: &mut Option<Cursor<C>>,
@@ -81,25 +81,25 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
     }
 
     /// Returns a value.
-    pub(super) fn value(&self, id: ValueId) -> Enc<'_, V> {
+    pub(crate) fn value(&self, id: ValueId) -> Enc<'_, V> {
         self.values.get(id as usize)
     }
 
     /// Puts all edits into the history.
-    pub(super) fn begin_replay(&mut self) {
+    pub(crate) fn begin_replay(&mut self) {
         let edits = self.edits.iter();
         let edits = edits.map(|((value, time), diff)| (*value, time.clone(), diff.clone()));
         self.history.load_iter(edits, None);
     }
 
     /// Returns the values and diffs of the replayed changes at or before `time`.
-    pub(super) fn as_of<'a>(&'a self, time: &'a T) -> impl Iterator<Item = (Enc<'a, V>, R)> {
+    pub(crate) fn as_of<'a>(&'a self, time: &'a T) -> impl Iterator<Item = (Enc<'a, V>, R)> {
         let before = self.history.buffer().iter().filter(move |((_, at), _)| at.less_equal(time));
         before.map(|((id, _), diff)| (self.value(*id), diff.clone()))
     }
 
     /// Returns the times of all changes.
-    pub(super) fn times(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn times(&self) -> impl Iterator<Item = &T> {
         self.edits.iter().map(|((_, time), _)| time)
     }
 }
