@@ -1,10 +1,13 @@
 //! The changes of one key: its values, with the times and diffs of each value.
 
+use std::cmp::Ordering;
+
 use differential_dataflow::consolidation::consolidate;
 use differential_dataflow::operators::history::ValueHistory;
 use windrow::{Cursor, KeyBlock, Time};
 
 use crate::context::done;
+use crate::enc::compare;
 use crate::{DiffCode, Enc, EncVec, TimeCode};
 
 /// Ordinal of a value among the ascending values of its key.
@@ -17,11 +20,22 @@ pub(crate) struct Changes<V, T, R> {
     pub(crate) edits: Vec<((ValueId, T), R)>,
     /// The edits in the order of their times, after [`Changes::begin_replay`].
     pub(crate) history: ValueHistory<ValueId, T, R>,
+    /// Memory that [`Changes::sort`] reuses: ascending values, their ordinals, the values sorted.
+    order: Vec<ValueId>,
+    ordinals: Vec<ValueId>,
+    sorted: EncVec<V>,
 }
 
 impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
     pub(crate) fn new() -> Self {
-        Self { values: EncVec::default(), edits: Vec::new(), history: ValueHistory::new() }
+        Self {
+            values: EncVec::default(),
+            edits: Vec::new(),
+            history: ValueHistory::new(),
+            order: Vec::new(),
+            ordinals: Vec::new(),
+            sorted: EncVec::default(),
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -45,9 +59,9 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         // Values of several batches arrive one batch after another.
         let mut ascend = true;
         let found = cursor.map_located(block, number, |value, time, lanes| {
-            let last = values.last();
-            if last != Some(value) {
-                ascend &= last < Some(value);
+            let order = values.last().map_or(Ordering::Less, |last| compare(last, value));
+            if order.is_ne() {
+                ascend &= order.is_lt();
                 values.push(value);
             }
             edits.push((((values.len() - 1) as ValueId, scoped(time)), R::of_lanes(lanes)));
@@ -55,29 +69,35 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         if !ascend {
             self.sort();
         }
-        if let Some(meet) = meet {
-            self.edits.iter_mut().for_each(|((_, time), _)| time.join_assign(meet));
-            consolidate(&mut self.edits);
+        match meet {
+            Some(meet) => {
+                self.edits.iter_mut().for_each(|((_, time), _)| time.join_assign(meet));
+                consolidate(&mut self.edits);
+            }
+            None if !ascend => self.edits.sort_by_key(|((id, _), _)| *id),
+            None => {}
         }
         done(found)
     }
 
-    /// Renumbers the values in ascending order, each once.
+    /// Renumbers the values in ascending order, each once; the edits stay where they are.
     fn sort(&mut self) {
-        let mut ids: Vec<ValueId> = (0..self.values.len() as ValueId).collect();
-        ids.sort_unstable_by_key(|&id| self.value(id).bytes());
-        let mut values = EncVec::default();
-        let mut numbers = vec![0; ids.len()];
-        for id in ids {
-            let value = self.value(id).bytes();
-            if values.last() != Some(value) {
-                values.push(value);
+        let Self { values, edits, order, ordinals, sorted, .. } = self;
+        let value = |id: ValueId| values.get(id as usize);
+        order.clear();
+        order.extend(0..values.len() as ValueId);
+        order.sort_unstable_by_key(|&id| value(id));
+        sorted.clear();
+        ordinals.clear();
+        ordinals.resize(values.len(), 0);
+        for &id in &*order {
+            if sorted.last() != Some(value(id).bytes()) {
+                sorted.push(value(id).bytes());
             }
-            numbers[id as usize] = (values.len() - 1) as ValueId;
+            ordinals[id as usize] = (sorted.len() - 1) as ValueId;
         }
-        self.edits.iter_mut().for_each(|((id, _), _)| *id = numbers[*id as usize]);
-        self.edits.sort_by_key(|((id, _), _)| *id);
-        self.values = values;
+        edits.iter_mut().for_each(|((id, _), _)| *id = ordinals[*id as usize]);
+        std::mem::swap(values, sorted);
     }
 
     /// Returns a value.
