@@ -189,7 +189,7 @@ impl Cells {
         for (key, samples) in ours {
             // Rounds of a dataflow are compared by their median and the slowest of a hundred.
             let shares: &[_] = if key.1.ends_with("/round") {
-                &[(", p50", 50), (", p99", 99)]
+                &[(", p50", 50), (", p99", 99), (", max", 100)]
             } else {
                 &[("", 0)]
             };

@@ -44,7 +44,7 @@ pub(crate) fn hash_of(key: &[u8]) -> u64 {
 }
 
 /// Returns the worker, of `peers`, that owns keys with hash `hash`.
-fn owner_of(hash: u64, peers: usize) -> usize {
+pub(crate) fn owner_of(hash: u64, peers: usize) -> usize {
     ((u128::from(hash) * peers as u128) >> 64) as usize
 }
 

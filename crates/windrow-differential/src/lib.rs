@@ -86,6 +86,7 @@ mod diff;
 mod enc;
 mod exchange;
 mod format;
+mod half_join;
 mod ledger;
 mod of;
 mod operators;
@@ -94,7 +95,9 @@ mod scan;
 mod sorter;
 mod tactic;
 mod time;
+mod totals;
 mod updates;
+mod upserts;
 
 pub use batch::{RowBatch, RowCursor, RowMerger, ScopedBatch};
 pub use batcher::RowBatcher;
@@ -106,12 +109,15 @@ pub use columns::{
 pub use context::Context;
 pub use diff::{DiffCode, folds};
 pub use enc::{Enc, EncVec};
+pub use half_join::{half_join_rows, half_join_rows_yielding};
 pub use operators::{ArrangeRows, RowArranged, RowArrangement, RowCollection, RowSpine, RowTrace};
 pub use row::{Row, RowCode};
 pub use sorter::RowSorter;
 pub use tactic::{RowJoin, RowReduce};
 pub use time::TimeCode;
+pub use totals::RowTotals;
 pub use updates::Updates;
+pub use upserts::ArrangeUpserts;
 pub use windrow_differential_derive::Row;
 
 /// The example in the README, tested with the examples of the documentation.

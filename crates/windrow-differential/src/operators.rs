@@ -6,25 +6,28 @@
 //!                                     join_rows, reduce_rows: a chunk of each batch in memory
 //! ```
 
+use differential_dataflow::batcher::Batcher;
 use differential_dataflow::consolidation::ConsolidatingContainerBuilder;
 use differential_dataflow::difference::{Abelian, Multiply, Semigroup};
+use differential_dataflow::logging::Logger;
 use differential_dataflow::operators::arrange::arrangement::arrange_core;
 use differential_dataflow::operators::arrange::{Arranged, TraceAgent};
 use differential_dataflow::operators::join::join_with_tactic;
 use differential_dataflow::operators::reduce::reduce_with_tactic;
-use differential_dataflow::trace::TraceReader;
 use differential_dataflow::trace::implementations::spine_fueled::Spine;
+use differential_dataflow::trace::{Trace, TraceReader};
 use differential_dataflow::{AsCollection, Data, VecCollection};
 use timely::container::{CapacityContainerBuilder, PushInto};
 use timely::dataflow::Stream;
 use timely::dataflow::channels::pact::{DistributorPact, Pipeline};
 use timely::dataflow::operators::generic::operator::Operator;
-use windrow::Layout;
+use windrow::{Layout, Time};
 
 use crate::exchange::RowDistributor;
 use crate::format::Format;
 use crate::of::Update;
 use crate::scan::scan;
+use crate::totals;
 use crate::{
     Context, DiffCode, Enc, Row, RowBatch, RowBatcher, RowCode, RowJoin, RowReduce, ScopedBatch,
     TimeCode, Updates,
@@ -50,7 +53,7 @@ impl<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> ArrangeRows<'scope, K, V,
         let name = "ArrangeRows";
         if self.inner.scope().peers() > 1 {
             let layout = Format::<K, V, T, R>::layout();
-            return arrange_updates(encoded(self.inner), &layout, context, name);
+            return arrange_updates(encoded(self.inner, |update| update), &layout, context, name);
         }
         let context = context.clone();
         let batcher = move |logger, operator| RowBatcher::logging(&context, logger, operator);
@@ -58,15 +61,16 @@ impl<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> ArrangeRows<'scope, K, V,
     }
 }
 
-/// Encodes updates as rows.
-fn encoded<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>(
-    stream: Stream<'scope, T, Vec<Update<K, V, T, R>>>,
+/// Encodes the `update` of each item as a row.
+pub(crate) fn encoded<'scope, D: 'static, K: Row, V: Row, T: TimeCode, R: DiffCode>(
+    stream: Stream<'scope, T, Vec<D>>,
+    update: impl Fn(D) -> Update<K, V, T, R> + 'static,
 ) -> Stream<'scope, T, Updates<K, V, T, R>> {
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "EncodeRows", |_, _| {
         move |input, output| {
-            input.for_each(|capability, updates| {
+            input.for_each(|capability, items| {
                 let mut session = output.session(&capability);
-                updates.drain(..).for_each(|update| session.give(update));
+                items.drain(..).for_each(|item| session.give(update(item)));
             });
         }
     })
@@ -79,18 +83,29 @@ pub(crate) fn arrange_updates<'scope, K: RowCode, V: RowCode, T: TimeCode, R: Di
     context: &Context,
     name: &str,
 ) -> RowArranged<'scope, K, V, T, R> {
-    let (context, layout) = (context.clone(), layout.clone());
-    let peers = rows.scope().peers();
-    let pact = DistributorPact({
-        let layout = layout.clone();
-        |peers| RowDistributor::<K, V, T, R>::new(layout, peers)
-    });
-    let batcher = move |logger, operator| {
-        RowBatcher::<K, V, T, R>::of_layout(&layout, &context, logger, operator)
-    };
-    match peers {
+    arrange_with(rows, layout, name, |logger, operator| {
+        RowBatcher::<K, V, T, R>::of_layout(layout, context, logger, operator)
+    })
+}
+
+/// Arranges the batches that `batcher` makes of rows of `layout`, each at the worker of its key.
+pub(crate) fn arrange_with<'scope, K: RowCode, V: RowCode, T: TimeCode, R: DiffCode, Tr, Ba>(
+    rows: Stream<'scope, T, Updates<K, V, T, R>>,
+    layout: &Layout,
+    name: &str,
+    batcher: impl FnOnce(Option<Logger>, usize) -> Ba,
+) -> Arranged<'scope, TraceAgent<Tr>>
+where
+    Tr: Trace<Time = T> + 'static,
+    Ba: Batcher<Updates<K, V, T, R>, Time = T, Output: Into<Tr::Batch>> + 'static,
+{
+    let layout = layout.clone();
+    match rows.scope().peers() {
         1 => arrange_core(rows, Pipeline, name, batcher),
-        _ => arrange_core(rows, pact, name, batcher),
+        _ => {
+            let pact = DistributorPact(|peers| RowDistributor::<K, V, T, R>::new(layout, peers));
+            arrange_core(rows, pact, name, batcher)
+        }
     }
 }
 
@@ -229,25 +244,33 @@ pub trait RowCollection<'scope, D: Row, T: TimeCode, R: DiffCode>:
         self.threshold_rows(context, |_, _| R::from(1))
     }
 
-    /// Returns each row with the multiplicity `threshold` computes from its multiplicity.
+    /// Returns each row with the multiplicity `threshold` computes from its multiplicity. Totally
+    /// ordered times need no arrangement of the output, see [`RowTotals`](crate::RowTotals).
     fn threshold_rows<R2: DiffCode + Abelian>(
         self,
         context: &Context,
         mut threshold: impl FnMut(Enc<'_, D>, &R) -> R2 + 'static,
     ) -> VecCollection<'scope, T, D, R2> {
         let rows = self.arrange_rows_by_self(context);
+        if T::Code::TOTAL {
+            return totals::thresholds(rows, threshold);
+        }
         let kept = rows.reduce_rows(context, move |row, input, output| {
             output.push(((), threshold(row, &input[0].1)));
         });
         kept.map_rows(|row, _| row.get())
     }
 
-    /// Returns each row with its multiplicity as a value.
+    /// Returns each row with its multiplicity as a value. Totally ordered times need no arrangement
+    /// of the output.
     fn count_rows(self, context: &Context) -> VecCollection<'scope, T, (D, R), isize>
     where
         R: Row,
     {
         let rows = self.arrange_rows_by_self(context);
+        if T::Code::TOTAL {
+            return totals::counts(rows);
+        }
         let counted = rows.reduce_rows(context, |_, input, output| {
             output.push((input[0].1.clone(), 1isize));
         });

@@ -27,7 +27,7 @@ type Batches<'scope, S> =
     Stream<'scope, <S as ScopedBatch>::Time, Vec<Span<<S as ScopedBatch>::Time, S>>>;
 
 /// Rows read before yielding to other operators: their results take about a megabyte.
-const ROWS_A_TURN: usize = 1 << 14;
+pub(crate) const ROWS_A_TURN: usize = 1 << 14;
 
 /// A batch and the position of the scan in it.
 struct Reading<S: ScopedBatch> {

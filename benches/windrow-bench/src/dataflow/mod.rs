@@ -8,7 +8,7 @@
 //! rest     bytes of an arrangement after all merges
 //! ```
 //! All sides take turns within a round of the bench, and the minimum time counts. Of the rounds of a
-//! dataflow, the median and the 99th percentile of all runs count.
+//! dataflow, the median, the 99th percentile and the maximum of all runs count.
 
 mod programs;
 mod rest;

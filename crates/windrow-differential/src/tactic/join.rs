@@ -7,10 +7,10 @@ use std::rc::Rc;
 use differential_dataflow::operators::join::{Fresh, JoinTactic};
 use differential_dataflow::trace::implementations::spine_fueled::SpineBatch;
 use timely::ContainerBuilder;
-use windrow::{Cursor, KeyBlock, Time};
+use windrow::KeyBlock;
 
 use super::changes::Changes;
-use super::{cursor_over, key_at, look_up_in, scoped, step_key};
+use super::{cursor_over, locate, look_up_in, next_block, scoped};
 use crate::of::Of;
 use crate::{DiffCode, Enc, RowCode, ScopedBatch, TimeCode};
 
@@ -50,10 +50,12 @@ where
     ) -> Box<dyn Iterator<Item = B::Container>> {
         let (mut cursor0, mut cursor1) = (look_up_in(&input0), look_up_in(&input1));
         // The keys of the side with fewer rows are looked up in both.
-        let mut next = if rows_of(&input0) < rows_of(&input1) {
-            blocks(cursor_over(&input0))
+        let mut next: Box<dyn FnMut(&mut KeyBlock)> = if rows_of(&input0) < rows_of(&input1) {
+            let mut ahead = cursor_over(&input0);
+            Box::new(move |block| next_block(&mut ahead, block))
         } else {
-            blocks(cursor_over(&input1))
+            let mut ahead = cursor_over(&input1);
+            Box::new(move |block| next_block(&mut ahead, block))
         };
         let (mut block, mut number) = (KeyBlock::new(), 0);
         // Times of the fresh input are at or beyond `meet` already.
@@ -74,8 +76,8 @@ where
                         ready.extend(std::iter::from_fn(|| builder.finish().map(std::mem::take)));
                         break;
                     }
-                    cursor0.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
-                    cursor1.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+                    locate(&mut cursor0, &block);
+                    locate(&mut cursor1, &block);
                 }
                 let at = (&block, number);
                 number += 1;
@@ -97,19 +99,6 @@ where
 /// Returns the number of rows of `batches`.
 fn rows_of<S: ScopedBatch>(batches: &[S]) -> usize {
     batches.iter().map(|batch| batch.rows().len()).sum()
-}
-
-/// Returns a function that fills a block with the next keys of `cursor`, with none after the last.
-fn blocks<T: Time>(mut cursor: Option<Cursor<T>>) -> Box<dyn FnMut(&mut KeyBlock)> {
-    Box::new(move |block| {
-        block.clear();
-        while !block.is_full()
-            && let Some(key) = key_at(&cursor)
-        {
-            block.push(key);
-            step_key(&mut cursor);
-        }
-    })
 }
 
 /// Pairs each change of one side with each change of the opposite side. Many changes are replayed

@@ -12,8 +12,9 @@ mod join;
 mod reduce;
 mod replay;
 
-use windrow::{Cursor, Time};
+use windrow::{Cursor, KeyBlock, Time};
 
+pub(crate) use changes::Changes;
 pub use join::RowJoin;
 pub use reduce::RowReduce;
 
@@ -21,23 +22,23 @@ use crate::context::done;
 use crate::{ScopedBatch, TimeCode};
 
 /// Times of the rows of a batch, as the engine encodes them.
-type Code<S> = <<S as ScopedBatch>::RowTime as TimeCode>::Code;
+pub(crate) type Code<S> = <<S as ScopedBatch>::RowTime as TimeCode>::Code;
 
 /// Converts the time of a row to a time of the scope.
 #[inline(always)]
-fn scoped<S: ScopedBatch>(code: Code<S>) -> S::Time {
+pub(crate) fn scoped<S: ScopedBatch>(code: Code<S>) -> S::Time {
     S::scoped(S::RowTime::of_code(code))
 }
 
 /// Returns a cursor over all of `batches`, at the first key, or `None` without batches.
-fn cursor_over<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
+pub(crate) fn cursor_over<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
     let batches = batches.iter().map(|batch| batch.rows().batch());
     (batches.len() > 0).then(|| done(Cursor::new(batches)))
 }
 
 /// Returns a cursor for look-ups in all of `batches`, without a current key, or `None` without
 /// batches.
-fn look_up_in<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
+pub(crate) fn look_up_in<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
     let layout = batches.first()?.rows().batch().layout();
     Some(done(Cursor::idle(layout, batches.iter().map(|batch| batch.rows().batch()))))
 }
@@ -50,4 +51,20 @@ fn key_at<T: Time>(cursor: &Option<Cursor<T>>) -> Option<&[u8]> {
 /// Moves a cursor to its next key.
 fn step_key<T: Time>(cursor: &mut Option<Cursor<T>>) {
     cursor.as_mut().into_iter().for_each(|cursor| done(cursor.step_key()));
+}
+
+/// Fills `block` with the next keys of `cursor`, with none after the last.
+pub(crate) fn next_block<T: Time>(cursor: &mut Option<Cursor<T>>, block: &mut KeyBlock) {
+    block.clear();
+    while !block.is_full()
+        && let Some(key) = key_at(cursor)
+    {
+        block.push(key);
+        step_key(cursor);
+    }
+}
+
+/// Looks up the keys of `block` in all batches of `cursor`.
+pub(crate) fn locate<T: Time>(cursor: &mut Option<Cursor<T>>, block: &KeyBlock) {
+    cursor.as_mut().into_iter().for_each(|cursor| cursor.locate(block));
 }

@@ -9,7 +9,7 @@ use timely::progress::Antichain;
 use windrow::{Cursor, KeyBlock, Layout, Time};
 
 use super::replay::Replay;
-use super::{cursor_over, key_at, look_up_in, scoped, step_key};
+use super::{cursor_over, key_at, locate, look_up_in, scoped, step_key};
 use crate::format::Format;
 use crate::of::Of;
 use crate::{
@@ -90,9 +90,9 @@ where
             if block.is_empty() {
                 break;
             }
-            source.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
-            output.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
-            fresh.as_mut().into_iter().for_each(|cursor| cursor.locate(&block));
+            locate(&mut source, &block);
+            locate(&mut output, &block);
+            locate(&mut fresh, &block);
             for (number, times) in due.drain(..).enumerate() {
                 let (at, key) = ((&block, number), block.key(number));
                 replay.fresh.load(at, &mut fresh, scoped::<S>, None);

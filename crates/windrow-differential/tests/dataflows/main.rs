@@ -14,5 +14,6 @@ mod damage;
 mod logging;
 mod loops;
 mod partial_times;
+mod ported;
 mod rows_keep_the_law;
 mod semigroups;

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::common::{Numbers, in_all_ways, same, step_until};
-use differential_dataflow::AsCollection;
 use differential_dataflow::lattice::Lattice;
+use differential_dataflow::{AsCollection, VecCollection};
 use serde::{Deserialize, Serialize};
 use timely::PartialOrder;
 use timely::dataflow::ProbeHandle;
-use timely::dataflow::operators::vec::UnorderedInput;
-use timely::progress::Timestamp;
+use timely::dataflow::operators::vec::{Map, UnorderedInput};
 use timely::progress::timestamp::{PathSummary, Refines};
-use windrow_differential::{ArrangeRows, RowArrangement, TimeCode};
+use timely::progress::{Antichain, Timestamp};
+use windrow_differential::{ArrangeRows, RowArranged, RowArrangement, TimeCode, half_join_rows};
 
 /// The time of an event, and the time of its report.
 #[derive(
@@ -156,6 +156,29 @@ fn check(input: &Updates, output: &Updates, key_is_ours: impl Fn(u64) -> bool) {
     }
 }
 
+type Pairs<'scope> = VecCollection<'scope, Grid, (u64, u64), isize>;
+
+/// The join of a collection with itself by half joins, in the order of event and report.
+fn by_delta_query<'scope>(
+    pairs: Pairs<'scope>,
+    rows: RowArranged<'scope, u64, u64, Grid, isize>,
+) -> VecCollection<'scope, Grid, (u64, u64, u64), isize> {
+    let updates = pairs.inner.map(|((key, value), time, diff)| ((key, value, time), time, diff));
+    let updates = updates.as_collection();
+    let frontier = |time: &Grid, times: &mut Antichain<Grid>| {
+        times.insert(Grid { event: time.event.saturating_sub(1), heard: 0 });
+    };
+    let until = |at: &Grid, time: &Grid| at <= time;
+    let earlier = |at: &Grid, time: &Grid| at < time;
+    let first = half_join_rows(updates.clone(), rows.clone(), frontier, until, |key, a, b| {
+        (key.get(), *a, b.get())
+    });
+    let second =
+        half_join_rows(updates, rows, frontier, earlier, |key, b, a| (key.get(), a.get(), *b));
+    let joined = first.concat(second).inner;
+    joined.map(|((data, time), _, diff)| (data, time, diff)).as_collection()
+}
+
 #[test]
 fn reductions_on_a_grid() {
     in_all_ways(|worker, context| {
@@ -180,10 +203,12 @@ fn reductions_on_a_grid() {
                 });
                 same(stock, shown, &seen, &mut probe);
                 // Changes of a join meet at times of neither input.
-                let stock = pairs.clone().join_map(pairs, |key, a, b| (*key, *a, *b));
-                let joined =
-                    rows.clone().join_rows(rows, |key, a, b| Some((key.get(), a.get(), b.get())));
-                same(stock, joined, &seen, &mut probe);
+                let stock = pairs.clone().join_map(pairs.clone(), |key, a, b| (*key, *a, *b));
+                let joined = rows
+                    .clone()
+                    .join_rows(rows.clone(), |key, a, b| Some((key.get(), a.get(), b.get())));
+                same(stock.clone(), joined, &seen, &mut probe);
+                same(stock, by_delta_query(pairs, rows), &seen, &mut probe);
                 input
             });
             let rounds = inputs(seed);
