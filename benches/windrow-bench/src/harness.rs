@@ -330,8 +330,12 @@ mod tests {
         let raced = cells.race("case", TURNS, |_| Ok(((), 1.0)), &mut contenders);
         assert!(raced.is_ok());
         let found: Vec<_> = cells.cells.iter().map(|c| (&c.case[..], c.ours, c.rival)).collect();
-        let expected =
-            [("case, p50", 50.0, 1050.0), ("case, p99", 99.0, 1099.0), ("case load", 1e9, 1e9)];
+        let expected = [
+            ("case, p50", 50.0, 1050.0),
+            ("case, p99", 99.0, 1099.0),
+            ("case, max", 99.0, 1099.0),
+            ("case load", 1e9, 1e9),
+        ];
         assert_eq!(found, expected);
     }
 

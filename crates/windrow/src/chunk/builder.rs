@@ -239,6 +239,20 @@ impl Builder {
         Ok(false)
     }
 
+    /// Appends rows of one chunk, at the positions of `order`. The rows have been through the rule.
+    pub(crate) fn append_picked(&mut self, rows: View<'_>, order: &[Place]) -> Result<()> {
+        // All bits of an index are the position.
+        let (bits, ahead) = (usize::BITS / 2, &mut Ahead::default());
+        if let Some(stride) = self.layout.stride() {
+            let block = Table { parts: &[rows.bytes], bits, stride };
+            self.output.append_while(block, order, |_| true, ahead)?;
+        } else if let Some(listed) = rows.listed() {
+            let block = Parts { parts: &[listed], bits };
+            self.output.append_while(block, order, |_| true, ahead)?;
+        }
+        Ok(())
+    }
+
     /// Appends a row after all others. The row has been through the rule.
     pub(crate) fn append(&mut self, row: &[u8]) -> Result<()> {
         self.output.append(row)

@@ -3,14 +3,15 @@
 //! ```text
 //! run --> ship: times not at or beyond the frontier      keep: all other times, cut at some times
 //!         a chunk with all times on one side moves as a whole, unread;
-//!         otherwise its rows move in stretches of neighbours
+//!         otherwise its rows are gathered for each side
 //! ```
 
+use std::iter::once;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::run::{Piece, Run};
-use crate::chunk::{Builder, Chunk, Finish, Wraps, time_of};
+use crate::chunk::{Builder, Chunk, Finish, Place, Wraps, time_of};
 use windrow_pool::Pool;
 use windrow_rows::{Antichain, Error, Layout, Result, Time};
 
@@ -25,6 +26,8 @@ pub(crate) struct Extract<'a, T> {
     ship: Side,
     /// Kept rows between two cuts, and the lower bounds of their times.
     keep: Vec<(Side, Antichain<T>)>,
+    /// Workspace: the rows of a chunk for each side, the shipped ones first.
+    places: Vec<Vec<Place>>,
 }
 
 struct Side {
@@ -79,7 +82,7 @@ impl<'a, T: Time> Extract<'a, T> {
         let ship = Side::new(layout, pool);
         let keep = (0..=cuts.len()).map(|_| (Side::new(layout, pool), Antichain::new())).collect();
         let tail = layout.tail().len();
-        Self { layout, tail, lower, upper, cuts, ship, keep }
+        Self { layout, tail, lower, upper, cuts, ship, keep, places: Vec::new() }
     }
 
     /// Returns the number of the kept part with this time; `None` before `upper`.
@@ -140,27 +143,33 @@ impl<'a, T: Time> Extract<'a, T> {
         }
     }
 
-    /// Splits a chunk into ranges of rows on the same side.
+    /// Distributes the rows of a chunk.
     fn push_rows(&mut self, chunk: &Arc<Chunk>) -> Result<()> {
         let rows = chunk.rows();
-        let mut start = 0;
-        while start < rows.len() {
-            let part = self.part(self.time(rows.row(start)));
-            let mut end = start;
-            while end < rows.len() {
-                let time = self.time(rows.row(end));
-                if self.part(time) != part {
-                    break;
+        self.places.resize_with(self.keep.len() + 1, Vec::new);
+        for index in 0..rows.len() {
+            let time = self.time(rows.row(index));
+            let part = match self.part(time) {
+                Some(part) => {
+                    self.keep[part].1.insert(time);
+                    part + 1
                 }
-                match part {
-                    Some(part) => _ = self.keep[part].1.insert(time),
-                    None => self.check_lower(time)?,
+                None => {
+                    self.check_lower(time)?;
+                    0
                 }
-                end += 1;
+            };
+            self.places[part].push(Place::of(index));
+        }
+        let sides = self.keep.iter_mut().map(|(side, _)| side);
+        for (side, places) in once(&mut self.ship).chain(sides).zip(&mut self.places) {
+            if places.len() == rows.len() {
+                side.push(chunk, 0..rows.len())?;
+            } else if !places.is_empty() {
+                side.builder.append_picked(rows, places)?;
+                side.collect()?;
             }
-            let side = part.map_or(&mut self.ship, |part| &mut self.keep[part].0);
-            side.push(chunk, start..end)?;
-            start = end;
+            places.clear();
         }
         Ok(())
     }
