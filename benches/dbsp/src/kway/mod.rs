@@ -12,14 +12,12 @@
 mod ours;
 mod theirs;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use dbsp::storage::file::FilterKind;
 use dbsp::trace::{Batch as _, BatchLocation, BatchReader as _};
 use feldera_types::config::{StorageCompression, StorageOptions};
 use windrow::{Batch, Budget, Codec, ForceSpill, Layout, Pool, PoolOptions};
 
-use crate::data::{Record, Runs, Words, Work, chain, layout, records, runs};
+use crate::data::{Runs, Work, chain, layout, records, runs};
 use crate::harness::{Cells, contender, seconds};
 use crate::{Options, Result, TURNS, runtime};
 
@@ -49,17 +47,6 @@ const KEYS: [(Work, &str); 3] = [
     (Work::ManyKeys, "keys 1e8"),
     (Work::Duplicates, "80% duplicates"),
 ];
-
-/// A digest of a result: of all of its records in order.
-#[derive(Default)]
-struct Digest(DefaultHasher);
-
-impl Digest {
-    /// Adds the next record.
-    fn take(&mut self, record: &Record<Words>) {
-        record.hash(&mut self.0);
-    }
-}
 
 /// Measures all selected cases.
 pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
@@ -138,7 +125,7 @@ impl Place {
         let batches = runs.iter().map(batch).collect::<Result<Vec<Batch>>>()?;
         pool.wait_for_spills();
         let (seconds, merged) = seconds(|| ours::merge(self, layout, pool, batches))?;
-        Ok((seconds, ours::digest(merged)?.0.finish()))
+        Ok((seconds, ours::digest(merged)?))
     }
 
     /// Returns the seconds of DBSP's merge, and a digest of the result.
@@ -164,7 +151,7 @@ impl Place {
         if (filter != FilterKind::None) != self.filters() {
             return Err(format!("DBSP merged to a batch with filters: {filter:?}").into());
         }
-        Ok((seconds, theirs::digest(&merged).0.finish()))
+        Ok((seconds, theirs::digest(&merged)))
     }
 }
 

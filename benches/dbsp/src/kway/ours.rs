@@ -1,10 +1,12 @@
 //! Windrow's side: chains of chunks, merged on one thread.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use windrow::arrow_array::cast::AsArray;
 use windrow::arrow_array::types::{Int64Type, UInt64Type};
 use windrow::{Batch, Layout, Merging, Pool};
 
-use super::{Digest, Place};
+use super::Place;
 use crate::Result;
 use crate::data::Record;
 
@@ -25,16 +27,16 @@ pub(super) fn merge(
     Ok(merged)
 }
 
-/// Returns the digest of a batch.
-pub(super) fn digest(batch: Batch) -> Result<Digest> {
-    let mut digest = Digest::default();
+/// Returns the hash of all records of a batch in order.
+pub(super) fn digest(batch: Batch) -> Result<u64> {
+    let mut digest = DefaultHasher::new();
     for rows in batch.record_batches(8192)? {
         let rows = rows?;
         let words: [&[u64]; 11] =
             std::array::from_fn(|at| &rows.column(at).as_primitive::<UInt64Type>().values()[..]);
         for (row, diff) in rows.column(11).as_primitive::<Int64Type>().values().iter().enumerate() {
-            digest.take(&Record(words.map(|words| words[row]), *diff));
+            Record(words.map(|words| words[row]), *diff).hash(&mut digest);
         }
     }
-    Ok(digest)
+    Ok(digest.finish())
 }

@@ -1,12 +1,13 @@
 //! DBSP's side: indexed Z-sets, merged by `ListMerger`, the default merger of DBSP's spines.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use dbsp::dynamic::{DowncastTrait, DynData, Erase};
 use dbsp::trace::{BatchLocation, BatchReader as _, Builder as _, Cursor as _, ListMerger};
 use dbsp::typed_batch::{BatchReader, DynOrdIndexedZSet};
 use dbsp::utils::Tup10;
 use dbsp::{OrdIndexedZSet, ZWeight};
 
-use super::Digest;
 use crate::data::{Record, Words};
 
 /// The values of a record, with the same order as its array.
@@ -38,19 +39,19 @@ pub(super) fn merge(batches: &mut [Batch], to: BatchLocation) -> Batch {
     ListMerger::merge(&factories, builder, cursors)
 }
 
-/// Returns the digest of a batch.
-pub(super) fn digest(batch: &Batch) -> Digest {
-    let mut digest = Digest::default();
+/// Returns the hash of all records of a batch in order.
+pub(super) fn digest(batch: &Batch) -> u64 {
+    let mut digest = DefaultHasher::new();
     let mut cursor = batch.cursor();
     while cursor.key_valid() {
         while cursor.val_valid() {
             let diff: ZWeight = **cursor.weight();
             let &Tup10(a, b, c, d, e, f, g, h, i, j) = cursor.val().downcast_checked::<Values>();
             let key = *cursor.key().downcast_checked();
-            digest.take(&Record([key, a, b, c, d, e, f, g, h, i, j], diff));
+            Record([key, a, b, c, d, e, f, g, h, i, j], diff).hash(&mut digest);
             cursor.step_val();
         }
         cursor.step_key();
     }
-    digest
+    digest.finish()
 }
