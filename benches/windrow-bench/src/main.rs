@@ -5,6 +5,7 @@ mod columns;
 mod dataflow;
 #[cfg(feature = "datafusion")]
 mod datafusion;
+mod floor;
 mod harness;
 mod kway;
 mod merge;
@@ -38,6 +39,8 @@ enum Command {
     Merge(merge::Options),
     /// Push 64 times and seal, beside differential-dataflow's batchers
     Batcher(merge::Options),
+    /// Measure a job of the tool beside reading and writing its file alone
+    Floor(floor::Options),
     /// Measure what a memory limit costs the engine
     Spill(spill::Options),
     /// Look keys up in batches of changes, and keep a table up to date
@@ -70,6 +73,7 @@ fn run(Cli { select, command }: Cli) -> Result<()> {
         Command::Batcher(options) => {
             merge::run(Work::Batcher, &options, new("batcher", "ns/record"))
         }
+        Command::Floor(options) => floor::run(&options, new("floor", "us")),
         Command::Spill(options) => spill::run(&options, new("spill", "ns/row")),
         Command::Spine(options) => spine::run(&options, new("spine", "ns/key")),
         Command::Kway(options) => kway::run(&options, new("kway", "ns/record")),

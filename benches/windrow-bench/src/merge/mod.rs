@@ -15,6 +15,9 @@
 //! whose smallest case has 4,096 records according to its times and throughputs. 32 KiB over 64
 //! pushes, 5 to 16 changes each, is a separate case, `32K in all`.
 //!
+//! *Seals.* Two million changes, whose times are spread, are sealed time by time, beside one seal of
+//! the same changes and beside 0.26's batcher over vectors.
+//!
 //! The rivals need the feature `differential`: differential-dataflow 0.22's columnation, and the Vec
 //! and trie chunks of 0.26. The lower bound is one `memcpy` of the rows into warm memory. `copy of
 //! the columns` is the lower bound for any consumer of record batches: each column of each batch is
@@ -108,7 +111,45 @@ pub(crate) fn run(work: Work, options: &Options, mut cells: Cells) -> Result<()>
     for (shape, rivals) in SHAPES.iter().zip(rivals) {
         measure(work, options, shape, rivals, &mut cells)?;
     }
+    if work == Work::Batcher {
+        [100, 400, 1000].into_iter().try_for_each(|times| seals(times, &mut cells))?;
+    }
     cells.finish()
+}
+
+/// Measures a seal for each of `times` times.
+fn seals(times: u64, cells: &mut Cells) -> Result<()> {
+    const CHANGES: u64 = 2_000_000;
+    let (shape, pool) = (&SHAPES[0], Pool::unlimited());
+    let schema = shape.schema();
+    let layout = Order::by(["a", "b"]).time("time").diff("diff").bind(&schema)?;
+    let sealed = |changes: &Vec<Ints>, first: u64| {
+        let batches = changes.chunks(8192).map(|piece| shape.record_batch(&schema, piece));
+        let batches = batches.collect::<Result<Vec<_>>>()?;
+        seconds(|| {
+            let mut batcher = pushed(&layout, &pool, &batches)?;
+            let mut rows = |upper| Ok(batcher.seal(&Antichain::at(upper))?.rows().unwrap_or(0));
+            (first..=times).map(&mut rows).sum::<Result<u64>>()
+        })
+    };
+    let mut contenders = vec![
+        contender("ours", |changes: &Vec<Ints>, _| sealed(changes, 1)),
+        contender("ours, one seal", |changes: &Vec<Ints>, _| sealed(changes, times)),
+    ];
+    #[cfg(feature = "differential")]
+    contenders.push(contender("Vec 0.26", |changes: &Vec<Ints>, _| {
+        Ok(differential::sealed(changes.clone(), times))
+    }));
+    let fresh = |round: usize| {
+        let mut rng = windrow_testdata::rng::Rng::new(round as u64 + 1);
+        let change = |_| ((rng.next_u64(), rng.below(8)), rng.below(times), 1);
+        Ok(((0..CHANGES).map(change).collect(), CHANGES as f64))
+    };
+    let case = format!("u64, {times} seals");
+    if cells.wants(&case) {
+        cells.race(&case, Turns { rounds: 3, warm: 0, calls: 1 }, fresh, &mut contenders)?;
+    }
+    Ok(())
 }
 
 fn measure(

@@ -140,8 +140,8 @@ impl Inputs {
         let named = Named::of(options.schema.as_deref());
         let temp_left = options.temp_bytes;
         let logs = Logs::of(sources, options)?;
-        let ahead = options.ahead.shared_by(sources.len());
-        let mut opener = Opener { options, ahead, footers, temp_left, named, logs };
+        let decompressors = options.decompressors.shared_by(sources.len());
+        let mut opener = Opener { options, decompressors, footers, temp_left, named, logs };
         let batch_rows = options.batch_rows.max(1);
         let mut common = Common::new(options);
         let mut files = Vec::with_capacity(sources.len());

@@ -15,7 +15,7 @@ use crate::input::source::head::Head;
 use crate::input::source::origin::{Origin, SAMPLE_BYTES, Stream, Turn};
 use crate::input::text::named::Named;
 use crate::input::units::guard;
-use crate::packing::{Ahead, HEAD, Packing};
+use crate::packing::{Decompressors, HEAD, Packing};
 use crate::raw;
 use crate::settings::{Format, Setting};
 
@@ -26,7 +26,7 @@ const SNIFFED: usize = 4096;
 pub(super) struct Opener<'a> {
     pub(super) options: &'a ReadOptions,
     /// Resources for decompressing one input.
-    pub(super) ahead: Ahead,
+    pub(super) decompressors: Decompressors,
     pub(super) footers: Arc<FooterCache>,
     pub(super) temp_left: u64,
     pub(super) named: Named,
@@ -62,7 +62,7 @@ impl Opener<'_> {
             Some(true) => drop(origin.head(SAMPLE_BYTES)?),
             None => {}
         }
-        let origin = origin.unpacked(self.ahead)?;
+        let origin = origin.unpacked(self.decompressors)?;
         if is_text.is_none() && formats::of_magic(&origin.head(HEAD)?).is_some() {
             return Ok(origin);
         }

@@ -18,13 +18,13 @@ use super::{BUFFER, Packing, STATE, zstd_window};
 
 /// Resources for decompressing one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ahead {
+pub(crate) struct Decompressors {
     threads: usize,
     /// Maximum bytes of decompressed text.
     text: usize,
 }
 
-impl Ahead {
+impl Decompressors {
     /// The memory limit's share for the text of all readers.
     const SHARE: u64 = 32;
     /// Maximum and minimum bytes of text for a thread.
@@ -59,7 +59,7 @@ pub(super) struct Members {
     packing: Packing,
     /// Maximum window.
     window: u64,
-    ahead: Ahead,
+    decompressors: Decompressors,
     /// Text to decompress next: little for the head of a file, which is read once more.
     step: usize,
     /// The file; `None` once the rest has it.
@@ -97,14 +97,14 @@ impl Members {
     pub(super) fn new(
         packing: Packing,
         window: u64,
-        ahead: Ahead,
+        decompressors: Decompressors,
         packed: Box<dyn Read + Send>,
     ) -> Self {
         Self {
             packing,
             window,
-            ahead,
-            step: Ahead::LEAST * ahead.threads,
+            decompressors,
+            step: Decompressors::LEAST * decompressors.threads,
             packed: Some(packed),
             held: Vec::new(),
             texts: VecDeque::new(),
@@ -134,16 +134,16 @@ impl Members {
     fn slices(&mut self) -> Vec<Slice> {
         let (mut slices, mut last, mut text) = (Vec::new(), Slice::default(), 0);
         while text < self.step
-            && let Some(member) = self.next_member(self.ahead.text - text)
+            && let Some(member) = self.next_member(self.decompressors.text - text)
         {
             text += member.text;
             last.text += member.text;
             last.bytes.extend_from_slice(&member.bytes);
-            if last.text >= self.step / self.ahead.threads {
+            if last.text >= self.step / self.decompressors.threads {
                 slices.push(std::mem::take(&mut last));
             }
         }
-        self.step = (2 * self.step).min(self.ahead.text);
+        self.step = (2 * self.step).min(self.decompressors.text);
         slices.extend(Some(last).filter(|slice| !slice.bytes.is_empty()));
         slices
     }

@@ -22,7 +22,7 @@ use lzma_rust2::XzReader;
 
 use members::{Length, Members};
 
-pub(crate) use members::Ahead;
+pub(crate) use members::Decompressors;
 pub(crate) use writer::{Packer, zstd_bytes};
 
 /// A compression format of text.
@@ -96,7 +96,7 @@ impl Packing {
     }
 
     /// Returns the memory for reading a file with this head.
-    pub(crate) fn reader_bytes(self, head: &[u8], ahead: Ahead) -> usize {
+    pub(crate) fn reader_bytes(self, head: &[u8], decompressors: Decompressors) -> usize {
         let window = usize::try_from(self.window(head)).unwrap_or(usize::MAX);
         let own = match self {
             Self::Gzip => 0,
@@ -106,13 +106,13 @@ impl Packing {
             // A compressed block, and twice its text.
             Self::Lz4 => 3 * (4 << 20),
         };
-        let members = if self.has_members(head, ahead) { ahead.bytes() } else { 0 };
+        let members = if self.has_members(head, decompressors) { decompressors.bytes() } else { 0 };
         own + STATE + 2 * BUFFER + members
     }
 
     /// Returns whether threads may decompress the members of a file with this head.
-    fn has_members(self, head: &[u8], ahead: Ahead) -> bool {
-        ahead.is_useful() && self.member(head, usize::MAX) != Length::Unknown
+    fn has_members(self, head: &[u8], decompressors: Decompressors) -> bool {
+        decompressors.is_useful() && self.member(head, usize::MAX) != Length::Unknown
     }
 
     /// Returns the maximum window of members.
@@ -130,10 +130,10 @@ impl Packing {
         self,
         packed: Box<dyn Read + Send>,
         head: &[u8],
-        ahead: Ahead,
+        decompressors: Decompressors,
     ) -> io::Result<Box<dyn Read + Send>> {
-        let text = match self.has_members(head, ahead) {
-            true => Box::new(Members::new(self, self.window(head), ahead, packed))
+        let text = match self.has_members(head, decompressors) {
+            true => Box::new(Members::new(self, self.window(head), decompressors, packed))
                 as Box<dyn Read + Send>,
             false => self.decoder(packed, self.window(head))?,
         };

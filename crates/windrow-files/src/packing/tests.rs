@@ -15,8 +15,8 @@ fn packed(packing: Packing, level: u32, text: &[u8]) -> Vec<u8> {
 
 /// Returns the text, from one decoder and from members on three threads.
 fn unpacked(packing: Packing, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let one = unpacked_ahead(packing, bytes, Ahead::default());
-    let three = unpacked_ahead(packing, bytes, Ahead::within(Some(96 << 20), 3));
+    let one = unpacked_ahead(packing, bytes, Decompressors::default());
+    let three = unpacked_ahead(packing, bytes, Decompressors::within(Some(96 << 20), 3));
     match (one, three) {
         (Ok(one), Ok(three)) => assert!(one == three, "{packing:?}"),
         (one, three) => {
@@ -24,10 +24,14 @@ fn unpacked(packing: Packing, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
             return one;
         }
     }
-    unpacked_ahead(packing, bytes, Ahead::default())
+    unpacked_ahead(packing, bytes, Decompressors::default())
 }
 
-fn unpacked_ahead(packing: Packing, bytes: &[u8], ahead: Ahead) -> std::io::Result<Vec<u8>> {
+fn unpacked_ahead(
+    packing: Packing,
+    bytes: &[u8],
+    ahead: Decompressors,
+) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let head = &bytes[..bytes.len().min(HEAD)];
     packing.reader(Box::new(Cursor::new(bytes.to_vec())), head, ahead)?.read_to_end(&mut text)?;
@@ -94,7 +98,7 @@ fn members_of_known_length_are_the_text() {
     let text = text(5_000_000);
     for (packing, whole) in [(Packing::Gzip, bgzip(&text)), (Packing::Zstd, pzstd(&text))] {
         assert_eq!(Packing::of_magic(&whole), Some(packing));
-        assert!(Ahead::within(Some(96 << 20), 3).is_useful());
+        assert!(Decompressors::within(Some(96 << 20), 3).is_useful());
         assert!(unpacked(packing, &whole).unwrap() == text, "{packing:?}");
         // Members of unknown length, and of one that is longer than expected.
         let more = [&whole[..], &packed(packing, 1, &text[..9]), &whole].concat();
@@ -106,7 +110,7 @@ fn members_of_known_length_are_the_text() {
         for at in (40..whole.len()).step_by(whole.len() / 100) {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x55;
-            let ahead = Ahead::within(Some(96 << 20), 3);
+            let ahead = Decompressors::within(Some(96 << 20), 3);
             if let Ok(found) = unpacked_ahead(packing, &bytes, ahead) {
                 assert!(found == text, "{packing:?} flipped at {at}");
             }
@@ -279,8 +283,8 @@ fn windows_are_told_by_the_head() {
     // The header of `xz -9`.
     let nine = b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x1c\x00";
     assert_eq!(xz_window(nine), Some(64 << 20));
-    assert!(Packing::Xz.reader_bytes(nine, Ahead::default()) > 64 << 20);
-    assert!(Packing::Zstd.reader_bytes(&[], Ahead::default()) < 10 << 20);
+    assert!(Packing::Xz.reader_bytes(nine, Decompressors::default()) > 64 << 20);
+    assert!(Packing::Zstd.reader_bytes(&[], Decompressors::default()) < 10 << 20);
     // A window above the first member's is refused.
     let mut far = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
     far.window_log(25).unwrap();

@@ -3,12 +3,8 @@
 //! ```text
 //! bytes   p e a r l y p l u m ...         eight bytes are read of each string, whatever its length
 //! head    70 65 61 72 6c 79 00 00         most significant first; zeros after the end
-//! letters 10 05 01 12 0c 19 00 00         less 0x60, five bits each: if all are 0x61 to 0x7a
-//! code    10000 00101 00001 10010 01100 11001 00000 00000 | zeros
-//! word  = | bits of other columns | code without its lowest bits | place |
+//! word  = | bits of other columns | head without its lowest bits | place |
 //! ```
-
-use std::ops::Range;
 
 /// Strings with offsets of 32 bits.
 #[derive(Clone, Copy, Debug)]
@@ -45,59 +41,6 @@ impl<'a> Strings<'a> {
 /// Bytes of a head.
 const HEAD: usize = 8;
 
-/// The bits that distinguish the bytes of heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Letters {
-    /// A number below all bytes, or 0.
-    less: u8,
-    /// Bits of a byte minus `less`, from 1 to 8.
-    bits: u32,
-}
-
-impl Letters {
-    /// All bits of all bytes.
-    pub const WHOLE: Self = Self { less: 0, bits: u8::BITS };
-
-    /// Creates the alphabet of bytes from `least` to `most`. If `least` is at least 1, so is each
-    /// letter, which distinguishes a byte from the end of a string.
-    #[inline]
-    pub fn new(least: u8, most: u8) -> Self {
-        let less = least.saturating_sub(1);
-        Self { less, bits: (u8::BITS - most.saturating_sub(less).leading_zeros()).max(1) }
-    }
-
-    /// Returns the number of bits of a letter.
-    pub fn bits(self) -> u32 {
-        self.bits
-    }
-
-    /// Returns the number subtracted from each byte.
-    pub(super) fn less(self) -> u8 {
-        self.less
-    }
-
-    /// Returns the letters of a head, one after the other from the highest bit on, then zeros.
-    #[inline(always)]
-    pub fn code(self, head: u64) -> u64 {
-        if self == Self::WHOLE {
-            return head;
-        }
-        let letters = head.to_ne_bytes().map(|byte| byte.saturating_sub(self.less));
-        let free = u8::BITS - self.bits;
-        // To the left in each byte; then the second byte moves next to the first, then pairs, then
-        // fours.
-        let mut code = u64::from_ne_bytes(letters) << free;
-        for (times, second) in SECONDS {
-            code = code & !second | (code & second) << (times * free);
-        }
-        code
-    }
-}
-
-/// Masks of the second of two bytes, pairs and fours, and the number of letters before it.
-pub(super) const SECONDS: [(u32, u64); 3] =
-    [(1, 0x00ff_00ff_00ff_00ff), (2, 0x0000_ffff_0000_ffff), (4, 0x0000_0000_ffff_ffff)];
-
 /// Returns how many bytes from `depth` on the first `count` strings share.
 ///
 /// # Panics
@@ -126,42 +69,6 @@ pub fn shared_each<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> usize {
     shared.len()
 }
 
-/// Returns the least and the greatest byte in the heads from `depth` on of the first `count`
-/// strings; 255 and 0 if there are no bytes. Returns `None` without a vector kernel: one by one,
-/// 8,192 heads take 70 us, more than letters gain.
-///
-/// # Panics
-/// If there are fewer strings.
-pub fn head_bounds(strings: Strings<'_>, depth: usize, count: usize) -> Option<(u8, u8)> {
-    assert!(strings.offsets.len() > count, "a string for each head");
-    #[cfg(target_arch = "x86_64")]
-    if super::avx512::detected() {
-        // SAFETY: the features were detected. `strings` has more offsets than `count`, as asserted.
-        let (done, bounds) = unsafe { super::avx512::heads::head_bounds(strings, depth, count) };
-        return Some(bounds_each(strings, depth, done..count, bounds));
-    }
-    None
-}
-
-/// Continues with `rows`, from bounds found before: the portable twin, and the last few rows.
-fn bounds_each(
-    strings: Strings<'_>,
-    depth: usize,
-    rows: Range<usize>,
-    (least, most): (u64, u64),
-) -> (u8, u8) {
-    let (mut least, mut most) = (least.to_be_bytes(), most.to_be_bytes());
-    for row in rows {
-        let (head, len) = strings.head(row, depth);
-        let behind = 4 * len.saturating_sub(depth).min(HEAD);
-        let raised = (head | u64::MAX >> behind >> behind).to_be_bytes();
-        least.iter_mut().zip(raised).for_each(|(least, byte)| *least = byte.min(*least));
-        most.iter_mut().zip(head.to_be_bytes()).for_each(|(most, byte)| *most = byte.max(*most));
-    }
-    let least = least.into_iter().fold(u8::MAX, u8::min);
-    (least, most.into_iter().fold(0, u8::max))
-}
-
 /// Returns the head of a string at the end of the buffer.
 #[cold]
 fn short_head(bytes: &[u8]) -> u64 {
@@ -175,11 +82,9 @@ fn short_head(bytes: &[u8]) -> u64 {
 pub struct PackHeads {
     /// Bytes before the head.
     pub depth: usize,
-    /// The letters of its bytes.
-    pub letters: Letters,
     /// All ones if the column descends.
     pub flip: u64,
-    /// Low bits omitted from a code, below 64.
+    /// Low bits omitted from a head, below 64.
     pub dropped: u32,
     /// Bits by which the previous word is shifted up; 64 to drop it.
     pub width: u32,
@@ -206,8 +111,7 @@ pub fn pack_heads(strings: Strings<'_>, with: PackHeads, words: &mut [u64]) {
 fn pack_each(strings: Strings<'_>, with: PackHeads, from: usize, words: &mut [u64]) {
     let (shift, places) = with.place.map_or((0, 0), |shift| (shift, u64::MAX));
     for (at, word) in words.iter_mut().enumerate().skip(from) {
-        let own = with.letters.code(strings.head(at, with.depth).0);
-        let own = (own ^ with.flip) >> with.dropped;
+        let own = (strings.head(at, with.depth).0 ^ with.flip) >> with.dropped;
         let own = word.checked_shl(with.width).unwrap_or(0) | own;
         *word = own << shift | at as u64 & places;
     }
@@ -241,25 +145,6 @@ mod tests {
         }
 
         #[test]
-        fn codes_are_in_the_order_of_heads(
-            a in prop::collection::vec(any::<u8>(), 0..9),
-            b in prop::collection::vec(any::<u8>(), 0..9),
-            kept: u8,
-        ) {
-            let head = |bytes: &[u8]| {
-                let mut head = [0; 8];
-                head[..bytes.len()].copy_from_slice(bytes);
-                u64::from_be_bytes(head)
-            };
-            let [a, b] = [a, b].map(|bytes| bytes.into_iter().map(|byte| byte & kept | 1).collect::<Vec<u8>>());
-            let all = || a.iter().chain(&b).copied();
-            let letters = Letters::new(all().min().unwrap_or(255), all().max().unwrap_or(0));
-            let [first, second] = [&a, &b].map(|bytes| letters.code(head(bytes)));
-            prop_assert_eq!(first.cmp(&second), a.cmp(&b));
-            prop_assert_eq!((first | second) << (8 * letters.bits() - 1) << 1, 0);
-        }
-
-        #[test]
         fn both_pack_the_same(
             strings in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..60),
             kept: u8,
@@ -281,14 +166,7 @@ mod tests {
             }));
             let flip = if descending { u64::MAX } else { 0 };
             let own = Strings { offsets: &offsets, data: &data };
-            let (least, most) = bounds_each(own, depth, 0..strings.len(), (u64::MAX, 0));
-            prop_assert_eq!(head_bounds(own, depth, strings.len()).unwrap_or((least, most)), (least, most));
-            let bytes = || strings.iter().flat_map(|string| string.iter().skip(depth).take(8));
-            let bounds = (bytes().min().copied(), bytes().max().copied());
-            prop_assert_eq!(bounds.0.unwrap_or(u8::MAX), least);
-            prop_assert_eq!(bounds.1.unwrap_or(0), most);
-            let letters = Letters::new(least, most);
-            let with = PackHeads { depth, letters, flip, dropped, width, place };
+            let with = PackHeads { depth, flip, dropped, width, place };
             let (mut words, mut twin) = (vec![before; strings.len()], vec![before; strings.len()]);
             pack_heads(own, with, &mut words);
             pack_each(own, with, 0, &mut twin);

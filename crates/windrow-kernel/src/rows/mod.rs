@@ -35,7 +35,7 @@ mod texts;
 pub use bounds::bounds;
 pub use bytes::{ByteLane, Source, put_bytes};
 pub use each::{Read, take_each, take_flags, take_raw, take_some};
-pub use heads::{Letters, PackHeads, Strings, head_bounds, pack_heads, shared, shared_each};
+pub use heads::{PackHeads, Strings, pack_heads, shared, shared_each};
 pub use lanes::{
     Bits, Cell, Cells, Code, Held, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word, put,
     put_cells, set_lengths, take, take_cell,

@@ -16,7 +16,6 @@
 //! no two words are equal and any sort of words is stable.
 
 mod key;
-mod letters;
 mod plan;
 mod rows;
 mod run;

@@ -3,7 +3,7 @@
 //! ```text
 //! piece of a number   | null? 1 bit | number less the group's minimum, in bits of the greatest |
 //!                     | null? 1 bit | 0 below a window, 1 to w within it, w + 1 above it       |
-//! piece of bytes      | null? 1 bit | up to eight letters after the common prefix, then zeros  |
+//! piece of bytes      | null? 1 bit | up to eight bytes after the common prefix, then zeros    |
 //! ```
 //!
 //! Invariant: if row `a` sorts before row `b` by the keys from the plan's start on, the bits of `a`
@@ -14,13 +14,10 @@ use std::ops::Range;
 use arrow_buffer::NullBuffer;
 
 use super::key::Key;
-use super::letters::letters;
 use super::rows::Rows;
 use super::sample::Sample;
 use crate::rows::lanes;
-use windrow_kernel::rows::{
-    Bits, Letters, Pack, PackHeads, clamp, pack, pack_heads, shared, shared_each,
-};
+use windrow_kernel::rows::{Bits, Pack, PackHeads, clamp, pack, pack_heads, shared, shared_each};
 
 /// A position in the keys: a key, and the number of its bytes before the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +43,8 @@ enum What {
     Number { least: u64, dropped: u32 },
     /// 0 below `least`, otherwise the number minus `least - 1`, but at most `top`.
     Window { least: u64, top: u64 },
-    /// The bytes from `depth` on, as letters.
-    Bytes { depth: usize, letters: Letters },
+    /// The bytes from `depth` on.
+    Bytes { depth: usize },
 }
 
 /// Bits of the keys, chosen once for a group.
@@ -183,12 +180,11 @@ impl Plan {
         let depth = depth + shared_by(key, rows, depth);
         let left = longest.saturating_sub(depth);
         let Some(room) = self.capacity().checked_sub(u32::from(mixed)) else { return false };
-        let (letters, tells_ends) = letters(key, rows, depth);
-        let needed = letters.bits() * left.min(8) as u32;
+        let needed = u8::BITS * left.min(8) as u32;
         let bits = needed.min(room);
-        self.push(mixed, bits, What::Bytes { depth, letters });
-        self.rest.depth = depth + (bits / letters.bits()) as usize;
-        (tells_ends || shortest == longest) && left <= 8 && bits == needed
+        self.push(mixed, bits, What::Bytes { depth });
+        self.rest.depth = depth + (bits / u8::BITS) as usize;
+        shortest == longest && left <= 8 && bits == needed
     }
 
     /// Writes the words of all rows.
@@ -250,7 +246,7 @@ impl Piece {
     /// positions below the bits, if `place` is given. Returns false if no kernel
     /// supports the piece.
     fn pack(&self, key: &Key, width: u32, place: Option<u32>, words: &mut [u64]) -> bool {
-        if let (&What::Bytes { depth, letters }, Some(strings)) = (&self.what, key.strings()) {
+        if let (&What::Bytes { depth }, Some(strings)) = (&self.what, key.strings()) {
             if self.bits == 0 {
                 return false;
             }
@@ -264,7 +260,7 @@ impl Piece {
             };
             let flip = if key.descending { u64::MAX } else { 0 };
             let dropped = u64::BITS - self.bits;
-            pack_heads(strings, PackHeads { depth, letters, flip, dropped, width, place }, words);
+            pack_heads(strings, PackHeads { depth, flip, dropped, width, place }, words);
             return true;
         }
         let (What::Number { least, dropped }, Some((values, code))) = (&self.what, key.numbers())
@@ -325,11 +321,11 @@ impl Piece {
             What::Number { least, dropped } => key.for_each_number(rows, |at, number| {
                 f(at, number.wrapping_sub(least) >> (dropped & 63));
             }),
-            What::Bytes { depth, letters } => {
+            What::Bytes { depth } => {
                 let flip = if key.descending { u64::MAX } else { 0 };
                 for at in 0..rows.len() {
                     let row = rows.get(at);
-                    let word = letters.code(key.word(row, depth)) ^ flip;
+                    let word = key.word(row, depth) ^ flip;
                     let code = word.checked_shr(64 - bits).unwrap_or(0);
                     f(at, with_null(self.nulls && key.is_null(row), code));
                 }

@@ -11,7 +11,7 @@ use arrow_schema::SchemaRef;
 use crate::error::Result;
 use crate::input::charset::Charset;
 use crate::limits::{Ceiling, Limits};
-use crate::packing::Ahead;
+use crate::packing::Decompressors;
 use crate::raw::Asked;
 use crate::settings::{Format, Preset, setters};
 use crate::store::Stores;
@@ -71,7 +71,7 @@ pub struct ReadOptions {
     /// Memory limit for opening inputs.
     pub(crate) ceiling: Ceiling,
     /// Resources for decompressing inputs.
-    pub(crate) ahead: Ahead,
+    pub(crate) decompressors: Decompressors,
     /// Cancels the copying of streams.
     pub(crate) cancel: Cancel,
 }
@@ -145,7 +145,7 @@ impl ReadOptions {
         self.temp_dir = limits.temp_dirs.first().cloned();
         self.temp_bytes = limits.max_temp_bytes.unwrap_or(u64::MAX);
         self.ceiling = limits.ceiling()?;
-        self.ahead = Ahead::within(limits.memory_bytes()?, limits.cores());
+        self.decompressors = Decompressors::within(limits.memory_bytes()?, limits.cores());
         Ok(self)
     }
 
@@ -177,7 +177,7 @@ impl Default for ReadOptions {
             temp_dir: None,
             temp_bytes: u64::MAX,
             ceiling: Ceiling::default(),
-            ahead: Ahead::default(),
+            decompressors: Decompressors::default(),
             cancel: Cancel::new(),
         }
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::input::charset::{CHARSET_BYTES, Charset};
 use crate::input::options::ReadOptions;
 use crate::lock::lock;
-use crate::packing::{Ahead, HEAD, Packing};
+use crate::packing::{Decompressors, HEAD, Packing};
 use crate::raw::{Elements, Fault, FullLoad, Raw};
 use crate::rewrite::Rewritten;
 use crate::settings::{Format, Setting};
@@ -233,17 +233,18 @@ impl Origin {
     }
 
     /// Adds decompression, if the input starts with the magic number of a compressor.
-    pub(crate) fn unpacked(mut self, ahead: Ahead) -> Result<Self> {
+    pub(crate) fn unpacked(mut self, decompressors: Decompressors) -> Result<Self> {
         let head = self.head(HEAD)?;
         let Some(packing) = Packing::of_magic(&head) else { return Ok(self) };
-        self.unpacking = packing.reader_bytes(&head, ahead);
+        self.unpacking = packing.reader_bytes(&head, decompressors);
         self.place = match self.place {
             Storage::There(there) => {
-                Storage::Packed(Packed { there, packing, head: head.to_vec(), ahead })
+                Storage::Packed(Packed { there, packing, head: head.to_vec(), decompressors })
             }
             Storage::Passing(stream) => {
                 let packed = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
-                let text = packed.map(|packed| packing.reader(packed, &head, ahead)).transpose();
+                let text =
+                    packed.map(|packed| packing.reader(packed, &head, decompressors)).transpose();
                 Storage::Passing(Mutex::new(text.map_err(|cause| unreadable(&self.name, &cause))?))
             }
             other => other,
@@ -448,14 +449,16 @@ struct Packed {
     packing: Packing,
     /// The first compressed bytes.
     head: Vec<u8>,
-    ahead: Ahead,
+    decompressors: Decompressors,
 }
 
 impl Packed {
     /// Opens the text from the start.
     fn open(&self, name: &str) -> Result<Stream> {
         let whole = self.there.whole()?;
-        self.packing.reader(whole, &self.head, self.ahead).map_err(|cause| unreadable(name, &cause))
+        self.packing
+            .reader(whole, &self.head, self.decompressors)
+            .map_err(|cause| unreadable(name, &cause))
     }
 }
 

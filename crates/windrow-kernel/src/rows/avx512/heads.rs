@@ -1,8 +1,8 @@
-//! Heads of strings: the bounds of their first bytes, and words to sort made of them.
+//! Heads of strings: words to sort made of their first bytes.
 
 use std::arch::x86_64::*;
 
-use super::super::heads::{Letters, PackHeads, SECONDS, Strings};
+use super::super::heads::{PackHeads, Strings};
 use super::GROUP;
 
 /// Loads eight heads at a time.
@@ -60,67 +60,10 @@ impl<'a> Heads<'a> {
     }
 }
 
-/// Finds bounds as `head_bounds` of the module does, for whole groups of strings, as long as eight
-/// bytes of each are readable. Returns the number of strings, and the least and the greatest byte
-/// at each of the eight positions.
-///
-/// Benefit: 8,192 heads take 3.5 to 12 us instead of the portable twin's 70.
-///
-/// # Safety
-/// The CPU has AVX-512 F and BW. There are more offsets than `count`.
-#[target_feature(enable = "avx512f,avx512bw")]
-pub(in crate::rows) unsafe fn head_bounds(
-    strings: Strings<'_>,
-    depth: usize,
-    count: usize,
-) -> (usize, (u64, u64)) {
-    let (mut least, mut most) = (_mm512_set1_epi64(-1), _mm512_setzero_si512());
-    let (heads, mut done) = (Heads::new(strings, depth), 0);
-    while done + GROUP <= count {
-        // SAFETY: there are more than `count` offsets, so nine from `done` on.
-        let Some((head, behind)) = heads.and_then(|heads| unsafe { heads.load(done) }) else {
-            break;
-        };
-        least = _mm512_min_epu8(least, _mm512_or_si512(head, behind));
-        most = _mm512_max_epu8(most, _mm512_andnot_si512(behind, head));
-        done += GROUP;
-    }
-    let (least, most) = (lanes(least), lanes(most));
-    let bytes = |least: u64, word: u64, of: fn(u8, u8) -> u8| {
-        let (one, other) = (least.to_ne_bytes(), word.to_ne_bytes());
-        u64::from_ne_bytes(std::array::from_fn(|at| of(one[at], other[at])))
-    };
-    let least = least.into_iter().fold(u64::MAX, |least, word| bytes(least, word, u8::min));
-    let most = most.into_iter().fold(0, |most, word| bytes(most, word, u8::max));
-    (done, (least, most))
-}
-
-/// Returns the eight numbers of a vector.
-fn lanes(v: __m512i) -> [u64; GROUP] {
-    // SAFETY: both types have 64 bytes without padding.
-    unsafe { std::mem::transmute(v) }
-}
-
-/// Codes letters as `Letters::code` of the module does.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn code(letters: Letters, head: __m512i) -> __m512i {
-    let free = u8::BITS - letters.bits();
-    let less = _mm512_set1_epi8(letters.less() as i8);
-    let mut code = _mm512_sll_epi64(_mm512_subs_epu8(head, less), _mm_cvtsi32_si128(free as i32));
-    for (times, second) in SECONDS {
-        let second = _mm512_and_si512(code, _mm512_set1_epi64(second as i64));
-        let moved = _mm512_sll_epi64(second, _mm_cvtsi32_si128((times * free) as i32));
-        code = _mm512_or_si512(_mm512_xor_si512(code, second), moved);
-    }
-    code
-}
-
 /// Packs heads as `pack_heads` of the module does, for whole groups of strings, as long as eight
 /// bytes of each are readable. Returns their number.
 ///
-/// Benefit: 2.8x the portable twin, which is a fifth of a sort of 8,192 strings. Letters take no
-/// longer.
+/// Benefit: 2.8x the portable twin, which is a fifth of a sort of 8,192 strings.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW. There are more offsets than words.
@@ -143,7 +86,7 @@ pub(in crate::rows) unsafe fn pack_heads(
         // SAFETY: there are nine offsets and eight words from `at` on.
         unsafe {
             let Some((head, behind)) = heads.load(at) else { return at };
-            let v = code(with.letters, _mm512_andnot_si512(behind, head));
+            let v = _mm512_andnot_si512(behind, head);
             let v = _mm512_srl_epi64(_mm512_xor_si512(v, flip), dropped);
             let word: *mut __m512i = words.as_mut_ptr().add(at).cast();
             let v =
