@@ -83,9 +83,8 @@ fn settings(path: &Path) -> Result<WriterProperties> {
         .set_dictionary_page_size_limit(128 << 10);
     for chunk in file.metadata().row_group(0).columns() {
         let path = chunk.column_path();
-        let is_plain = |encoding: &Encoding| {
-            !matches!(encoding, Encoding::RLE | Encoding::RLE_DICTIONARY)
-        };
+        let is_plain =
+            |encoding: &Encoding| !matches!(encoding, Encoding::RLE | Encoding::RLE_DICTIONARY);
         let dictionary = chunk.dictionary_page_offset().is_some();
         properties = properties
             .set_compression(chunk.compression())
