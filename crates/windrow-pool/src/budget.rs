@@ -15,7 +15,6 @@
 use std::fmt::Debug;
 
 use crate::sync::{Arc, AtomicUsize, Ordering};
-use crate::system::available_memory;
 
 /// Memory counted elsewhere, such as in the memory pool of a query engine. The methods match a
 /// memory reservation of DataFusion. Calls come from any thread.
@@ -54,21 +53,6 @@ impl Budget {
     /// Returns a budget of `limit` bytes.
     pub fn bytes(limit: usize) -> Self {
         Self::new(limit, None)
-    }
-
-    /// Returns a budget of `percent` of the [available memory](crate::available_memory), at least
-    /// `least` bytes; `None` if the amount of memory is unknown. A long-running host that does
-    /// other work, too, may take 5 % and 128 MiB.
-    ///
-    /// ```
-    /// use windrow_pool::Budget;
-    ///
-    /// let budget = Budget::percent(5.0, 128 << 20).unwrap_or(Budget::bytes(128 << 20));
-    /// assert!(budget.limit() >= 128 << 20);
-    /// ```
-    pub fn percent(percent: f64, least: usize) -> Option<Self> {
-        let all = available_memory()? as f64;
-        Some(Self::bytes(((all * percent / 100.0) as usize).max(least)))
     }
 
     /// Returns a budget of at most `limit` bytes within `memory`: rows are also spilled when

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::budget::Budget;
+
 /// Returns the memory available to this process in bytes: the lowest limit of its cgroups, or the
 /// machine's memory. `None` where the system does not say.
 pub fn available_memory() -> Option<u64> {
@@ -12,6 +14,23 @@ pub fn available_memory() -> Option<u64> {
     let cgroup = fs::read_to_string("/proc/self/cgroup").ok();
     let limit = cgroup.and_then(|groups| cgroup_limit(&groups, Path::new("/sys/fs/cgroup")));
     Some(limit.map_or(machine, |limit| limit.min(machine)))
+}
+
+impl Budget {
+    /// Returns a budget of `percent` of the [available memory](crate::available_memory), at least
+    /// `least` bytes; `None` if the amount of memory is unknown. A long-running host that does
+    /// other work, too, may take 5 % and 128 MiB.
+    ///
+    /// ```
+    /// use windrow_pool::Budget;
+    ///
+    /// let budget = Budget::percent(5.0, 128 << 20).unwrap_or(Budget::bytes(128 << 20));
+    /// assert!(budget.limit() >= 128 << 20);
+    /// ```
+    pub fn percent(percent: f64, least: usize) -> Option<Self> {
+        let all = available_memory()? as f64;
+        Some(Self::bytes(((all * percent / 100.0) as usize).max(least)))
+    }
 }
 
 /// Returns the lowest limit from the process's group to the root, in version 2 or 1.

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use super::accounting::Held;
 use super::ladder::Means;
 use crate::batch::{merger, rested, settle};
-use crate::merge::{Extract, Run};
+use crate::merge::{Extract, KeptRun, Run};
 use windrow_pool::Pool;
 use windrow_rows::{Antichain, Layout, Result, Time};
 
@@ -47,9 +47,6 @@ struct Bucket<T> {
     frontier: Antichain<T>,
 }
 
-/// Kept rows of one bucket, and the lower bounds of their times.
-pub(super) type Kept<T> = (Run, Antichain<T>);
-
 impl<T: Time> Later<T> {
     pub(super) fn new() -> Self {
         Self { buckets: VecDeque::new() }
@@ -58,8 +55,10 @@ impl<T: Time> Later<T> {
     /// Takes the runs of all buckets with changes that may be before `upper`.
     pub(super) fn open(&mut self, upper: &Antichain<T>) -> Vec<Run> {
         let mut runs = Vec::new();
-        let opens = |bucket: &mut Bucket<T>| !T::TOTAL || !upper.less_equal(bucket.least);
-        while let Some(bucket) = self.buckets.pop_front_if(opens) {
+        let opens = |bucket: &Bucket<T>| !T::TOTAL || !upper.less_equal(bucket.least);
+        while self.buckets.front().is_some_and(opens)
+            && let Some(bucket) = self.buckets.pop_front()
+        {
             runs.extend(bucket.runs.into_iter().filter_map(Held::take));
         }
         runs
@@ -107,10 +106,10 @@ impl<T: Time> Later<T> {
     }
 
     /// Adds rows cut at [`Later::cuts`].
-    pub(super) fn put(&mut self, means: Means<'_>, kept: Vec<Kept<T>>) -> Result<()> {
+    pub(super) fn put(&mut self, means: Means<'_>, kept: Vec<KeptRun<T>>) -> Result<()> {
         let made = kept.len() - self.buckets.len();
         let mut kept = kept.into_iter();
-        let new: Vec<Kept<T>> = kept.by_ref().take(made).collect();
+        let new: Vec<KeptRun<T>> = kept.by_ref().take(made).collect();
         for (bucket, (run, _)) in self.buckets.iter_mut().zip(kept) {
             if !run.is_empty() {
                 bucket.runs.push(held::<T>(means, run));

@@ -30,6 +30,9 @@ pub(crate) struct Extract<'a, T> {
     places: Vec<Vec<Place>>,
 }
 
+/// Kept rows, and the lower bounds of their times.
+pub(crate) type KeptRun<T> = (Run, Antichain<T>);
+
 struct Side {
     builder: Builder,
     run: Run,
@@ -182,7 +185,7 @@ impl<'a, T: Time> Extract<'a, T> {
     }
 
     /// Returns the shipped run, and the kept runs with the lower bounds of their times.
-    pub(crate) fn finish(self) -> Result<(Run, Vec<(Run, Antichain<T>)>)> {
+    pub(crate) fn finish(self) -> Result<(Run, Vec<KeptRun<T>>)> {
         let keep = self.keep.into_iter().map(|(side, frontier)| Ok((side.finish()?, frontier)));
         Ok((self.ship.finish()?, keep.collect::<Result<_>>()?))
     }

@@ -43,7 +43,7 @@ mod window;
 pub(crate) use advance::Advance;
 pub(crate) use chunks::ChunkSource;
 pub use columnar::{ColumnarMerge, KeyedBatch, KeyedBatches, KeyedRun, Picks};
-pub(crate) use extract::Extract;
+pub(crate) use extract::{Extract, KeptRun};
 pub(crate) use fences::{FencedRun, Fences};
 pub(crate) use merger::Merger;
 pub(crate) use ranges::merge_ranges;

@@ -35,8 +35,8 @@ const CRATES: [(&str, &[&str]); 5] = [
         &[
             "sync",
             "lock",
-            "system",
             "budget",
+            "system",
             "buffer",
             "codec",
             "policy",
