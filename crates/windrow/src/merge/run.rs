@@ -90,6 +90,14 @@ impl Piece {
         }
     }
 
+    /// Returns the chunk, if it is in memory.
+    pub(super) fn in_memory(&self) -> Option<Kept> {
+        match self {
+            Self::Resident(chunk) => Some(chunk.clone()),
+            Self::Paged(page) => page.in_memory(),
+        }
+    }
+
     /// Returns the least and the greatest time code, if no disk access is needed.
     pub(super) fn times(&self, layout: &Layout, width: usize) -> Option<TimeCodes> {
         match self {
@@ -229,12 +237,8 @@ impl Run {
         const ROWS: usize = 64;
         let tail = layout.tail().len();
         for piece in &self.pieces {
-            let kept = match piece {
-                Piece::Resident(chunk) => Some(chunk.clone()),
-                Piece::Paged(page) => page.in_memory(),
-            };
             // An error recurs when the rows are merged.
-            if let Some(chunk) = kept.and_then(|kept| kept.whole().ok()) {
+            if let Some(chunk) = piece.in_memory().and_then(|kept| kept.whole().ok()) {
                 let rows = chunk.rows();
                 let some = (0..rows.len()).step_by(rows.len().div_ceil(ROWS));
                 times.extend(some.map(|row| T::decode(time_of(rows.row(row), T::WIDTH, tail))));

@@ -8,7 +8,8 @@
 //! taken       0      1 ...                    read in order; the reader merges missing shares
 //! ```
 //! A cut is a key, or a row without its tail, so all rows that a rule relates fall into one share.
-//! Finding a cut only reads the ends of pieces.
+//! Finding a cut reads the ends of pieces, and a few rows within those in memory: many runs of one or
+//! two chunks would otherwise be one share, whose output is in memory beside all of its input.
 //!
 //! Invariant: shares partition the rows, and all rows of a share sort before the next share. Each
 //! piece is read once.
@@ -32,6 +33,9 @@ use windrow_rows::{Error, Layout, Result};
 const CHUNKS: usize = 16;
 /// Bytes per share with a memory limit, unless a chunk is larger.
 const LIMITED_BYTES: usize = 1 << 20;
+/// Least bytes between two rows of a piece at which shares may be cut, and most bytes of such a row.
+const LEAST_FENCE: usize = if cfg!(test) { 64 } else { 16 << 10 };
+const MOST_OF_ROW: usize = 64;
 /// With a memory limit, a share is merged ahead only if the budget can spare so many times its
 /// bytes, for input and output.
 const TIMES_SPARE: usize = 3;
@@ -75,13 +79,30 @@ struct Outcome {
 #[derive(Debug)]
 struct Shared {
     piece: Piece,
+    /// Heads of rows at which shares may be cut: the last rows of stretches but the last stretch.
+    ends: Vec<Box<[u8]>>,
     /// The chunk of the piece, once a share has read it.
     chunk: Mutex<Option<Arc<Chunk>>>,
 }
 
 impl Shared {
-    fn new(piece: Piece) -> Arc<Self> {
-        Arc::new(Self { piece, chunk: Mutex::new(None) })
+    /// Returns a piece that shares may cut about every `bytes` bytes.
+    fn new(layout: &Layout, piece: Piece, bytes: usize) -> Arc<Self> {
+        let stretches = (piece.bytes() / bytes).clamp(1, piece.rows());
+        let mut ends = Vec::new();
+        if let Some(chunk) = piece.in_memory().filter(|chunk| chunk.end().is_none()) {
+            let last = |stretch: usize| stretch * chunk.len() / stretches - 1;
+            ends.extend((1..stretches).map(|stretch| {
+                let row = key(layout, chunk.rows().row(last(stretch)));
+                Box::from(&row[..row.len().min(MOST_OF_ROW)])
+            }));
+        }
+        Arc::new(Self { piece, ends, chunk: Mutex::new(None) })
+    }
+
+    /// Returns the head of the last row of a stretch.
+    fn end(&self, layout: &Layout, stretch: usize) -> &[u8] {
+        self.ends.get(stretch).map_or_else(|| key(layout, self.last_row()), |end| end)
     }
 
     fn first_row(&self) -> &[u8] {
@@ -140,7 +161,16 @@ impl Shares {
             return Err(runs);
         }
         let chunk = pool.chunk_bytes();
-        let pieces = |mut run: Run| std::iter::from_fn(|| run.pop()).map(Shared::new).collect();
+        let bytes = match pool.budget().is_limited() {
+            true => (CHUNKS * chunk).min(LIMITED_BYTES).max(chunk),
+            false => CHUNKS * chunk,
+        };
+        let fence = (2 * bytes / runs.len()).max(LEAST_FENCE);
+        let pieces = |mut run: Run| {
+            std::iter::from_fn(|| run.pop())
+                .map(|piece| Shared::new(layout, piece, fence))
+                .collect()
+        };
         let state = State {
             runs: runs.into_iter().map(pieces).collect(),
             lower: None,
@@ -154,10 +184,7 @@ impl Shares {
             pool: pool.clone(),
             wraps: wraps.clone(),
             finish,
-            bytes: match pool.budget().is_limited() {
-                true => (CHUNKS * chunk).min(LIMITED_BYTES).max(chunk),
-                false => CHUNKS * chunk,
-            },
+            bytes,
             state: Mutex::new(state),
             merged: Condvar::new(),
         })
@@ -237,21 +264,31 @@ impl Shares {
 
     /// Returns the end of the next share; `None` if it ends with the last row.
     fn cut(&self, state: &State) -> Option<Vec<u8>> {
-        // Per run, the first piece that extends beyond the cut.
-        let mut at = vec![0; state.runs.len()];
+        // Per run, the piece and the stretch in it that the share does not have as a whole.
+        let mut at = vec![(0, 0); state.runs.len()];
+        let lower = state.lower.as_deref();
+        for (run, (_, stretch)) in state.runs.iter().zip(&mut at) {
+            if let (Some(piece), Some(lower)) = (run.front(), lower) {
+                *stretch = piece.ends.partition_point(|end| &end[..] < lower);
+            }
+        }
         let mut bytes = 0;
         loop {
             let pieces = state.runs.iter().zip(&at).enumerate();
             // Exhausted runs do not limit the cut.
-            let pieces = pieces.filter_map(|(number, (run, &at))| {
+            let pieces = pieces.filter_map(|(number, (run, &(at, stretch)))| {
                 let piece = run.get(at)?;
-                Some((number, piece, key(&self.layout, piece.last_row())))
+                Some((number, piece, piece.end(&self.layout, stretch)))
             });
             let (number, piece, cut) = pieces.min_by(|a, b| a.2.cmp(b.2))?;
-            at[number] += 1;
-            bytes += piece.piece.bytes();
-            let goes_on = state.lower.as_ref().is_none_or(|lower| cut > &lower[..]);
-            if bytes >= self.bytes && goes_on {
+            let stretches = piece.ends.len() + 1;
+            bytes += piece.piece.bytes() / stretches;
+            let (at, stretch) = &mut at[number];
+            *stretch += 1;
+            if *stretch == stretches {
+                (*at, *stretch) = (*at + 1, 0);
+            }
+            if bytes >= self.bytes && lower.is_none_or(|lower| cut > lower) {
                 return Some(cut.to_vec());
             }
         }

@@ -1,7 +1,7 @@
 //! Leases stay within the budget, whatever is done with the rows.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::common::arrays::Rng;
 use crate::common::engine::{Way, assert_returned, collect};
@@ -105,6 +105,43 @@ fn while_seals_hold_rows_back() {
         assert!(peak <= budget + chunks, "{budget} {threads} {others}: leased {peak}");
         assert_returned(&pool);
     }
+}
+
+/// Runs of one or two chunks that fit into memory, merged ahead by two threads.
+#[test]
+fn while_helpers_merge_runs_that_fit() {
+    let rng = &mut Rng::new(13);
+    let budget = 24 << 20;
+    let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(budget)).unwrap();
+    let layout = Order::by("key").bind(&changes(rng, 0, 0).schema()).unwrap();
+    let batcher = Batcher::new(&layout, &pool);
+    let mut pushers = batcher.pushers(2);
+    for number in 0..40 {
+        let input = changes(rng, 10_000, 0);
+        pushers[number % 2].push(&input, 10_000 * number as u64).unwrap();
+    }
+    pushers.iter_mut().for_each(|pusher| pusher.flush().unwrap());
+    let held = pool.budget().used();
+    assert!(held > budget / 2 && pool.stats().spills == 0, "{held} of {budget}");
+    let mut slabs = batcher.finish().unwrap().slabs(Finish::Log);
+    let helper = slabs.helper().unwrap().unwrap();
+    let (mut rows, done) = (0, AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                if !helper.help(2 << 20) {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        while let Some(slab) = slabs.next(8192, 1 << 20).unwrap() {
+            rows += slab.rows();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(rows, 400_000);
+    let peak = pool.stats().peak_leased;
+    assert!(peak <= budget && peak < held + (8 << 20), "{held} held, leased {peak}");
 }
 
 /// Memory counted outside of the engine, with a limit below the budget.
