@@ -102,7 +102,10 @@ impl Shared {
 
     /// Returns the head of the last row of a stretch.
     fn end(&self, layout: &Layout, stretch: usize) -> &[u8] {
-        self.ends.get(stretch).map_or_else(|| key(layout, self.last_row()), |end| end)
+        match self.ends.get(stretch) {
+            Some(end) => end,
+            None => key(layout, self.last_row()),
+        }
     }
 
     fn first_row(&self) -> &[u8] {
