@@ -13,7 +13,7 @@ pub(super) const INTEGER: Type = ("INTEGER", &[Kind::I32]);
 pub(super) const BIGINT: Type = ("BIGINT", &[Kind::I64]);
 pub(super) const MIXED: Type =
     ("MIXED", &[Kind::I32, Kind::I64, Kind::View(0, 24), Kind::Decimal, Kind::Bool]);
-/// Texts have lengths from 0 to 24: views, like the seed's strings, and offsets with bytes.
+/// Texts have lengths from 0 to 24: views, like Velox's strings, and offsets with bytes.
 pub(super) const TYPES: [Type; 7] = [
     ("BOOLEAN", &[Kind::Bool]),
     INTEGER,

@@ -115,7 +115,7 @@ unsafe fn scatter<T: Copy>(lane: &mut Lane, ids: &[u32], cursors: &mut [u32], by
     };
     let whole = if by_four { ids.len() / 4 * 4 } else { 0 };
     for (at, ids) in ids[..whole].chunks_exact(4).enumerate() {
-        // Loads four rows before their stores, as in the seed.
+        // Loads four rows before their stores, as in Velox.
         // SAFETY: there is a value for each id.
         let values = [0, 1, 2, 3].map(|k| unsafe { *from.add(at * 4 + k) });
         ids.iter().zip(values).for_each(|(&id, value)| put(id, value));
