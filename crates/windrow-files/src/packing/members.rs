@@ -8,7 +8,7 @@
 //! bgzip records the length of a member in the header of the member; zstd records the length of each
 //! block of a frame. A member whose text may exceed the memory belongs to the rest.
 //!
-//! Invariant: text and errors are those of one decoder for the whole file.
+//! Invariant: the text is that of one decoder for the whole file, and damage is an error.
 
 use std::collections::VecDeque;
 use std::io::{self, Cursor, Read};
@@ -48,9 +48,9 @@ impl Decompressors {
         self.threads > 1 && self.text / self.threads >= Self::LEAST
     }
 
-    /// Returns the memory for compressed bytes, for text, and for the decoders.
+    /// Returns the memory for compressed bytes, a copy of them, text, and the decoders.
     pub(super) fn bytes(self) -> usize {
-        2 * self.text + self.threads * STATE
+        3 * self.text + self.threads * STATE
     }
 }
 
@@ -117,7 +117,7 @@ impl Members {
     fn fill(&mut self) -> io::Result<bool> {
         let slices = self.slices();
         if !slices.is_empty() {
-            self.texts = decompress(self.packing, self.window, slices).into();
+            self.texts = decompress(self.packing, self.window, &slices);
         } else if let Some(fault) = self.fault.take() {
             return Err(fault);
         } else if self.held.is_empty() {
@@ -209,24 +209,26 @@ impl Read for Text {
     }
 }
 
-/// Decompresses each slice on a thread of its own.
-fn decompress(packing: Packing, window: u64, mut slices: Vec<Slice>) -> Vec<Text> {
-    let first = slices.remove(0);
+/// Decompresses each slice on a thread of its own, as far as the system has threads.
+fn decompress(packing: Packing, window: u64, slices: &[Slice]) -> VecDeque<Text> {
+    let Some((first, others)) = slices.split_first() else { return VecDeque::new() };
     thread::scope(|scope| {
-        let others: Vec<_> = slices
-            .into_iter()
-            .map(|slice| scope.spawn(move || text(packing, window, slice)))
-            .collect();
+        let spawn = |slice| {
+            let work = move || text(packing, window, slice);
+            (slice, thread::Builder::new().spawn_scoped(scope, work))
+        };
+        let others: Vec<_> = others.iter().map(spawn).collect();
         let first = text(packing, window, first);
-        let others = others
-            .into_iter()
-            .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let others = others.into_iter().map(|(slice, thread)| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => text(packing, window, slice),
+        });
         std::iter::once(first).chain(others).collect()
     })
 }
 
 /// Decompresses a slice.
-fn text(packing: Packing, window: u64, slice: Slice) -> Text {
+fn text(packing: Packing, window: u64, slice: &Slice) -> Text {
     if packing == Packing::Zstd
         && let Ok(text) = zstd::bulk::decompress(&slice.bytes, slice.text)
     {
@@ -234,11 +236,11 @@ fn text(packing: Packing, window: u64, slice: Slice) -> Text {
         return Text { bytes: Cursor::new(text), end: End::Whole };
     }
     let mut text = Vec::with_capacity(slice.text);
-    let decoded =
-        packing.decoder(Box::new(Cursor::new(slice.bytes)), window).and_then(|mut decoder| {
-            let read = decoder.by_ref().take(slice.text as u64).read_to_end(&mut text)?;
-            Ok((read == slice.text).then_some(decoder))
-        });
+    let packed = Box::new(Cursor::new(slice.bytes.clone()));
+    let decoded = packing.decoder(packed, window).and_then(|mut decoder| {
+        let read = decoder.by_ref().take(slice.text as u64).read_to_end(&mut text)?;
+        Ok((read == slice.text).then_some(decoder))
+    });
     let end = match decoded {
         Ok(None) => End::Whole,
         Ok(Some(decoder)) => End::More(decoder),
