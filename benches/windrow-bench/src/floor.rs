@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     let job = || {
         let mut tool = Command::new(&options.tool);
         tool.args(&options.job).arg(&options.input).arg("-o").arg(&output);
-        tool.args(["--if-exists", "overwrite", "--quiet", "--threads"]);
+        tool.args(["--quiet", "--threads"]);
         match tool.arg(options.threads.to_string()).status()?.success() {
             true => Ok(()),
             false => Err("the tool failed".into()),
