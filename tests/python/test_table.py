@@ -202,6 +202,8 @@ with wr.Table("id:int64,value:int64", key="id") as table:
     for kill in range(8):
         state = tmp_path / str(kill)
         with subprocess.Popen([sys.executable, "-c", program, state], stdout=subprocess.PIPE, text=True) as run:
+            assert run.stdout
+            done = -1
             for _ in range(chance.randrange(1, 5)):
                 done = int(run.stdout.readline())
             time.sleep(chance.random() / 50)
