@@ -57,13 +57,17 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     let properties = settings(&output)?;
     let copy = || {
         let next = AtomicUsize::new(0);
+        let one = |out: PathBuf| {
+            copied(&options.input, &out, &properties, &next).map_err(|error| error.to_string())
+        };
         thread::scope(|scope| {
             let names = (0..options.threads).map(|at| folder.path().join(format!("{at}.parquet")));
-            let one = |out: PathBuf| copied(&options.input, &out, &properties, &next);
             let one = &one;
             let threads: Vec<_> = names.map(|out| scope.spawn(move || one(out))).collect();
-            let ends = threads.into_iter().map(|thread| thread.join().map_err(|_| "a panic")?);
-            ends.collect::<Result<()>>()
+            let mut ends = threads.into_iter().map(|thread| {
+                thread.join().unwrap_or_else(|_| Err("a thread panicked".to_owned()))
+            });
+            Ok(ends.try_for_each(|end| end)?)
         })
     };
     let turns = Turns { rounds: 5, warm: 0, calls: 1 };
