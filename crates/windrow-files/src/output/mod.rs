@@ -167,12 +167,13 @@ pub(crate) fn part_limits(schema: &SchemaRef, options: &OutputOptions) -> (usize
     /// Text without compression is the same in parts of any size.
     const TEXT_ROWS: usize = 8_192;
     const TEXT_BYTES: usize = 1 << 20;
-    let is_text = matches!(options.format, Format::Csv | Format::Ndjson);
     let (rows, bytes) = match options.format {
-        _ if is_text && options.compression.is_none() && options.max_file_bytes.is_none() => {
+        Format::Parquet => (ROW_GROUP_ROWS, options.row_group_bytes.max(1)),
+        Format::Csv | Format::Ndjson
+            if options.compression.is_none() && options.max_file_bytes.is_none() =>
+        {
             (TEXT_ROWS, TEXT_BYTES)
         }
-        Format::Parquet => (ROW_GROUP_ROWS, options.row_group_bytes.max(1)),
         Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson | Format::Avro => {
             (STREAM_ROWS, STREAM_BYTES)
         }

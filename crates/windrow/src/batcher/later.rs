@@ -12,8 +12,8 @@
 //! A change is thus merged again once for each level of cuts, and not once for each seal. Partially
 //! ordered times have one bucket, which every seal opens.
 //!
-//! Invariants: all times of a bucket are at or beyond its least time, and not beyond that of the
-//! next bucket. The first bucket is one run with rows, so the frontier is exact.
+//! Invariants: all times of a bucket are at or beyond its least time, and before that of the next
+//! bucket. The first bucket is one run with rows, so the frontier is exact.
 
 use std::collections::VecDeque;
 

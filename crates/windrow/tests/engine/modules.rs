@@ -72,3 +72,25 @@ fn few_files_use_each_other() {
 fn files_and_functions_are_short() {
     crates().for_each(|(root, _)| sources::check_lengths(&root));
 }
+
+/// Decision 042 says of each file with unsafe code why it needs it.
+#[test]
+fn unsafe_code_has_its_reason() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let page = format!("{root}/docs/decisions/042-the-engine-is-five-crates.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut folders = vec!["crates/windrow-kernel/src".to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(format!("{root}/{folder}")).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(name);
+            } else if !name.ends_with("/tests.rs") && !name.ends_with("/lib.rs") {
+                let text = std::fs::read_to_string(entry.path()).unwrap();
+                let is_unsafe = text.split(|c: char| !c.is_alphabetic()).any(|w| w == "unsafe");
+                assert_eq!(page.contains(&format!("`{name}`")), is_unsafe, "{name}");
+            }
+        }
+    }
+}
