@@ -145,7 +145,7 @@ fn seals(times: u64, cells: &mut Cells) -> Result<()> {
         let change = |_| ((rng.next_u64(), rng.below(8)), rng.below(times), 1);
         Ok(((0..CHANGES).map(change).collect(), CHANGES as f64))
     };
-    let case = format!("u64, {times} seals");
+    let case = format!("seals at {times} times");
     if cells.wants(&case) {
         cells.race(&case, Turns { rounds: 3, warm: 0, calls: 1 }, fresh, &mut contenders)?;
     }
