@@ -36,6 +36,8 @@ pub(crate) enum Kind {
     Dictionary(u64),
     /// Up to five numbers.
     List,
+    /// Up to three words with numbers.
+    Map,
     /// A number and a word.
     Struct,
     // Numbers of 64 bits.
@@ -150,6 +152,17 @@ fn column(kind: Kind, rng: &mut Rng, rows: usize, nulls: u64) -> ArrayRef {
             let mut list = || (0..rng.below(6)).map(|_| Some(rng.next_u64() as i32)).collect();
             let lists = (0..rows).map(|_| Some(list())).collect::<Vec<Option<Vec<_>>>>();
             Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists))
+        }
+        Kind::Map => {
+            let mut maps = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+            for valid in valid {
+                for _ in 0..rng.below(4) {
+                    maps.keys().append_value(word(rng, 4, 12));
+                    maps.values().append_value(rng.next_u64() as i32);
+                }
+                maps.append(valid).expect("as many values as keys");
+            }
+            Arc::new(maps.finish())
         }
         Kind::Struct => {
             let number = column(Kind::U64, rng, rows, 0);

@@ -39,6 +39,9 @@ pub(crate) struct Cell {
     unit: &'static str,
     /// Speedup relative to the rival.
     ratio: f64,
+    /// Number of items of a call, 0 if unknown, and nominal bytes of an item.
+    items: f64,
+    bytes: f64,
 }
 
 /// The part of a case, the unit, and samples, in which less is better. Without a unit, the samples
@@ -106,13 +109,16 @@ pub(crate) struct Cells {
     bench: &'static str,
     /// The unit of figures of time: `ns` or `us` by itself, or of an item.
     pub(crate) unit: &'static str,
+    /// Nominal bytes of an item; 0 if there is none.
+    pub(crate) bytes: f64,
+    items: f64,
     select: Select,
     pub(crate) cells: Vec<Cell>,
 }
 
 impl Cells {
     pub(crate) fn new(bench: &'static str, unit: &'static str, select: Select) -> Self {
-        Self { bench, unit, select, cells: Vec::new() }
+        Self { bench, unit, bytes: 0.0, items: 0.0, select, cells: Vec::new() }
     }
 
     /// Returns true if a case is selected.
@@ -145,8 +151,9 @@ impl Cells {
     ) {
         for (name, rival) in rivals {
             let (bench, case, rival_name) = (self.bench, case.to_owned(), name.to_string());
-            let ratio = rival / ours;
-            self.cells.push(Cell { bench, case, ours, rival_name, rival, unit, ratio });
+            let (ratio, items, bytes) = (rival / ours, self.items, self.bytes);
+            let cell = Cell { bench, case, ours, rival_name, rival, unit, ratio, items, bytes };
+            self.cells.push(cell);
         }
     }
 
@@ -165,6 +172,7 @@ impl Cells {
         let mut all = vec![BTreeMap::<_, Vec<f64>>::new(); contenders.len()];
         for round in 0..self.select.rounds.unwrap_or(turns.rounds) {
             let (inputs, items) = fresh(round)?;
+            self.items = items;
             let mut digests = vec![None; turns.warm + turns.calls];
             for turn in round..round + contenders.len() {
                 let at = turn % contenders.len();
@@ -204,12 +212,37 @@ impl Cells {
                 self.push(key.1, &format!("{case}{}{share}", key.0), at(samples), rivals);
             }
         }
+        self.items = 0.0;
         Ok(())
     }
 
+    /// Formats a row for each case: Windrow's figure, for times of an item also the time of a call
+    /// in microseconds and GiB of nominal bytes a second, and how many times as fast it is as each
+    /// rival.
+    fn markdown(&self) -> String {
+        let (mut out, mut heads) = (String::new(), Vec::new());
+        for row in self.cells.chunk_by(|a, b| (&a.case, a.unit) == (&b.case, b.unit)) {
+            let Cell { case, ours, unit, items, bytes, .. } = &row[0];
+            let rivals = row.iter().map(|cell| &*cell.rival_name);
+            let head: Vec<_> = ["case", *unit, "us", "GiB/s"].into_iter().chain(rivals).collect();
+            if head != heads {
+                out += &format!("\n| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
+                heads = head;
+            }
+            let (call, rate) = (ours * items / 1e3, bytes / ours * 1e9 / f64::from(1 << 30));
+            let known = [call, rate].map(|of| {
+                if unit.starts_with("ns/") && of > 0.0 { format!("{of:.2}") } else { String::new() }
+            });
+            let ratios = row.iter().map(|cell| format!("{:.2}", cell.ratio));
+            let row = [case.clone(), format!("{ours:.2}")].into_iter().chain(known).chain(ratios);
+            out += &format!("| {} |\n", row.collect::<Vec<_>>().join(" | "));
+        }
+        out
+    }
+
     /// Prints the table and geometric means of ratios, for each rival and first word of cases, and
-    /// writes `target/windrow-bench/NAME.json`. Figures of Windrow in nanoseconds per item are also
-    /// shown as millions per second.
+    /// writes `target/windrow-bench/NAME.json`, and `NAME.md`, a row for each case. Figures of
+    /// Windrow in nanoseconds per item are also shown as millions per second.
     pub(crate) fn finish(&self) -> Result<()> {
         let line = |case: &str, ours: &str, rate: &str, rival: &str, theirs: &str, rest: &str| {
             println!("{case:<34} {ours:>10} {rate:>8}  {rival:<28} {theirs:>10}  {rest}");
@@ -232,8 +265,9 @@ impl Cells {
             line(&cells, "", "", rival, "", &rest);
         }
         fs::create_dir_all("target/windrow-bench")?;
-        let file = format!("target/windrow-bench/{}.json", self.bench);
-        Ok(fs::write(file, serde_json::to_string_pretty(&self.cells)? + "\n")?)
+        let file = |end| format!("target/windrow-bench/{}.{end}", self.bench);
+        fs::write(file("md"), self.markdown())?;
+        Ok(fs::write(file("json"), serde_json::to_string_pretty(&self.cells)? + "\n")?)
     }
 }
 

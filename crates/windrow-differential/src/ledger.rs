@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use differential_dataflow::logging::{BatcherEvent, Logger};
 use windrow::Accounting;
 
-/// Changes since the last event: records, bytes, capacity in bytes, allocations.
+/// Changes since the last event: records and bytes in memory, capacity in bytes, allocations.
 type Sums = [AtomicI64; 4];
 
 /// Reports the memory of one batcher to a logger.
@@ -35,7 +35,9 @@ impl Ledger {
     pub(crate) fn sink(&self) -> impl Fn(Accounting) + Send + Sync + 'static {
         let sums = Arc::clone(&self.sums);
         move |change| {
-            let Accounting { records, bytes, capacity, allocations } = change;
+            let Accounting { capacity, allocations, .. } = change;
+            let records = change.records - change.spilled_records;
+            let bytes = change.bytes - change.spilled_bytes;
             for (sum, change) in sums.iter().zip([records, bytes, capacity, allocations]) {
                 sum.fetch_add(change, Ordering::Relaxed);
             }

@@ -41,7 +41,7 @@ pub use buffer::Buffer;
 pub use codec::Codec;
 #[doc(hidden)]
 pub use lock::lock;
-pub use metrics::PoolStats;
+pub use metrics::{MetricsRegistry, PoolStats};
 pub use options::PoolOptions;
 pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, SpillTo, Tiered};
 pub use pool::Pool;

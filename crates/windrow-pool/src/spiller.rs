@@ -144,6 +144,12 @@ impl Spiller {
         }
     }
 
+    /// Returns the number of queued and running reads and writes.
+    pub(super) fn in_flight(&self) -> usize {
+        let state = lock(&self.shared.state);
+        state.writing + state.reading + state.writes.len() + state.reads.len()
+    }
+
     /// Takes the unreported failure, if any.
     pub(super) fn failure(&self) -> Option<Error> {
         lock(&self.shared.state).failed.take()

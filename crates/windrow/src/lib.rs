@@ -148,6 +148,7 @@ mod batch;
 mod batcher;
 mod chunk;
 mod cursor;
+mod groups;
 mod merge;
 mod spine;
 mod table;
@@ -165,6 +166,7 @@ pub use batch::{
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
 pub use cursor::{Cursor, KeyBlock, TakenRows};
+pub use groups::Groups;
 pub use merge::{ColumnarMerge, KeyedBatch, KeyedBatches, KeyedRun, OrderCheck, Picks};
 pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
@@ -175,8 +177,8 @@ pub use windrow_kernel::allocator::{give_back_free_blocks, give_back_large_block
 pub use windrow_partition::*;
 #[doc(inline)]
 pub use windrow_pool::{
-    Budget, Codec, Decision, ForceSpill, Memory, Offer, Pool, PoolOptions, PoolStats, SpillEvent,
-    SpillPolicy, SpillTo, Tiered, available_memory,
+    Budget, Codec, Decision, ForceSpill, Memory, MetricsRegistry, Offer, Pool, PoolOptions,
+    PoolStats, SpillEvent, SpillPolicy, SpillTo, Tiered, available_memory,
 };
 #[doc(inline)]
 pub use windrow_rows::{

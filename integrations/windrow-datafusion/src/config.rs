@@ -16,6 +16,9 @@ extensions_options! {
         /// claims ends the query with an error, where stock goes on with rows out of order.
         pub merge: bool, default = false
 
+        /// Exchanges of rows by a hash.
+        pub exchange: bool, default = false
+
         /// Plans that keep the first or last row of each key.
         pub latest: bool, default = true
 

@@ -8,6 +8,7 @@
 //!                                                    |
 //!                                     memory: a reservation of the pool, files of the disk manager
 //! ```
+//! `WindrowExchangeExec`, on request, distributes rows by a hash in the place of `RepartitionExec`.
 //!
 //! ```
 //! use datafusion::execution::SessionStateBuilder;
@@ -34,6 +35,8 @@
 mod compact;
 mod config;
 mod error;
+mod exchange;
+mod exchange_exec;
 mod exec;
 mod frame;
 mod latest;
@@ -46,6 +49,7 @@ mod shape;
 #[cfg(feature = "compact")]
 pub use compact::WindrowCompact;
 pub use config::WindrowConfig;
+pub use exchange_exec::WindrowExchangeExec;
 pub use exec::{WindrowExec, Work};
 pub use frame::WindrowFrame;
 pub use pool::WindrowMemoryPool;

@@ -9,6 +9,8 @@
 //! FilterExec row_number = 1                  FilterExec row_number = 1
 //!   BoundedWindowAggExec            -->        BoundedWindowAggExec
 //!     SortExec                                   WindrowLatestExec: one row a key
+//!
+//! RepartitionExec by a hash, if wanted -->  WindrowExchangeExec
 //! ```
 //! Rewrites a plan from the leaves up, after all rules of DataFusion, as DataFusion's rules
 //! recognize operators by type.
@@ -24,11 +26,13 @@ use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::WindrowConfig;
+use crate::exchange_exec::WindrowExchangeExec;
 use crate::exec::{WindrowExec, Work};
 use crate::latest;
 
@@ -80,6 +84,12 @@ fn replacement(
         && let Some(latest) = latest::replacement(node, config.fuse)?
     {
         return Ok(Some(latest));
+    }
+    if config.exchange
+        && let Some(stock) = node.downcast_ref::<RepartitionExec>()
+    {
+        let exchange = WindrowExchangeExec::of(stock)?;
+        return Ok(exchange.map(|new| Arc::new(new) as Arc<dyn ExecutionPlan>));
     }
     if config.sort
         && let Some(sorted) = sorted(node, config)?

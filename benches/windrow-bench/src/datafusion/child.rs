@@ -8,6 +8,7 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryPool, TrackConsumersPool, UnboundedMemoryPool,
 };
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::Partitioning;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
@@ -82,6 +83,9 @@ async fn measured(
     let (data, scale) = (&options.data, options.scale);
     tpch::register(context, data, scale).await?;
     tpch::register_file(context, "log", &data.join("log.parquet")).await?;
+    if side == Side::Ours {
+        context.sql("SET windrow.exchange = true").await?;
+    }
     let (sqls, key) = match (query.sql(), side) {
         (None, _) => (tpch::queries(data, scale)?, 0),
         (Some(_), Side::Scan) => (vec![query.scan()], 0),
@@ -90,7 +94,12 @@ async fn measured(
     let mut check = options.check.then(Check::default);
     for sql in sqls {
         let begun = Instant::now();
-        let plan = context.sql(&sql).await?.create_physical_plan().await?;
+        let mut frame = context.sql(&sql).await?;
+        if let (Some(partitions), false) = (query.partitions(), side == Side::Scan) {
+            let by = datafusion::prelude::col("l_orderkey");
+            frame = frame.repartition(Partitioning::Hash(vec![by], partitions))?;
+        }
+        let plan = frame.create_physical_plan().await?;
         let mut rows = execute_stream(Arc::clone(&plan), context.task_ctx())?;
         while let Some(batch) = rows.next().await {
             let batch = batch?;

@@ -1,6 +1,7 @@
-//! The queries: the eleven of DataFusion's own bench of sorts, three of change logs, and all of TPC-H.
+//! The queries: the eleven of DataFusion's own bench of sorts, three of change logs, an exchange, and all
+//! of TPC-H.
 
-use Rest::{Published, Sorted, Whole};
+use Rest::{Exchanged, Published, Sorted, Whole};
 
 /// A query, with and without its order.
 pub(crate) struct Query {
@@ -13,6 +14,8 @@ pub(crate) struct Query {
 enum Rest {
     /// Ordered by the first n columns.
     Sorted(usize),
+    /// Distributed into n partitions by a hash of the first column.
+    Exchanged(usize),
     /// A complete statement.
     Whole(&'static str),
     /// The 22 queries of TPC-H, run in sequence.
@@ -35,7 +38,7 @@ const fn query(name: &'static str, columns: &'static str, rest: Rest) -> Query {
     Query { name, columns, rest }
 }
 
-pub(crate) const QUERIES: [Query; 15] = [
+pub(crate) const QUERIES: [Query; 16] = [
     query("q1", "l_linenumber, l_partkey", Sorted(1)),
     query("q2", "l_orderkey, l_partkey", Sorted(1)),
     query("q3", "l_comment, l_partkey", Sorted(1)),
@@ -50,6 +53,7 @@ pub(crate) const QUERIES: [Query; 15] = [
     query("log-sort", LOG, Sorted(2)),
     query("log-latest", LOG, Whole(LATEST)),
     query("log-distinct", LOG, Whole(DISTINCT)),
+    query("exchange", "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity", Exchanged(16)),
     query("tpch", "", Published),
 ];
 
@@ -59,6 +63,7 @@ impl Query {
         let order = (1..=self.key()).map(|column| column.to_string()).collect::<Vec<_>>();
         match self.rest {
             Sorted(_) => Some(format!("{} ORDER BY {}", self.scan(), order.join(", "))),
+            Exchanged(_) => Some(self.scan()),
             Whole(sql) => Some(sql.to_owned()),
             Published => None,
         }
@@ -68,6 +73,11 @@ impl Query {
     pub(crate) fn scan(&self) -> String {
         let table = if self.name.starts_with("log") { "log" } else { "lineitem" };
         format!("SELECT {} FROM {table}", self.columns)
+    }
+
+    /// Returns the number of partitions into which rows are distributed.
+    pub(crate) fn partitions(&self) -> Option<usize> {
+        if let Exchanged(partitions) = self.rest { Some(partitions) } else { None }
     }
 
     /// Returns the number of leading columns that must ascend.

@@ -15,6 +15,9 @@
 //! whose smallest case has 4,096 records according to its times and throughputs. 32 KiB over 64
 //! pushes, 5 to 16 changes each, is a separate case, `32K in all`.
 //!
+//! *Pressure* (`--pressure`): each cell beside itself where every chunk leaves memory, by target and
+//! codec, and where a limit is so far away that none does.
+//!
 //! *Seals.* Two million changes, whose times are spread, are sealed time by time, beside one seal of
 //! the same changes and beside 0.26's batcher over vectors.
 //!
@@ -32,7 +35,9 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use windrow::arrow_array::RecordBatch;
-use windrow::{Antichain, Batch, Batcher, Layout, Order, Pool};
+use windrow::{
+    Antichain, Batch, Batcher, Budget, Codec, ForceSpill, Layout, Order, Pool, PoolOptions, SpillTo,
+};
 
 use crate::Result;
 use crate::harness::{Cells, Turns, contender, elapsed, keep_freed_memory, seconds};
@@ -51,6 +56,10 @@ pub(crate) struct Options {
     /// Bytes of records that a cell measures, in MiB; more give more rounds
     #[arg(long, default_value_t = 256)]
     effort: usize,
+    /// Windrow alone, beside itself with a limit that is never reached, and with every chunk in files
+    /// or in memory outside of the process, as it is and with LZ4
+    #[arg(long)]
+    pressure: bool,
 }
 
 /// What is measured.
@@ -105,11 +114,18 @@ impl Work {
 pub(crate) fn run(work: Work, options: &Options, mut cells: Cells) -> Result<()> {
     keep_freed_memory();
     #[cfg(feature = "differential")]
-    let rivals = differential::rivals();
+    let mut rivals = differential::rivals();
     #[cfg(not(feature = "differential"))]
-    let rivals: [Vec<Rival>; 3] = Default::default();
+    let mut rivals: [Vec<Rival>; 3] = Default::default();
+    if options.pressure {
+        rivals = Default::default();
+    }
     for (shape, rivals) in SHAPES.iter().zip(rivals) {
+        cells.bytes = shape.bytes as f64;
         measure(work, options, shape, rivals, &mut cells)?;
+    }
+    if options.pressure {
+        return cells.finish();
     }
     if work == Work::Batcher {
         [100, 400, 1000].into_iter().try_for_each(|times| seals(times, &mut cells))?;
@@ -159,7 +175,7 @@ fn measure(
     rivals: Vec<Rival>,
     cells: &mut Cells,
 ) -> Result<()> {
-    let (schema, pool) = (shape.schema(), Pool::unlimited());
+    let (schema, unlimited) = (shape.schema(), Pool::unlimited());
     let names = schema.fields().iter().map(|field| field.name().clone());
     let key: Vec<String> = names.take(schema.fields().len() - 2).collect();
     let layout = Order::by(key).time("time").diff("diff").bind(&schema)?;
@@ -169,22 +185,30 @@ fn measure(
         let pieces = inputs.iter().flat_map(|input| input.chunks(rows));
         pieces.map(|piece| shape.record_batch(&schema, piece)).collect::<Result<Vec<_>>>()
     };
-    let mut contenders = vec![contender("ours", |inputs: &[Inputs; 2], set| {
+    let ours = |pool: &Pool, inputs: &Inputs| {
         let (time, batch) = if work == Work::Batcher {
-            let batches = batches(&inputs[set], usize::MAX)?;
-            seconds(|| Ok(pushed(&layout, &pool, &batches)?.seal(&Antichain::new())?))?
+            let batches = batches(inputs, usize::MAX)?;
+            seconds(|| Ok(pushed(&layout, pool, &batches)?.seal(&Antichain::new())?))?
         } else {
             // A chain of each side.
             let chain = |side| {
                 let batches = batches(std::slice::from_ref(side), 8192)?;
-                Ok(pushed(&layout, &pool, &batches)?.finish()?.settle()?)
+                Ok(pushed(&layout, pool, &batches)?.finish()?.settle()?)
             };
-            let chains = inputs[set].iter().map(chain).collect::<Result<Vec<_>>>()?;
-            seconds(|| Ok(Batch::union(&layout, &pool, chains).settle()?))?
+            let chains = inputs.iter().map(chain).collect::<Result<Vec<_>>>()?;
+            seconds(|| Ok(Batch::union(&layout, pool, chains).settle()?))?
         };
-        resident.set(batch.resident_bytes());
+        if !pool.budget().is_limited() {
+            resident.set(batch.resident_bytes());
+        }
         Ok((time, batch.rows().unwrap_or(0)))
-    })];
+    };
+    let with =
+        |name, pool| contender(name, move |inputs: &[Inputs; 2], set| ours(&pool, &inputs[set]));
+    let mut contenders = vec![with("ours", unlimited)];
+    if options.pressure {
+        contenders.extend(pressed()?.map(|(name, pool)| with(name, pool)));
+    }
     contenders.extend(rivals.into_iter().map(|(name, rival)| {
         contender(name, move |inputs: &[Inputs; 2], set| Ok(rival(work, &inputs[set])))
     }));
@@ -231,6 +255,21 @@ fn measure(
         cells.push("bytes/record", &case, resident.get() as f64 / records, [values]);
     }
     Ok(())
+}
+
+/// Pools whose chunks stay in memory because their limit is far away, and pools whose chunks all
+/// leave it.
+fn pressed() -> Result<[(&'static str, Pool); 5]> {
+    let limited = |options| Pool::new(Budget::bytes(4 << 30), options);
+    let options = |to, codec| PoolOptions::new().spill_to(to).codec(codec);
+    let forced = |to, codec| limited(options(to, codec).policy(ForceSpill));
+    Ok([
+        ("a limit far away", limited(PoolOptions::new())?),
+        ("files", forced(SpillTo::Disk, Codec::None)?),
+        ("files, LZ4", forced(SpillTo::Disk, Codec::Lz4)?),
+        ("memory outside", forced(SpillTo::Memory, Codec::None)?),
+        ("memory outside, LZ4", forced(SpillTo::Memory, Codec::Lz4)?),
+    ])
 }
 
 fn pushed(layout: &Layout, pool: &Pool, batches: &[RecordBatch]) -> Result<Batcher> {

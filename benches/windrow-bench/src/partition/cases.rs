@@ -40,7 +40,7 @@ const SHAPES: [(Shape, bool); 6] = [
 pub(super) fn matrix(options: &Options, cells: &mut Cells) -> Result<()> {
     let shapes = &SHAPES[..if options.full { 6 } else { 1 }];
     let columns = TYPES.iter().flat_map(|&kind| [(kind, 1), (kind, 10)]);
-    let cases = columns.flat_map(|of| [2, 4, 16, 64, 256, 1024].map(|count| (of, count)));
+    let cases = columns.flat_map(|of| [2, 4, 8, 16, 64, 256, 1024, 4096].map(|count| (of, count)));
     for ((kind, columns), partitions) in cases {
         for &(shape, nulls) in shapes {
             let suffix = if nulls { " nulls" } else { "" };

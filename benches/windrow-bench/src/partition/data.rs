@@ -14,13 +14,20 @@ pub(super) const BIGINT: Type = ("BIGINT", &[Kind::I64]);
 pub(super) const MIXED: Type =
     ("MIXED", &[Kind::I32, Kind::I64, Kind::View(0, 24), Kind::Decimal, Kind::Bool]);
 /// Texts have lengths from 0 to 24: views, like Velox's strings, and offsets with bytes.
-pub(super) const TYPES: [Type; 7] = [
+pub(super) const TYPES: [Type; 14] = [
     ("BOOLEAN", &[Kind::Bool]),
+    ("TINYINT", &[Kind::I8]),
+    ("SMALLINT", &[Kind::I16]),
     INTEGER,
     BIGINT,
+    ("DOUBLE", &[Kind::F64]),
     ("HUGEINT", &[Kind::Decimal]),
     ("VARCHAR", &[Kind::View(0, 24)]),
     ("UTF8", &[Kind::Utf8("", 0, 24)]),
+    ("ROW", &[Kind::Struct]),
+    ("ARRAY", &[Kind::List]),
+    ("MAP", &[Kind::Map]),
+    ("DICTIONARY", &[Kind::Dictionary(100)]),
     MIXED,
 ];
 

@@ -28,6 +28,7 @@ mod builder;
 mod cases;
 mod data;
 mod hash;
+mod pages;
 mod rivals;
 
 use crate::Result;
@@ -54,12 +55,16 @@ pub(crate) struct Options {
     /// Many record batches gathered by a builder instead: 1 GiB of memory
     #[arg(long)]
     builder: bool,
+    /// Pages of partitions instead: written, read, and from rows to pages
+    #[arg(long)]
+    pages: bool,
 }
 
 pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
     match options {
         Options { hash: true, .. } => hash::run(options, &mut cells)?,
         Options { builder: true, .. } => builder::run(&mut cells)?,
+        Options { pages: true, .. } => pages::run(&mut cells)?,
         Options { large: true, .. } => cases::large(options, &mut cells)?,
         _ => cases::matrix(options, &mut cells)?,
     }

@@ -1,9 +1,10 @@
-//! Benches of encoding, decoding and comparing.
+//! Benches of encoding, decoding and comparing. All columns are the order; in cases of `payload` the
+//! first one is, and the others are carried along.
 
 use std::cell::RefCell;
 use std::hint::black_box;
 
-use windrow::{RowEncoder, Rows, compat};
+use windrow::{Order, RowEncoder, Rows, compat};
 
 use super::data::Shape;
 use super::{Options, inputs};
@@ -20,7 +21,8 @@ const INPUT_BYTES: usize = 4 << 20;
 
 pub(super) fn measure(shape: &Shape, options: &Options, cells: &mut Cells) -> Result<()> {
     let name = |case: &str| format!("{case} {}", shape.name);
-    let cases = ["encode", "compat", "compat decode", "decode", "compare"];
+    let cases =
+        ["encode", "compat", "compat decode", "decode", "compare", "payload", "payload decode"];
     if !cases.iter().any(|case| cells.wants(&name(case))) {
         return Ok(());
     }
@@ -28,6 +30,10 @@ pub(super) fn measure(shape: &Shape, options: &Options, cells: &mut Cells) -> Re
     let count = INPUT_BYTES.div_ceil(one).clamp(2, INPUTS);
     let (inputs, layout, converter) = inputs(shape, count, ROWS)?;
     let encoder = RowEncoder::new(&layout);
+    // Only the first column is part of the order.
+    let payload = RowEncoder::new(&Order::by(["c0"]).bind(&inputs[0].schema())?);
+    let carried = inputs.iter().map(|batch| Ok(payload.encode(batch)?));
+    let carried = carried.collect::<Result<Vec<_>>>()?;
     let fields = inputs[0].schema_ref().fields().iter().map(|field| compat::SortField {
         data_type: field.data_type().clone(),
         options: Default::default(),
@@ -49,6 +55,9 @@ pub(super) fn measure(shape: &Shape, options: &Options, cells: &mut Cells) -> Re
     let encode = |at: usize| Ok(encoder.encode(&inputs[at])?);
     let encode_into =
         |at: usize| Ok(encoder.encode_into(&inputs[at], &mut recycled.borrow_mut().0)?);
+    let payload_into =
+        |at: usize| Ok(payload.encode_into(&inputs[at], &mut recycled.borrow_mut().0)?);
+    let payload_decode = |at: usize| Ok(payload.decode(&carried[at], 0..ROWS)?);
     let compat_into =
         |at: usize| Ok(compat.encode_into(inputs[at].columns(), &mut recycled.borrow_mut().0)?);
     let append = |at: usize| {
@@ -83,6 +92,8 @@ pub(super) fn measure(shape: &Shape, options: &Options, cells: &mut Cells) -> Re
         ("compat", pair!(compat_into, "arrow-row append, recycled", append)),
         ("compat decode", pair!(compat_decode, "arrow-row convert_rows", convert_rows)),
         ("decode", pair!(decode, "arrow-row convert_rows", convert_rows)),
+        ("payload", pair!(payload_into, "arrow-row append, recycled", append)),
+        ("payload decode", pair!(payload_decode, "arrow-row convert_rows", convert_rows)),
         ("compare", pair!(compare, "arrow-row Row::cmp, adjacent", rival_compare)),
     ];
     let (rounds, calls) = (if options.quick { 20 } else { 100 }, options.calls.max(1));

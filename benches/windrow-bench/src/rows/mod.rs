@@ -1,5 +1,5 @@
-//! `rows`: encoding, decoding, comparing and sorting rows, beside arrow-row and
-//! `lexsort_to_indices`.
+//! `rows`: encoding, decoding, comparing, sorting and grouping rows, beside arrow-row,
+//! `lexsort_to_indices`, and tables of groups.
 //!
 //! Every cell is the minimum of many rounds. In a round, Windrow and a rival or the lower bound take
 //! turns, in a different order each round. In a turn, a contender makes one untimed call and
@@ -22,6 +22,7 @@
 
 mod codec;
 mod data;
+mod groups;
 mod sort;
 
 use arrow::array::RecordBatch;
@@ -54,6 +55,7 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
             sort::measure(&shape, rows, options.quick, &mut cells)?;
         }
     }
+    groups::measure(&mut cells)?;
     cells.finish()
 }
 

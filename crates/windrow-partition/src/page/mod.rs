@@ -6,6 +6,8 @@
 //!                                      bytes: at least the size of the page
 //! ```
 //!
+//! [`PartitionPages`] gathers rows of many record batches, and writes pages of each partition.
+//!
 //! Each format is a feature of the crate: `presto`, the format of Presto and Velox exchanges, and
 //! `ipc`, Arrow's own streams. `docs/page-format.md` draws the bytes.
 //!
@@ -18,11 +20,13 @@
 mod common;
 #[cfg(feature = "ipc")]
 mod ipc;
+mod partition_pages;
 #[cfg(feature = "presto")]
 mod presto;
 
 pub use common::PageCodec;
 #[cfg(feature = "ipc")]
 pub use ipc::IpcPages;
+pub use partition_pages::{PageFormat, PartitionPages};
 #[cfg(feature = "presto")]
 pub use presto::PrestoPages;

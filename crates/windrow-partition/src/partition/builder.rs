@@ -28,6 +28,7 @@ use arrow_schema::SchemaRef;
 use super::concat::concat_batches;
 use super::flat;
 use super::partitioner::Partitioner;
+use super::replicate::replicated;
 use super::waiting::Waiting;
 use windrow_pool::{Extent, Lease, Pool};
 use windrow_rows::engine::check_fields;
@@ -43,6 +44,8 @@ const CHUNKS_PER_BUDGET: usize = 16;
 const STAGED: usize = 16 << 20;
 /// Minimum of the bytes that may be staged.
 const LEAST_STAGED: usize = 64 << 10;
+/// Rows that a piece of a record batch may become where rows go to every partition.
+const REPLICATED: usize = 64 << 10;
 /// Bytes of each lease.
 const STEP: usize = 64 << 10;
 
@@ -175,7 +178,21 @@ impl PartitionBuilder {
         self.check_schema(batch)?;
         let mut ids = Vec::new();
         self.partitioner.assign(batch, &mut ids)?;
-        self.stage(batch, &ids)
+        let Some(all) = self.partitioner.replicated_rows(batch) else {
+            return self.stage(batch, &ids);
+        };
+        // A row may become as many as there are partitions.
+        let (partitions, rows) = (self.partitions(), batch.num_rows());
+        let step = (REPLICATED / partitions).max(1);
+        for start in (0..rows).step_by(step) {
+            let len = step.min(rows - start);
+            let (piece, all) = (batch.slice(start, len), all.slice(start, len));
+            let rows = replicated(&piece, &ids[start..start + len], &all, partitions);
+            self.lost |= rows.is_err();
+            let (piece, ids) = rows?;
+            self.stage(&piece, &ids)?;
+        }
+        Ok(())
     }
 
     /// Adds the rows of `batch`: row `i` to partition `ids[i]`, whatever the partitioner's rule.
@@ -234,8 +251,7 @@ impl PartitionBuilder {
             },
         };
         drop(batches);
-        let parts = self.partitioner.split_by_ids(&batch, ids)?;
-        drop(batch);
+        let parts = self.partitioner.split_owned_by_ids(batch, ids)?;
         let mut block = std::mem::take(&mut self.block);
         let mut writer = flat::Writer::new(parts.batch());
         for partition in (0..parts.partitions()).filter(|&p| !parts.rows(p).is_empty()) {
@@ -262,6 +278,22 @@ impl PartitionBuilder {
     /// If there is no such partition.
     pub fn flush(&mut self, partition: usize) -> Result<PartitionChunks> {
         self.settle()?;
+        self.flush_split(partition)
+    }
+
+    /// Takes the rows of `partition` that were split so far, which [`PartitionBuilder::rows`] counts.
+    /// Unlike [`PartitionBuilder::flush`], leaves staged record batches for a later split with more
+    /// rows.
+    ///
+    /// # Errors
+    /// As [`PartitionBuilder::flush`].
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn flush_split(&mut self, partition: usize) -> Result<PartitionChunks> {
+        if self.lost {
+            return Err(Error::Lost);
+        }
         let flushed = self.take(partition);
         self.lost = flushed.is_err();
         flushed
@@ -420,6 +452,11 @@ pub struct PartitionChunks {
 }
 
 impl PartitionChunks {
+    /// Returns true if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.stored.is_empty() && self.sealed.is_empty() && self.ready.is_empty()
+    }
+
     /// Takes the oldest blocks.
     fn take(&mut self) -> Result<Option<Buffer>> {
         if let Some(extent) = self.stored.pop_front() {

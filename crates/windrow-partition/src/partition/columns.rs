@@ -52,14 +52,16 @@ pub(super) struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    pub(super) fn record_batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+    /// Permutes `batch`. Drops each column once it is permuted.
+    pub(super) fn record_batch(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         self.memory.next_batch();
-        let columns = match batch.columns() {
+        let (schema, columns, rows) = batch.into_parts();
+        let columns = match &*columns {
             [column] if self.order.moves_one() => vec![self.only(column)?],
-            columns => self.all(columns)?,
+            _ => self.all(columns)?,
         };
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
     }
 
     /// Permutes the only column, of numbers, views or bits without nulls: no search for bitmaps.
@@ -71,24 +73,23 @@ impl Columns<'_> {
         self.values(column, None)
     }
 
-    fn all(&mut self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    fn all(&mut self, columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
         // A column that is there twice is permuted once.
         let earlier = |at: usize| columns[..at].iter().position(|c| Arc::ptr_eq(c, &columns[at]));
+        let earlier: Vec<_> = (0..columns.len()).map(earlier).collect();
         let mut found = Vec::new();
-        for (at, column) in columns.iter().enumerate() {
-            if earlier(at).is_none() {
-                find_bitmaps(column.as_ref(), &mut found);
-            }
+        for (column, _) in columns.iter().zip(&earlier).filter(|(_, earlier)| earlier.is_none()) {
+            find_bitmaps(column.as_ref(), &mut found);
         }
         let mut bitmaps = take(self.bitmaps);
         self.move_bitmaps(&found, &mut bitmaps);
         let mut moved = bitmaps.drain(..);
         // Collecting results would grow a vector from nothing: four allocations for ten columns.
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
-        for (at, column) in columns.iter().enumerate() {
-            arrays.push(match earlier(at) {
+        for (column, earlier) in columns.into_iter().zip(earlier) {
+            arrays.push(match earlier {
                 Some(earlier) => Arc::clone(&arrays[earlier]),
-                None => self.array(column, &mut moved)?,
+                None => self.array(&column, &mut moved)?,
             });
         }
         drop(moved);

@@ -35,6 +35,10 @@ impl Hash {
         Self { layout: layout.clone(), seed: 0, round: 0 }
     }
 
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     pub(super) fn seed(&mut self, seed: u64) {
         self.seed = seed;
     }

@@ -26,6 +26,7 @@ mod nested_words;
 mod partitioned;
 mod partitioner;
 mod range;
+mod replicate;
 mod runs;
 mod splitter;
 mod waiting;

@@ -1,10 +1,12 @@
 //! Partitioners: rules that assign rows to partitions, and the split by a rule.
 
 use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
 
 use super::hash::{Hash, VERSION};
 use super::partitioned::Partitioned;
 use super::range::Range;
+use super::replicate::{Replicate, replicated};
 use super::splitter::{Splitter, checked_partitions};
 use windrow_rows::{Error, Layout, Result};
 
@@ -36,6 +38,8 @@ use windrow_rows::{Error, Layout, Result};
 #[derive(Clone, Debug)]
 pub struct Partitioner {
     rule: Rule,
+    /// Set if rows go to every partition.
+    replicate: Option<Replicate>,
     splitter: Splitter,
     ids: Vec<u32>,
 }
@@ -139,6 +143,28 @@ impl Partitioner {
         self
     }
 
+    /// Sends rows with a null in the key, and the first row, to every partition: `NOT IN` must know
+    /// on each node whether the other side has a null, and whether it has rows at all. Only for hash
+    /// partitioners, and for [`Partitioner::split`] and [`PartitionBuilder::push`]; a clone sends
+    /// its own first row.
+    ///
+    /// # Cost
+    /// A record batch with such rows is copied once more.
+    ///
+    /// [`PartitionBuilder::push`]: crate::PartitionBuilder::push
+    #[must_use]
+    pub fn replicate_nulls_and_any(mut self) -> Self {
+        if let Rule::Hash(hash) = &self.rule {
+            self.replicate = Some(Replicate::new(hash.layout()));
+        }
+        self
+    }
+
+    /// Finds the rows of the next record batch that go to every partition.
+    pub(super) fn replicated_rows(&mut self, batch: &RecordBatch) -> Option<BooleanBuffer> {
+        self.replicate.as_mut()?.rows(batch)
+    }
+
     /// Limits the bytes of memory kept for the columns of later record batches. Columns of up to a
     /// quarter of the limit reuse memory, once all slices of an earlier record batch are dropped.
     /// For larger columns the system supplies memory, which takes as long as the split, or longer:
@@ -157,7 +183,7 @@ impl Partitioner {
     }
 
     fn new(rule: Rule, partitions: usize) -> Self {
-        Self { rule, splitter: Splitter::new(partitions), ids: Vec::new() }
+        Self { rule, replicate: None, splitter: Splitter::new(partitions), ids: Vec::new() }
     }
 
     /// Checks the number of partitions.
@@ -180,13 +206,30 @@ impl Partitioner {
     /// [`Error::SchemaMismatch`] if the record batch does not have the layout's schema.
     /// [`Error::InvalidOrder`] if ids must be given, or for zero or more than 2^24 partitions.
     pub fn split(&mut self, batch: &RecordBatch) -> Result<Partitioned> {
+        self.split_owned(batch.clone())
+    }
+
+    /// Splits `batch` like [`Partitioner::split`], and drops each of its columns once it is
+    /// permuted. Where nobody else refers to the columns, the split takes the memory of one column
+    /// and of the null buffers beyond that of the record batch, instead of twice its memory.
+    ///
+    /// # Errors
+    /// As [`Partitioner::split`].
+    pub fn split_owned(&mut self, batch: RecordBatch) -> Result<Partitioned> {
         if let (1, Rule::Hash(hash)) = (self.splitter.partitions, &self.rule) {
-            hash.check(batch)?;
-            return Ok(Partitioned::new(batch.clone(), vec![0, batch.num_rows()]));
+            hash.check(&batch)?;
+            let offsets = vec![0, batch.num_rows()];
+            return Ok(Partitioned::new(batch, offsets));
         }
         let mut ids = std::mem::take(&mut self.ids);
-        let done = self.assign(batch, &mut ids);
-        let parts = done.and_then(|()| self.splitter.split(batch, &ids));
+        let done = self.assign(&batch, &mut ids);
+        let parts = done.and_then(|()| match self.replicated_rows(&batch) {
+            Some(all) => {
+                let (batch, ids) = replicated(&batch, &ids, &all, self.splitter.partitions)?;
+                self.splitter.split(batch, &ids)
+            }
+            None => self.splitter.split(batch, &ids),
+        });
         self.ids = ids;
         parts
     }
@@ -197,11 +240,20 @@ impl Partitioner {
     /// [`Error::PartitionOutOfRange`] for an id without a partition. [`Error::InvalidOrder`] if the
     /// numbers of ids and of rows differ, or for zero or more than 2^24 partitions.
     pub fn split_by_ids(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<Partitioned> {
+        self.splitter.split(batch.clone(), ids)
+    }
+
+    /// As [`Partitioner::split_by_ids`], and drops each column once it is permuted.
+    pub(super) fn split_owned_by_ids(
+        &mut self,
+        batch: RecordBatch,
+        ids: &[u32],
+    ) -> Result<Partitioned> {
         self.splitter.split(batch, ids)
     }
 
     /// Replaces `ids` by the partition of every row of `batch`: the first half of
-    /// [`Partitioner::split`].
+    /// [`Partitioner::split`]. Rows that are sent to every partition have the one of their hash.
     ///
     /// # Errors
     /// As [`Partitioner::split`].

@@ -50,7 +50,7 @@ impl Splitter {
         checked_partitions(self.partitions)
     }
 
-    pub(super) fn split(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<Partitioned> {
+    pub(super) fn split(&mut self, batch: RecordBatch, ids: &[u32]) -> Result<Partitioned> {
         self.checked_partitions()?;
         let rows = batch.num_rows();
         if u32::try_from(rows).is_err() {
@@ -59,10 +59,10 @@ impl Splitter {
         if ids.len() != rows {
             return Err(Error::InvalidOrder(format!("{} ids for {rows} rows", ids.len())));
         }
-        let order = match self.order.plan(ids, self.partitions, load(batch)) {
+        let order = match self.order.plan(ids, self.partitions, load(&batch)) {
             Plan::Ordered(order) => order,
             Plan::Ascending => {
-                return Ok(Partitioned::new(batch.clone(), self.order.take_offsets()));
+                return Ok(Partitioned::new(batch, self.order.take_offsets()));
             }
             Plan::Outside => return Err(outside(ids, self.partitions)),
         };

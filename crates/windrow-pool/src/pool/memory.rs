@@ -71,6 +71,19 @@ impl Pool {
         self.mapped(len, lease)
     }
 
+    /// Leases `bytes` of memory that the caller provides. Evicts pages as far as needed; returns
+    /// `None` if that does not suffice.
+    pub fn lease_or_evict(&self, bytes: usize) -> Result<Option<Lease>> {
+        loop {
+            if let Some(lease) = self.inner.budget.try_lease(bytes) {
+                return Ok(Some(lease));
+            }
+            if self.release_recycled_beyond(0) == 0 && !self.wait_or_evict()? {
+                return Ok(None);
+            }
+        }
+    }
+
     /// Copies a few bytes into an exactly sized buffer for long-lived data. May exceed the budget,
     /// if the caller is about to free more.
     pub fn small_buffer(&self, bytes: &[u8]) -> Buffer {

@@ -118,7 +118,10 @@ impl Pool {
     /// Returns the counters of the pool.
     pub fn stats(&self) -> PoolStats {
         let reused = lock(&self.inner.recycled).reused;
-        self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size(), reused)
+        let in_flight = self.inner.spiller.in_flight();
+        let stats =
+            self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size(), reused);
+        PoolStats { in_flight, ..stats }
     }
 
     /// Compresses chunks spilled from now on with `codec`.

@@ -258,6 +258,11 @@ impl RowEncoder {
         Self { encoder: Encoder::new(&layout), layout }
     }
 
+    /// Returns the bytes of every row, if all rows have one length, whatever their values.
+    pub fn stride(&self) -> Option<usize> {
+        self.layout.stride()
+    }
+
     /// Encodes `batch`.
     ///
     /// # Errors

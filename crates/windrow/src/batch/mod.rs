@@ -261,6 +261,18 @@ impl<T: Time> Batch<T> {
         Ok(Some(engine::Decoder::of_all(&self.body.layout)?.decode(&ends)?))
     }
 
+    /// Returns up to `most` rows, evenly spread, if the batch is one run: to cut keys into ranges, or
+    /// to estimate. Reads nothing: of a chunk that is not in memory, at most the first row is taken.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] if the rows do not match the layout.
+    pub fn sample(&self, most: usize) -> Result<Option<RecordBatch>> {
+        let Some(run) = self.whole() else { return Ok(None) };
+        let rows = run.map_or_else(Vec::new, |run| run.sample(most));
+        let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
+        Ok(Some(engine::Decoder::of_all(&self.body.layout)?.decode(&rows)?))
+    }
+
     /// Merges all runs into one, in memory as far as the budget allows.
     ///
     /// # Errors

@@ -7,13 +7,18 @@ use windrow_pool::Pool;
 use windrow_rows::Layout;
 
 /// A change in the chunk chains that a batcher holds. All reported changes add up to the current
-/// contents, and to zero after the batcher is dropped.
+/// contents, and to zero after the batcher is dropped. Rows that a seal holds back may be spilled
+/// later; the next seal reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
-    /// Number of rows.
+    /// Number of rows, in memory or on disk.
     pub records: i64,
     /// Bytes of rows, in memory or on disk.
     pub bytes: i64,
+    /// Number of rows that are not in memory.
+    pub spilled_records: i64,
+    /// Bytes of rows that are not in memory.
+    pub spilled_bytes: i64,
     /// Bytes of memory.
     pub capacity: i64,
     /// Number of allocations.
@@ -22,11 +27,26 @@ pub struct Accounting {
 
 impl Accounting {
     fn of(run: &Run) -> Self {
+        let [rows, bytes] = run.spilled_rows_and_bytes();
         Self {
             records: run.rows() as i64,
             bytes: run.bytes() as i64,
+            spilled_records: rows as i64,
+            spilled_bytes: bytes as i64,
             capacity: run.resident_bytes() as i64,
             allocations: run.resident_chunks() as i64,
+        }
+    }
+
+    /// Combines each figure with that of `other`.
+    fn with(self, other: Self, combine: impl Fn(i64, i64) -> i64) -> Self {
+        Self {
+            records: combine(self.records, other.records),
+            bytes: combine(self.bytes, other.bytes),
+            spilled_records: combine(self.spilled_records, other.spilled_records),
+            spilled_bytes: combine(self.spilled_bytes, other.spilled_bytes),
+            capacity: combine(self.capacity, other.capacity),
+            allocations: combine(self.allocations, other.allocations),
         }
     }
 }
@@ -35,21 +55,13 @@ impl std::ops::Neg for Accounting {
     type Output = Self;
 
     fn neg(self) -> Self {
-        Self {
-            records: -self.records,
-            bytes: -self.bytes,
-            capacity: -self.capacity,
-            allocations: -self.allocations,
-        }
+        self.with(Self::default(), |figure, _| -figure)
     }
 }
 
 impl std::ops::AddAssign for Accounting {
     fn add_assign(&mut self, other: Self) {
-        self.records += other.records;
-        self.bytes += other.bytes;
-        self.capacity += other.capacity;
-        self.allocations += other.allocations;
+        *self = self.with(other, |a, b| a + b);
     }
 }
 
@@ -88,6 +100,15 @@ impl Held {
         self.resident += behind.resident_bytes();
         if let Some(run) = &mut self.run {
             run.append(behind);
+        }
+    }
+
+    /// Reports chunks that have left memory or came back since the last report.
+    pub(super) fn report(&mut self) {
+        if let (Some(sink), Some(run)) = (&self.sink, &self.run) {
+            let now = Accounting::of(run);
+            sink(now.with(self.told, |now, told| now - told));
+            self.told = now;
         }
     }
 

@@ -129,7 +129,9 @@ impl<T: Time> Later<T> {
                 });
             }
         }
-        self.merge_first(means)
+        self.merge_first(means)?;
+        self.buckets.iter_mut().flat_map(|bucket| &mut bucket.runs).for_each(Held::report);
+        Ok(())
     }
 
     /// Merges the first bucket into one run, which has rows.

@@ -40,9 +40,9 @@ use later::Later;
 use windrow_pool::Pool;
 use windrow_rows::{Antichain, Error, Layout, Result, Time};
 
-/// Bytes of recycled buffers that a seal leaves to the next seal, so that sealing a small batch
-/// maps no memory: mapping costs more than sorting the batch.
-const STASH: usize = 16 << 20;
+/// Bytes of recycled buffers that a seal leaves to the next seal: as many as it sealed, between these
+/// two. A small batch is sealed without mapping memory, which costs more than sorting the batch.
+const STASH: [usize; 2] = [1 << 20, 16 << 20];
 
 /// State that the pushers of a batcher share.
 #[derive(Default)]
@@ -270,7 +270,7 @@ impl<T: Time> Batcher<T> {
                 frontier.insert(time(body));
             });
         }
-        pool.release_recycled_beyond(STASH);
+        pool.release_recycled_beyond(ship.bytes().clamp(STASH[0], STASH[1]));
         let batch = Batch::of_run(layout, pool, ship);
         let batch = batch.between(&self.lower, upper);
         (self.lower, self.frontier) = (upper.clone(), frontier);

@@ -34,6 +34,7 @@ mod merger;
 mod newest;
 mod ranges;
 mod run;
+mod samples;
 mod shares;
 mod small;
 mod sorted;

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use super::chunks::ChunkSource;
 use crate::chunk::{
     Builder, Chunk, Filter, Finish, Found, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, end_width,
-    time_of,
 };
 use windrow_pool::{Decision, Pool};
-use windrow_rows::{Layout, Result, Rule, Time};
+use windrow_rows::{Layout, Result, Rule};
 
 /// A complete run. Cheap to clone: clones share the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
-    pieces: VecDeque<Piece>,
+    pub(super) pieces: VecDeque<Piece>,
     /// Number of merges that the rows went through.
     generation: u8,
     /// Conversion of appended chunks, if the run is long-lived.
@@ -230,25 +229,6 @@ impl Run {
         }
     }
 
-    /// Appends the times of some rows of each chunk: of the least and the greatest time alone if the
-    /// rows are not in memory.
-    pub(crate) fn sample_times<T: Time>(&self, layout: &Layout, times: &mut Vec<T>) {
-        /// Sampled rows of a chunk.
-        const ROWS: usize = 64;
-        let tail = layout.tail().len();
-        for piece in &self.pieces {
-            // An error recurs when the rows are merged.
-            if let Some(chunk) = piece.in_memory().and_then(|kept| kept.whole().ok()) {
-                let rows = chunk.rows();
-                let some = (0..rows.len()).step_by(rows.len().div_ceil(ROWS));
-                times.extend(some.map(|row| T::decode(time_of(rows.row(row), T::WIDTH, tail))));
-            } else if let Some(codes) = piece.times(layout, T::WIDTH) {
-                let both = codes.iter().cycle().take(ROWS);
-                times.extend(both.map(|code| code.time::<T>()));
-            }
-        }
-    }
-
     /// Makes the chunks in memory evictable, those at the end first.
     pub(crate) fn rest(&mut self, pool: &Pool) {
         for piece in self.pieces.iter_mut().rev() {
@@ -456,6 +436,12 @@ impl Run {
     /// Returns the bytes of memory that the run holds.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.pieces.iter().map(Piece::resident_bytes).sum()
+    }
+
+    /// Returns the number and the bytes of the rows that are not in memory.
+    pub(crate) fn spilled_rows_and_bytes(&self) -> [usize; 2] {
+        let spilled = self.pieces.iter().filter(|piece| piece.resident_bytes() == 0);
+        spilled.fold([0; 2], |[rows, bytes], piece| [rows + piece.rows(), bytes + piece.bytes()])
     }
 
     /// Returns true if all chunks are in memory, and so are the first and last rows of evictable

@@ -19,6 +19,7 @@
 //! A spine is an index, not a log: its contents are gone when the process ends. With the feature
 //! `ipc`, a spine can be saved as a whole and opened again.
 
+mod compaction;
 mod levels;
 mod merge;
 mod mergers;
@@ -113,6 +114,8 @@ pub struct Spine<T = u64> {
     /// Whether the newest change of a key replaces all before, in place of sums.
     newest: bool,
     work: SpineWork,
+    /// Whether all batches are to be merged into one.
+    compacts: bool,
     /// Queue of the merging threads, if any.
     queue: Option<Arc<Queue>>,
     #[cfg(feature = "ipc")]
@@ -213,6 +216,7 @@ impl<T: Time> Spine<T> {
             distinguish: Antichain::new(),
             newest: false,
             work: SpineWork::default(),
+            compacts: false,
             queue: None,
             #[cfg(feature = "ipc")]
             last_save: std::sync::Mutex::default(),
@@ -460,9 +464,11 @@ impl<T: Time> Spine<T> {
                 Entry::Merging { size, .. } => Standing::Merging(level_of(size.bytes)),
             };
             let standing: Vec<Standing> = self.entries.iter().map(standing).collect();
-            let Some(range) = group(&standing).or_else(|| self.replacing(&standing)) else {
-                return Ok(());
+            let range = match self.compacts {
+                true => self.compaction(&standing),
+                false => group(&standing).or_else(|| self.replacing(&standing)),
             };
+            let Some(range) = range else { return Ok(()) };
             let all: Option<Vec<Batch<T>>> = self.entries[range.clone()]
                 .iter()
                 .flat_map(Entry::batches)

@@ -8,6 +8,7 @@ mod budget_holds;
 mod compat_is_arrow_row;
 mod encoded_rows;
 mod every_type;
+mod groups;
 mod mistakes_are_errors;
 mod modules;
 mod moves_between_threads;

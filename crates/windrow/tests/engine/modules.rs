@@ -50,7 +50,10 @@ const CRATES: [(&str, &[&str]); 5] = [
         ],
     ),
     ("windrow-partition", &["partition", "page"]),
-    ("windrow", &["chunk", "merge", "batch", "cursor", "spine", "batcher", "table", "arrange"]),
+    (
+        "windrow",
+        &["chunk", "merge", "batch", "cursor", "spine", "batcher", "table", "arrange", "groups"],
+    ),
 ];
 
 /// Returns the folders of the crates, with their modules.

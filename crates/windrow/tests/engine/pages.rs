@@ -14,7 +14,10 @@ use windrow::arrow_array::{
     new_null_array,
 };
 use windrow::arrow_schema::{DataType, Field, Fields, Schema};
-use windrow::{Error, IpcPages, Order, PageCodec, Partitioner, PrestoPages, Result};
+use windrow::{
+    Error, IpcPages, Order, PageCodec, PageFormat, PartitionBuilder, PartitionPages, Partitioner,
+    Pool, PrestoPages, Result,
+};
 
 /// Columns of many types, a fifth of their values null.
 fn rows(count: usize) -> RecordBatch {
@@ -201,6 +204,66 @@ fn partitions_are_pages() {
             same(&read(&page).expect("read").0, &rows);
         }
     }
+}
+
+/// Appends rows to pages of 16 partitions, and checks that they come out in order.
+fn check_partition_pages<F: PageFormat>(
+    format: F,
+    read: impl Fn(&[u8]) -> Result<(RecordBatch, usize)>,
+) -> Result<()> {
+    let all = rows(5000);
+    let layout = Order::by(["numbers"]).bind(&all.schema())?;
+    let mut partitioner = Partitioner::hash(&layout, 16);
+    let parts = partitioner.split(&all)?;
+    let builder = PartitionBuilder::new(partitioner, &all.schema(), &Pool::unlimited())?;
+    let mut pages = PartitionPages::new(builder.chunk_bytes(20_000), format);
+    let mut seen = [0; 16];
+    let mut send = |partition: usize, page: Vec<u8>| {
+        let (got, bytes) = read(&page)?;
+        assert_eq!(bytes, page.len());
+        same(&got, &parts.partition(partition).slice(seen[partition], got.num_rows()));
+        seen[partition] += got.num_rows();
+        Ok(())
+    };
+    for start in (0..5000).step_by(500) {
+        pages.append(&all.slice(start, 500))?;
+        pages.flush_from(30_000, &mut send)?;
+    }
+    pages.finish(&mut send)?;
+    for (partition, seen) in seen.into_iter().enumerate() {
+        assert_eq!(seen, parts.rows(partition).len());
+    }
+    Ok(())
+}
+
+#[test]
+fn one_call_from_rows_to_pages() -> Result<()> {
+    let schema = rows(1).schema();
+    for codec in [PageCodec::None, PageCodec::Zstd] {
+        let presto = PrestoPages::new(&schema)?.codec(codec).checksum(true);
+        check_partition_pages(presto.clone(), |page| presto.read(page))?;
+        let ipc = IpcPages::new(&schema).codec(codec);
+        check_partition_pages(ipc.clone(), |page| ipc.read(page))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn pages_that_were_not_sent_are_lost() -> Result<()> {
+    let all = rows(100);
+    let builder = PartitionBuilder::new(Partitioner::ids(2), &all.schema(), &Pool::unlimited())?;
+    let mut pages = PartitionPages::new(builder, IpcPages::new(&all.schema()));
+    pages.append_by_ids(&all, &[1; 100])?;
+    // Rows that are only staged are not flushed.
+    pages.flush_from(0, |_, _| Err(Error::Lost))?;
+    let more = rows(10_000);
+    for _ in 0..20 {
+        pages.append_by_ids(&more, &[0; 10_000])?;
+    }
+    let refused = pages.flush_from(1, |_, _| Err(Error::InvalidOrder("refused".to_owned())));
+    assert!(matches!(refused, Err(Error::InvalidOrder(_))), "{refused:?}");
+    assert!(matches!(pages.finish(|_, _| Ok(())), Err(Error::Lost)));
+    Ok(())
 }
 
 #[test]

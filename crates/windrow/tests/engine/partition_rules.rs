@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::common::arrays::{Rng, array_of, data_type};
-use crate::common::model::{By, Row, compare, rows};
+use crate::common::model::{By, Row, assert_same, compare, rows};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Schema};
 use arrow_select::concat::concat_batches;
-use windrow::{Error, Order, Partitioner, SortColumn, asc};
+use windrow::{Error, Order, PartitionBuilder, Partitioner, Pool, Result, SortColumn, asc};
 
 fn numbers(values: Vec<Option<i64>>) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int64Array::from(values));
@@ -113,6 +113,51 @@ fn samples_are_not_cut_into_more_partitions_than_there_can_be() {
         for sample in [batch.slice(0, 0), batch.clone()] {
             let made = Partitioner::range_of_sample(&layout, &sample, partitions);
             assert!(matches!(made, Err(Error::InvalidOrder(_))), "{partitions}");
+        }
+    }
+}
+
+#[test]
+fn nulls_and_the_first_row_go_to_every_partition() {
+    let mut rng = Rng::new(5);
+    for _ in 0..100 {
+        let partitions = 1 + rng.below(9);
+        let key = key_type(&mut rng);
+        let column = |rng: &mut Rng, data_type: &DataType| {
+            let columns = ["a", "b"].map(|name| (name, array_of(rng, data_type, true, 50), true));
+            RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+        };
+        let batches = [(); 3].map(|()| column(&mut rng, &key));
+        let layout = Order::by(["a"]).bind(&batches[0].schema()).unwrap();
+        let mut plain = Partitioner::hash(&layout, partitions);
+        let mut partitioner = plain.clone().replicate_nulls_and_any();
+        let pool = Pool::unlimited();
+        let schema = batches[0].schema();
+        let builder = PartitionBuilder::new(partitioner.clone(), &schema, &pool);
+        let mut builder = builder.unwrap();
+        let mut expected = vec![Vec::new(); partitions];
+        let mut split = expected.clone();
+        for (index, batch) in batches.iter().enumerate() {
+            let mut ids = Vec::new();
+            plain.assign(batch, &mut ids).unwrap();
+            let nulls = batch.column(0).logical_nulls();
+            for (row, values) in rows([batch]).into_iter().enumerate() {
+                let is_null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                for (partition, expected) in expected.iter_mut().enumerate() {
+                    if is_null || index + row == 0 || ids[row] as usize == partition {
+                        expected.push(values.clone());
+                    }
+                }
+            }
+            for (partition, slice) in partitioner.split(batch).unwrap().occupied() {
+                split[partition].extend(rows([&slice]));
+            }
+            builder.push(batch).unwrap();
+        }
+        for (partition, expected) in expected.iter().enumerate() {
+            assert_same(&split[partition], expected, &(partition, &key));
+            let chunks: Result<Vec<_>> = builder.flush(partition).unwrap().collect();
+            assert_same(&rows(&chunks.unwrap()), expected, &(partition, &key));
         }
     }
 }

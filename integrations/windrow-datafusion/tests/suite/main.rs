@@ -1,6 +1,7 @@
 //! The operators inside DataFusion, in one program: linking DataFusion takes long.
 
 mod common;
+mod exchanges;
 mod growth;
 mod memory;
 mod operators;

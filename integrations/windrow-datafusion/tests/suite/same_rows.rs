@@ -87,6 +87,9 @@ fn same_within(
         register(&ours, table).expect("a table");
         // Stock's top-k keeps all rows in memory, too much for a small pool.
         ours.sql("SET windrow.topk_bytes = 0").await.expect("a setting");
+        if sql.len() % 2 == 0 {
+            ours.sql("SET windrow.exchange = true").await.expect("a setting");
+        }
         if sql.contains("topn") {
             ours.sql("SET datafusion.optimizer.enable_window_topn = true")
                 .await

@@ -211,7 +211,7 @@ fn prepare(context: &TestContext, setup: Setup) {
     // Replaces sorts with a limit of any size. The config is not registered as an extension, as
     // some files list all settings.
     let mut config = WindrowConfig::default();
-    (config.topk_bytes, config.merge) = (0, setup.merge);
+    (config.topk_bytes, config.merge, config.exchange) = (0, setup.merge, true);
     let builder = match setup.windrow {
         true => builder.with_physical_optimizer_rule(Arc::new(WindrowRule::new(config))),
         false => builder,

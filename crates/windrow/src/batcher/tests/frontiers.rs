@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batcher::Accounting;
+use windrow_pool::{Budget, ForceSpill, PoolOptions};
 use windrow_rows::{Antichain, Error};
 
 /// Pushes rounds of changes and seals after each; every batch must match the model.
@@ -27,7 +28,11 @@ fn seals_on<T: Time>(
     .with_threads(threads);
     let mut pending = Model::new();
     let mut lower = Antichain::least();
-    for (changes, upper) in rounds {
+    let limit = pool.budget().limit();
+    for (round, (changes, upper)) in rounds.iter().enumerate() {
+        if pool.budget().is_limited() {
+            pool.set_limit(limit * (1 + round % 3)).unwrap();
+        }
         // New changes are at or beyond the sealed frontier.
         let corners = lower.elements();
         let changes: Vec<Change> = changes
@@ -54,7 +59,10 @@ fn seals_on<T: Time>(
         let frontier: Antichain<T> = kept.keys().map(|row| time_of::<T>(row.2)).collect();
         assert_eq!(batcher.frontier(), &frontier);
         assert_eq!(batch.rows(), Some(shipped.len() as u64));
-        assert_eq!(held.lock().unwrap().records, kept.len() as i64);
+        let now = *held.lock().unwrap();
+        assert_eq!(now.records, kept.len() as i64);
+        assert!((0..=now.records).contains(&now.spilled_records), "{now:?}");
+        assert_eq!(now.spilled_records == now.records, now.capacity == 0, "{now:?}");
         assert_eq!(keys.read(batch).unwrap(), shipped);
         (pending, lower) = (kept, upper);
     }
@@ -96,6 +104,24 @@ proptest! {
             .collect();
         for keys in ALL_KEYS {
             seals::<Round>(keys, &tiny(chunk), &rounds);
+        }
+    }
+
+    #[test]
+    fn seals_within_limits(
+        pushed in prop::collection::vec((changes(0..20u64), 0..30u64), 1..8),
+        chunk in 40usize..2000,
+        chunks in 3usize..40,
+    ) {
+        let at = |(changes, upper)| (changes, Antichain::at(upper));
+        let rounds: Vec<_> = pushed.into_iter().map(at).collect();
+        for keys in ALL_KEYS {
+            let options = PoolOptions::new().chunk_bytes(chunk);
+            let pool = Pool::new(Budget::bytes(chunk * chunks), options).unwrap();
+            seals_on(1, keys, &pool, &rounds);
+            pool.wait_for_spills();
+            pool.release();
+            prop_assert_eq!(pool.budget().used(), 0);
         }
     }
 
@@ -183,6 +209,27 @@ fn batches_know_their_bounds() {
     let ends = bounds.column(0).as_string::<i32>();
     assert_eq!((ends.value(0), ends.value(1)), (&*keys.text(0), &*keys.text(499)));
     assert_eq!(batch_of(keys, &Pool::unlimited(), &[]).bounds().unwrap(), None);
+}
+
+#[test]
+fn samples_are_spread_evenly() {
+    let keys = Keys::Numbers;
+    let changes: Vec<Change> = (0..5000).map(|key| (key * 7 % 5000, 1, 2, 3)).collect();
+    let spilled = tiny(300);
+    spilled.set_policy(Arc::new(ForceSpill));
+    for pool in [Pool::unlimited(), tiny(300), spilled] {
+        let batch = batch_of(keys, &pool, &changes);
+        for most in [0, 1, 7, 100, 5000, 9000] {
+            let sample = batch.sample(most).unwrap().unwrap();
+            let found = sample.column(0).as_primitive::<UInt64Type>().values();
+            assert!(found.len() <= most && found.is_sorted());
+            let step = 5000 / most.clamp(1, 100) as u64;
+            assert!(most == 0 || !found.is_empty());
+            assert!(most > 100 || found.windows(2).all(|w| w[1] - w[0] <= 2 * step), "{found:?}");
+        }
+        let none = batch_of(keys, &pool, &[]).sample(5).unwrap();
+        assert_eq!(none.map(|none| none.num_rows()), Some(0));
+    }
 }
 
 #[test]

@@ -239,6 +239,42 @@ fn what_is_merged_goes_as_the_merge_goes_on() {
 }
 
 #[test]
+fn a_compaction_leaves_one_batch() {
+    for spills in [false, true] {
+        let (keys, pool) = (Keys::Texts, tiny(2000));
+        if spills {
+            pool.set_policy(Arc::new(ForceSpill));
+        }
+        let layout = keys.layout();
+        let (mut batcher, mut spine) =
+            (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());
+        let mut inserted = Vec::new();
+        for time in 0..30 {
+            let changes: Vec<Change> = (0..50).map(|n| (n * 7 % 61, time % 2, time, 1)).collect();
+            batcher.push(&keys.record_batch(&changes)).unwrap();
+            spine.insert(batcher.seal(&Antichain::at(time + 1)).unwrap()).unwrap();
+            inserted.extend(changes);
+        }
+        assert!(spine.batches().count() > 1 && !spine.is_compacting());
+        let since = Antichain::at(30);
+        spine.set_since(&since).unwrap();
+        spine.compact();
+        while !spine.work(&mut 100).unwrap() {
+            assert!(spine.is_compacting());
+        }
+        assert!(!spine.is_compacting());
+        assert_eq!(spine.batches().count(), 1);
+        let model = advanced::<u64>(&keys.model(&inserted), &since);
+        // Sums at one time: a row for each key and value.
+        assert_eq!(spine.batches().filter_map(Batch::rows).sum::<u64>(), model.len() as u64);
+        assert_eq!(seen(keys, spine.cursor().unwrap(), &since), model);
+        // There is nothing to compact any more.
+        spine.compact();
+        assert!(spine.work(&mut 0).unwrap() && !spine.is_compacting());
+    }
+}
+
+#[test]
 fn threads_merge_as_fast_as_is_inserted() {
     let (keys, pool) = (Keys::Numbers, Pool::unlimited());
     let layout = keys.layout();

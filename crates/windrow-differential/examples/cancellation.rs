@@ -1,26 +1,29 @@
-//! The effect of a memory limit on changes that cancel. Every change is followed a while later by
-//! its opposite at the same time, so nothing is left at the end, and all pressure is on the
-//! batcher.
+//! The effect of a memory limit on changes that cancel, in a dataflow. Every record is followed a
+//! while later by its opposite at the same time, so nothing is left at the end, and all pressure is
+//! on the batchers of the arrangement.
 //!
-//! The same changes are sealed twice, one run after another: in memory without a limit, and in a
-//! budget of a fraction of that memory. A thread samples the resident memory of the process; a
-//! picture of both runs is written to `target/cancellation.svg`.
+//! The same records are arranged twice, one run after another: in memory without a limit, and in a
+//! budget that all workers share. A thread samples the resident memory of the process; a picture of
+//! both runs is written to `target/cancellation.svg`.
 //!
 //! ```text
-//! cargo run --release -p windrow --example cancellation [CHANGES [BUDGET_MIB]]
+//! cargo run --release -p windrow-differential --example cancellation [WORKERS [RECORDS [MIB]]]
 //! ```
 
 use std::fmt::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
-use windrow::{Antichain, Batcher, Budget, Codec, Order, Pool, PoolOptions};
+use differential_dataflow::input::Input;
+use differential_dataflow::trace::{BatchReader, TraceReader};
+use timely::dataflow::operators::Probe;
+use windrow::{Budget, Codec, Pool, PoolOptions};
+use windrow_differential::{ArrangeRows, Context};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const BATCH: u64 = 8192;
+/// Records between two steps of a worker.
+const STEP: u64 = 8192;
 
 /// A pool configuration and its memory over time.
 struct Run {
@@ -32,16 +35,13 @@ struct Run {
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let changes: u64 = arguments.next().map_or(Ok(8_000_000), |text| text.parse())?;
-    let budget: usize = arguments.next().map_or(Ok(64), |text| text.parse())?;
+    let mut number = |usual: u64| arguments.next().map_or(Ok(usual), |text| text.parse());
+    let (workers, records, mebibytes) = (number(2)?, number(8_000_000)?, number(64)?);
     let limited = PoolOptions::new().codec(Codec::Lz4);
+    let limited = Pool::new(Budget::bytes((mebibytes as usize) << 20), limited)?;
     let runs = [
-        measured("without a limit", changes, &Pool::unlimited())?,
-        measured(
-            &format!("{budget} MiB, spilling"),
-            changes,
-            &Pool::new(Budget::bytes(budget << 20), limited)?,
-        )?,
+        measured("without a limit", workers as usize, records, Pool::unlimited())?,
+        measured(&format!("{mebibytes} MiB, spilling"), workers as usize, records, limited)?,
     ];
     for run in &runs {
         let peak = run.samples.iter().map(|&(_, mib)| mib).fold(0.0, f64::max);
@@ -57,8 +57,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Seals all changes while sampling the resident memory.
-fn measured(name: &str, changes: u64, pool: &Pool) -> Result<Run> {
+/// Arranges all records while sampling the resident memory.
+fn measured(name: &str, workers: usize, records: u64, pool: Pool) -> Result<Run> {
     let done = AtomicBool::new(false);
     let start = Instant::now();
     let samples = std::thread::scope(|scope| {
@@ -70,46 +70,57 @@ fn measured(name: &str, changes: u64, pool: &Pool) -> Result<Run> {
             }
             samples
         });
-        let sealed = cancelled(changes, pool);
+        let left = arranged(workers, records, Context::new(pool.clone()));
         done.store(true, Ordering::Relaxed);
         let samples = sampler.join().map_err(|_| "the sampler ended early");
-        sealed.and_then(|left| match left {
+        left.and_then(|left| match left {
             0 => Ok(samples?),
-            left => Err(format!("{left} changes are left").into()),
+            left => Err(format!("{left} records are left").into()),
         })
     })?;
     let spilled_mib = pool.stats().spilled_bytes as f64 / f64::from(1 << 20);
     Ok(Run { name: name.to_owned(), samples, spilled_mib })
 }
 
-/// Seals `changes` changes and their opposites and returns the number of changes left. The opposite
-/// of a change follows a quarter of all changes later.
-fn cancelled(changes: u64, pool: &Pool) -> Result<u64> {
-    let layout = Order::by("key").time("time").diff("diff").bind(&batch(0, 1)?.schema())?;
-    let mut batcher = Batcher::new(&layout, pool);
-    let (batches, behind) = (changes.div_ceil(BATCH), changes.div_ceil(BATCH) / 4);
-    for index in 0..batches + behind {
-        if index < batches {
-            batcher.push(&batch(index, 1)?)?;
+/// Arranges `records` records and their opposites on some workers, and returns the number of
+/// updates left. The opposite of a record follows a quarter of all records later.
+fn arranged(workers: usize, records: u64, context: Context) -> Result<usize> {
+    let config = timely::Config::process(workers);
+    let guards = timely::execute(config, move |worker| {
+        let (mut input, probe, mut trace) = worker.dataflow::<u64, _, _>(|scope| {
+            let (input, records) = scope.new_collection::<(u64, u64), isize>();
+            let arranged = records.arrange_rows(&context);
+            (input, arranged.stream.probe().0, arranged.trace)
+        });
+        let record = |number: u64| {
+            let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (key, key >> 7)
+        };
+        let behind = records / 4;
+        for number in
+            (0..records + behind).filter(|n| n % worker.peers() as u64 == worker.index() as u64)
+        {
+            if number < records {
+                input.insert(record(number));
+            }
+            if number >= behind {
+                input.remove(record(number - behind));
+            }
+            if number / worker.peers() as u64 % STEP == 0 {
+                input.flush();
+                worker.step();
+            }
         }
-        if index >= behind {
-            batcher.push(&batch(index - behind, -1)?)?;
+        input.advance_to(1);
+        input.flush();
+        while probe.less_than(&1) {
+            worker.step();
         }
-    }
-    Ok(batcher.seal(&Antichain::at(1))?.rows().unwrap_or(u64::MAX))
-}
-
-/// Returns record batch number `index` of changes: keys in random order, a value, and time 0.
-fn batch(index: u64, diff: i64) -> Result<RecordBatch> {
-    let keys = (index * BATCH..(index + 1) * BATCH).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let keys: UInt64Array = UInt64Array::from_iter_values(keys);
-    let columns: [(&str, ArrayRef); 4] = [
-        ("value", Arc::new(UInt64Array::from_iter_values(keys.values().iter().map(|k| k >> 7)))),
-        ("key", Arc::new(keys)),
-        ("time", Arc::new(UInt64Array::from_value(0, BATCH as usize))),
-        ("diff", Arc::new(Int64Array::from_value(diff, BATCH as usize))),
-    ];
-    Ok(RecordBatch::try_from_iter(columns)?)
+        let mut left = 0;
+        trace.map_batches(|batch| left += batch.len());
+        left
+    })?;
+    guards.join().into_iter().map(|left| left.map_err(Into::into)).sum()
 }
 
 /// Returns the resident MiB of the process; zero if the system does not report them.
