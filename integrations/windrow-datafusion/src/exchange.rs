@@ -124,6 +124,7 @@ impl Exchange {
             state.tasks.spawn(async move {
                 let done = distribute_all(input, &ended.exchange, &room, partitions).await;
                 ended.failed = done.err();
+                drop(ended);
             });
         }
     }
@@ -168,7 +169,7 @@ impl State {
 
     /// Returns true if every output that was not dropped has a record batch.
     fn is_full(&self, batch: usize) -> bool {
-        let is_full = |number| self.outputs[number].is_dropped || self.has_rows(number, batch);
+        let is_full = |number: usize| self.outputs[number].is_dropped || self.has_rows(number, batch);
         (0..self.outputs.len()).all(is_full)
     }
 
@@ -234,7 +235,8 @@ impl Source {
 
     /// Splits a record batch by DataFusion's hash, on which other operators rely.
     fn distribute(&mut self, exchange: &Exchange, batch: RecordBatch) -> Result<()> {
-        let _timer = exchange.metrics.elapsed().timer();
+        let elapsed = exchange.metrics.elapsed();
+        let _timer = elapsed.timer();
         let keys = exchange.keys.iter();
         let keys = keys.map(|key| key.evaluate(&batch)?.into_array(batch.num_rows()));
         let keys = keys.collect::<Result<Vec<_>>>()?;
