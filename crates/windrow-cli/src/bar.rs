@@ -71,16 +71,13 @@ impl Bar {
 
 impl Progress for Bar {
     fn begins(&self, moment: &Moment<'_>) {
+        const ROWS: &str = "{human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}";
         let template = match moment.phase {
-            Phase::Read => {
-                "read   {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}"
-            }
-            Phase::Settle => "settle {spinner} {elapsed} {msg}",
-            Phase::Write => {
-                "write  {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}"
-            }
+            Phase::Read => format!("read   {ROWS}"),
+            Phase::Settle => "settle {spinner} {elapsed} {msg}".to_owned(),
+            Phase::Write => format!("write  {ROWS}"),
         };
-        if let Ok(style) = ProgressStyle::with_template(template) {
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             self.bar.set_style(style);
         }
         self.bar.set_position(0);

@@ -222,7 +222,7 @@ fn split(text: &str, separator: char) -> Result<Vec<String>, String> {
 }
 
 /// Removes the quotes around a whole name. Quotes within a path stay.
-fn unquoted(part: &str) -> String {
+pub(crate) fn unquoted(part: &str) -> String {
     let inner = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match inner.filter(|inner| !inner.replace("\"\"", "").contains('"')) {
         Some(inner) => inner.replace("\"\"", "\""),

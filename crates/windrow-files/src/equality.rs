@@ -4,15 +4,15 @@
 //! Values are normalized first, where they are looked up, or where rows are compared for equality.
 
 use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch, make_array};
-use arrow_data::ArrayData;
+use arrow_array::{ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 
-use crate::nested::child_fields;
+use crate::nested::{child_fields, with_children};
 
 /// Returns the type of the values, without dictionary or run-end encoding.
 pub(crate) fn plain_type(kind: &DataType) -> &DataType {
@@ -80,12 +80,10 @@ fn normalized(values: &ArrayRef, zeros: bool) -> ArrayRef {
         DataType::Float32 => of::<Float32Type>(values, zeros, f32::NAN),
         DataType::Float64 => of::<Float64Type>(values, zeros, f64::NAN),
         kind if !holds_floats(kind) => ArrayRef::clone(values),
-        _ => {
-            let data = values.to_data();
-            let part = |part: &ArrayData| normalized(&make_array(part.clone()), zeros).into_data();
-            let parts = data.child_data().iter().map(part).collect();
-            let data = data.into_builder().child_data(parts).build();
-            make_array(data.expect("parts of the types and lengths that there were"))
+        kind => {
+            let part = |part: ArrayRef, _| Ok::<_, Infallible>(normalized(&part, zeros));
+            let Ok(whole) = with_children(values, kind, part);
+            whole.expect("parts of the types and lengths that there were")
         }
     }
 }

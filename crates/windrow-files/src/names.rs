@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 /// Returns the schema with further fields at its end.
 pub(crate) fn extended(schema: &SchemaRef, more: impl IntoIterator<Item = Field>) -> SchemaRef {
@@ -54,6 +54,14 @@ impl<'a> FromIterator<&'a str> for Places<'a> {
             places.entry(name).and_modify(twice).or_insert(Place { first, only: true });
         }
         Self(places)
+    }
+}
+
+/// Returns a look-up of types by the names of columns.
+pub(crate) fn types_of<'a>(named: Option<&'a Schema>) -> impl Fn(&Field) -> Option<&'a DataType> {
+    let places = Places::of(named.map_or(&[], |named| &**named.fields()));
+    move |field| {
+        named.zip(places.first(field.name())).map(|(named, at)| named.field(at).data_type())
     }
 }
 

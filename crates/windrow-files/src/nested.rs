@@ -1,11 +1,13 @@
-//! Walks over nested types: the fields of a type's children, and types with other children. Record
-//! batches of any number of columns, none included.
+//! Walks over nested types: the fields of a type's children, and types and arrays with other
+//! children. Record batches of any number of columns, none included; casts of whole values.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, SchemaRef};
+use arrow_select::interleave::interleave_record_batch;
 
 /// Returns a record batch of `rows` rows, which the columns do not tell where there are none.
 pub(crate) fn with_rows(
@@ -15,6 +17,43 @@ pub(crate) fn with_rows(
 ) -> Result<RecordBatch, ArrowError> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
+
+/// Returns `array` as of `kind`, with its child arrays replaced by `change`, which also gets the
+/// number of each. The inner error is of children that do not form an array of `kind`.
+pub(crate) fn with_children<E>(
+    array: &ArrayRef,
+    kind: &DataType,
+    mut change: impl FnMut(ArrayRef, usize) -> Result<ArrayRef, E>,
+) -> Result<Result<ArrayRef, ArrowError>, E> {
+    let data = array.to_data();
+    let children = data.child_data().iter().enumerate();
+    let children = children.map(|(at, child)| Ok(change(make_array(child.clone()), at)?.to_data()));
+    let children = children.collect::<Result<_, E>>()?;
+    let data = data.into_builder().data_type(kind.clone()).child_data(children);
+    Ok(data.build().map(make_array))
+}
+
+/// Returns the precision and the scale of a decimal of any width.
+pub(crate) fn of_decimal(kind: &DataType) -> Option<(u8, i8)> {
+    match kind {
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => Some((*precision, *scale)),
+        _ => None,
+    }
+}
+
+/// Copies the rows, without anything else that their arrays hold.
+pub(crate) fn copied(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let all: Vec<_> = (0..rows.num_rows()).map(|row| (0, row)).collect();
+    interleave_record_batch(&[rows], &all)
+}
+
+/// Casts an array. A value that does not fit is an error.
+pub(crate) fn strict_cast(values: &dyn Array, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })
 }
 
 pub(crate) fn with_type(field: &FieldRef, kind: DataType) -> FieldRef {

@@ -20,14 +20,11 @@ impl Preset {
     pub(crate) fn op_columns(self) -> &'static [&'static str] {
         match self {
             Self::Generic | Self::Auto => &[],
-            Self::Debezium => &["op"],
-            Self::DeltaCdf => &["_change_type"],
-            Self::Iceberg => &["_change_type"],
+            Self::Debezium | Self::Cockroach => &["op"],
+            Self::DeltaCdf | Self::Iceberg => &["_change_type"],
             Self::Wal2json => &["action", "kind"],
             Self::Paimon => &["_ROW_KIND", "rowkind", "_VALUE_KIND"],
-            Self::Maxwell => &["type"],
-            Self::Canal => &["type"],
-            Self::Cockroach => &["op"],
+            Self::Maxwell | Self::Canal => &["type"],
             Self::GoldenGate => &["op_type"],
             Self::SqlServer => &["__$operation"],
             Self::Dms => &["Op"],

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 /// Bytes to read at a time.
-const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK: usize = 64 << 10;
 
 /// A rule for rewriting text.
 pub(crate) trait Rewrite {

@@ -1,5 +1,5 @@
 //! Thrift's compact protocol, as far as Parquet's footers and page headers need it
-//! (thrift/doc/specs/thrift-compact-protocol.md).
+//! (thrift/doc/specs/thrift-compact-protocol.md). Avro has the same numbers.
 //!
 //! ```text
 //! struct = (field: 4 bits since the last | 4 bits type, value)* 0        numbers are zigzag varints
@@ -43,6 +43,18 @@ impl<R: Read> Thrift<R> {
         Ok(Some((*last, head & 0xf)))
     }
 
+    /// Reads a struct. `each` gets the number and the type of each field, and reads its value.
+    pub(crate) fn fields(
+        &mut self,
+        mut each: impl FnMut(&mut Self, i64, u8) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut last = 0;
+        while let Some((field, kind)) = self.field(&mut last)? {
+            each(self, field, kind)?;
+        }
+        Ok(())
+    }
+
     /// Reads a list's length, and the type of its elements.
     pub(crate) fn list(&mut self) -> io::Result<(u64, u8)> {
         let head = self.byte()?;
@@ -75,13 +87,7 @@ impl<R: Read> Thrift<R> {
                     of => self.skip(of, within + 1),
                 })
             }
-            kind::STRUCT => {
-                let mut last = 0;
-                while let Some((_, kind)) = self.field(&mut last)? {
-                    self.skip(kind, within + 1)?;
-                }
-                Ok(())
-            }
+            kind::STRUCT => self.fields(|thrift, _, kind| thrift.skip(kind, within + 1)),
             // The format has no maps.
             kind::MAP.. | 0 => Err(io::ErrorKind::InvalidData.into()),
         }
@@ -98,7 +104,8 @@ impl<R: Read> Thrift<R> {
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    fn number(&mut self) -> io::Result<u64> {
+    /// Reads a number of seven bits in each byte.
+    pub(crate) fn number(&mut self) -> io::Result<u64> {
         let mut number = 0;
         for place in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -115,4 +122,14 @@ impl<R: Read> Thrift<R> {
         self.0.read_exact(&mut byte)?;
         Ok(byte[0])
     }
+}
+
+/// Appends a number in zigzag encoding.
+pub(crate) fn put_integer(value: i64, bytes: &mut Vec<u8>) {
+    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    while rest >= 0x80 {
+        bytes.push((rest & 0x7f) as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
 }

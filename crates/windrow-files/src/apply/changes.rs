@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{BooleanArray, RecordBatch, new_null_array};
 use arrow_row::Rows as Keys;
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 
@@ -26,6 +26,7 @@ use crate::error::{Error, Result, failed};
 use crate::input::{Inputs, ReadOptions, Source};
 use crate::job::Job;
 use crate::limits::Limits;
+use crate::nested::with_rows;
 use crate::output::{Target, WriteOptions};
 use crate::settings::Format;
 use crate::stats::Stats;
@@ -115,9 +116,7 @@ impl Changes {
             None => new_null_array(field.data_type(), rows),
         };
         let columns = self.schema.fields().iter().map(column).collect();
-        let count = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = SchemaRef::clone(&self.schema);
-        let rows = RecordBatch::try_new_with_options(schema, columns, &count).map_err(failed)?;
+        let rows = with_rows(&self.schema, columns, rows).map_err(failed)?;
         let deleted = stored.column_by_name(DELETED).map(|deleted| deleted.as_boolean().clone());
         let order = table.order.as_ref().map(|order| order.rows(&rows)).transpose()?;
         Ok(ChangeBatch { first, keys: table.code.rows(&rows)?, rows, deleted, order })

@@ -12,8 +12,7 @@
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::mem;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow_row::Rows as Keys;
 
@@ -23,7 +22,8 @@ use super::homes::Homes;
 use super::table::{Table, some_rows};
 use crate::error::{Error, Result};
 use crate::input::{Footer, Inputs};
-use crate::job::side_by_side;
+use crate::job::share_out;
+use crate::lock::{lock, unlocked};
 use crate::watch::Watch;
 
 /// Runs of a row group above which its keys are sorted: each run reads changes again. Some writers put a
@@ -111,7 +111,7 @@ impl<'a> Search<'a> {
         self.run(threads, &|place, hits| {
             let file = &self.files[place];
             let hidden = self.table.hidden.of_file(file.ordinal);
-            let mut homes = homes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut homes = lock(&homes);
             for hit in hits.drain(..) {
                 if hidden.is_some_and(|hidden| hidden.contains(hit.row)) {
                     continue;
@@ -126,23 +126,12 @@ impl<'a> Search<'a> {
             }
             Ok(())
         })?;
-        Ok(homes.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(unlocked(homes))
     }
 
     /// Searches all files on some threads.
     pub(super) fn run(&self, threads: usize, take: Take<'_>) -> Result<()> {
-        let next = AtomicUsize::new(0);
-        let work = || -> Result<()> {
-            let mut place = next.fetch_add(1, Ordering::Relaxed);
-            while place < self.files.len() {
-                self.file(place, take).inspect_err(|_| {
-                    next.store(self.files.len(), Ordering::Relaxed);
-                })?;
-                place = next.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(())
-        };
-        side_by_side(std::iter::repeat_n(work, threads.min(self.files.len()).max(1)))
+        share_out(self.files, threads, |place, _| self.file(place, take))
     }
 
     fn file(&self, place: usize, take: Take<'_>) -> Result<()> {

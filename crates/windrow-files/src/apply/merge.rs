@@ -11,7 +11,7 @@
 
 use std::cmp::Ordering;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ord::ord::{DynComparator, make_comparator};
 use arrow_row::Rows as Keys;
 use arrow_schema::{SchemaRef, SortOptions};
@@ -23,6 +23,7 @@ use super::hidden::Rows;
 use super::homes::Move;
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result, failed};
+use crate::nested::with_rows;
 use crate::watch::Watch;
 
 /// Maximum number of rows of a merged record batch.
@@ -71,7 +72,8 @@ impl<'a> Merger<'a> {
         Self { rows, changes, table, name, current, last, compare, counts, watch }
     }
 
-    fn advance(&mut self) -> Result<Option<RecordBatch>> {
+    /// Returns the next rows.
+    pub(super) fn advance(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             self.watch.pause()?;
             if self.current.is_none() {
@@ -214,8 +216,7 @@ impl<'a> Merger<'a> {
         let columns = table.columns().iter().zip(changes.columns());
         let columns = columns.map(|(a, b)| interleave(&[a.as_ref(), b.as_ref()], picks));
         let columns = columns.collect::<Result<Vec<ArrayRef>, _>>().map_err(failed)?;
-        let count = RecordBatchOptions::new().with_row_count(Some(picks.len()));
-        RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &count).map_err(failed)
+        with_rows(schema, columns, picks.len()).map_err(failed)
     }
 
     fn moved(&self) -> Error {
@@ -229,14 +230,6 @@ impl<'a> Merger<'a> {
             self.name
         ))
         .in_file(self.name)
-    }
-}
-
-impl Iterator for Merger<'_> {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.advance().transpose()
     }
 }
 

@@ -62,7 +62,8 @@ impl Outputs {
     ) -> Result<Self> {
         let (mut schema, footer) = (SchemaRef::clone(schema), &like.footer);
         options.bloom_filters = filtered(footer);
-        options.compression = options.compression.or_else(|| Compression::of_footer(footer));
+        options.write.compression =
+            options.write.compression.or_else(|| Compression::of_footer(footer));
         let takes = takes_row_groups(footer, &schema);
         if takes {
             let pairs = facts::of_changed_rows(facts::kept(footer.schema(), &schema));
@@ -101,7 +102,7 @@ impl Outputs {
     /// Writes a part, to a new file if the open one would become too large.
     pub(super) fn append(&mut self, part: Part) -> Result<()> {
         let bytes = part.bytes();
-        let most = self.options.max_file_bytes.unwrap_or(u64::MAX);
+        let most = self.options.write.max_file_bytes.unwrap_or(u64::MAX);
         if self.bytes > 0 && self.bytes.saturating_add(bytes) > most {
             self.close()?;
         }

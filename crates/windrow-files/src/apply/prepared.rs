@@ -1,8 +1,7 @@
 //! Changes and a table, brought together: the plan of each file, and the run of all of them.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use super::changes::Changes;
@@ -17,8 +16,9 @@ use super::segment::Sides;
 use super::table::Table;
 use crate::error::Result;
 use crate::input::CsvOptions;
-use crate::job::{Explain, Job, Rewrites, side_by_side};
+use crate::job::{Explain, Job, Rewrites, share_out};
 use crate::limits::Limits;
+use crate::lock::lock;
 use crate::output::WriteOptions;
 use crate::progress::{Moment, Phase, Progress};
 use crate::settings::Format;
@@ -175,28 +175,20 @@ impl Prepared {
         let moment =
             |rows| Moment { phase: Phase::Write, rows, total, pool: None, network_bytes: 0 };
         progress.begins(&moment(0));
-        let next = AtomicUsize::new(0);
         let (mut passed, mut done) = (0, Vec::new());
         done.resize_with(self.plans.len(), Rewritten::default);
         let shared = Mutex::new((&mut passed, &mut done));
-        let work = || -> Result<()> {
-            let mut place = next.fetch_add(1, Ordering::Relaxed);
-            while let Some(plan) = self.plans.get(place) {
-                let rewritten = rewriting.file(plan).inspect_err(|_| {
-                    next.store(self.plans.len(), Ordering::Relaxed);
-                })?;
-                let (passed, done) = &mut *shared.lock().unwrap_or_else(PoisonError::into_inner);
-                **passed += plan.count;
-                progress.advances(&moment(**passed));
-                done[place] = rewritten;
-                place = next.fetch_add(1, Ordering::Relaxed);
-            }
+        let work = |place: usize, plan: &FilePlan| {
+            let rewritten = rewriting.file(plan)?;
+            let (passed, done) = &mut *lock(&shared);
+            **passed += plan.count;
+            progress.advances(&moment(**passed));
+            done[place] = rewritten;
             Ok(())
         };
         // A sort takes the memory of all threads.
         let ascend = self.plans.iter().all(|plan| files[plan.place].ascends);
-        let threads = if ascend { self.rewrites.threads.min(self.plans.len()).max(1) } else { 1 };
-        side_by_side(std::iter::repeat_n(work, threads))?;
+        share_out(&self.plans, if ascend { self.rewrites.threads } else { 1 }, work)?;
         let is_empty = |done: &Rewritten| done.outputs.as_ref().is_some_and(Vec::is_empty);
         // A table keeps its columns in one file at least.
         if done.len() == files.len() && done.iter().all(is_empty) {

@@ -12,8 +12,9 @@
 //! whole.
 
 use std::fs;
+use std::iter::from_fn;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -28,6 +29,7 @@ use super::table::conformed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{DeclaredColumn, common_order};
 use crate::limits::Limits;
+use crate::lock::lock;
 use crate::output::{Encoder, OutputOptions};
 use crate::store;
 use crate::verbs::sort_columns;
@@ -91,7 +93,8 @@ impl Rewriting {
             clean.truncate(segment.next - first);
             self.pass_on(file, first, &mut clean, outputs, &mut done)?;
             let (begin, most) = (segment.next, segment.most());
-            self.encode(&mut segment, most, outputs.as_mut())?;
+            let mut rows = from_fn(|| segment.advance().transpose());
+            self.encode(&mut rows, most, outputs.as_mut())?;
             done.counts.add(&segment.counts);
             done.groups_rewritten += (segment.next - begin) as u64;
             first = segment.next;
@@ -133,10 +136,7 @@ impl Rewriting {
 
     /// Rewrites a file whose rows are not sorted by the key, or writes a file for a new partition.
     fn sorted(&self, plan: &FilePlan, file: &TableFile) -> Result<Rewritten> {
-        let limits = file
-            .fresh
-            .is_none()
-            .then(|| self.sort_limits.lock().unwrap_or_else(PoisonError::into_inner));
+        let limits = file.fresh.is_none().then(|| lock(&self.sort_limits));
         let rows: Rows<'_> = match &limits {
             None => Box::new(std::iter::empty()),
             Some(limits) => {
@@ -149,7 +149,8 @@ impl Rewriting {
         let mut sorting = sort_columns(&self.sides.table.key);
         sorting.retain(|column| self.sides.table.stored_schema.index_of(&column.name).is_ok());
         let mut outputs = self.outputs(file, Some(sorting), 0)?;
-        self.encode(&mut merger, file.rows() + plan.count, outputs.as_mut())?;
+        let mut rows = from_fn(|| merger.advance().transpose());
+        self.encode(&mut rows, file.rows() + plan.count, outputs.as_mut())?;
         let counts = merger.counts;
         if counts.changed() == 0 {
             return Ok(Rewritten { counts, ..Rewritten::default() });

@@ -78,7 +78,7 @@ impl Sides {
         }
         let mut merger = self.merger(plan, file, self.rows(file, place), changes);
         while merger.counts.changed() == 0 {
-            if merger.next().transpose()?.is_none() {
+            if merger.advance()?.is_none() {
                 return Ok((merger.counts.changed() == 0).then_some(merger.counts));
             }
         }
@@ -142,10 +142,11 @@ impl<'a> Segment<'a> {
         groups.take_while(may_follow).map(rows).sum()
     }
 
-    fn advance(&mut self) -> Result<Option<RecordBatch>> {
+    /// Returns the next rows.
+    pub(super) fn advance(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(merger) = &mut self.merger {
-                if let Some(rows) = merger.next().transpose()? {
+                if let Some(rows) = merger.advance()? {
                     return Ok(Some(rows));
                 }
                 self.counts.add(&merger.counts);
@@ -165,13 +166,5 @@ impl<'a> Segment<'a> {
             let (rows, changes) = (self.sides.rows(self.file, place), &self.plan.groups[place]);
             self.merger = Some(self.sides.merger(self.plan, self.file, rows, changes.clone()));
         }
-    }
-}
-
-impl Iterator for Segment<'_> {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.advance().transpose()
     }
 }

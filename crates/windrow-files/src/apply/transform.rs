@@ -137,13 +137,7 @@ fn micros(values: &ArrayRef) -> Result<Int64Array> {
 fn hashed(values: &ArrayRef) -> Result<Option<ArrayRef>> {
     use DataType as T;
     let numbers = match values.data_type() {
-        T::Utf8
-        | T::LargeUtf8
-        | T::Utf8View
-        | T::Binary
-        | T::LargeBinary
-        | T::BinaryView
-        | T::FixedSizeBinary(_) => {
+        kind if kind.is_string() || kind.is_binary() => {
             return cast(values, &T::Binary).map(Some).map_err(failed);
         }
         T::Decimal128(..) => {
@@ -186,7 +180,7 @@ fn truncated(values: &ArrayRef, width: u32) -> Result<Option<ArrayRef>> {
             let values: Decimal128Array = values.as_primitive::<Decimal128Type>().unary(down);
             Arc::new(values)
         }
-        T::Utf8 | T::LargeUtf8 | T::Utf8View => {
+        kind if kind.is_string() => {
             let text = cast(values, &T::Utf8).map_err(failed)?;
             let first =
                 |text: &str| text.chars().take(width as usize).collect::<String>().into_bytes();

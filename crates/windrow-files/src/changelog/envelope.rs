@@ -301,9 +301,6 @@ fn common(a: &DataType, b: &DataType) -> Option<DataType> {
         {
             Some(other.clone())
         }
-        (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
-            Some(DataType::Float64)
-        }
         (a, b) if a.is_numeric() && b.is_numeric() => wider(a, b),
         _ => None,
     }

@@ -36,102 +36,62 @@ const TRUNCATE: Option<Change> = None;
 /// The words of no single format: with Flink's words in full, and Debezium's `__deleted`, which its
 /// ExtractNewRecordState writes as text.
 const GENERIC: &[(Option<Change>, &str)] = &[
-    (UPSERT, "i u"),
-    (DELETE, "d"),
-    (UPSERT, "c r"),
-    (TRUNCATE, "t"),
-    (UPSERT, "insert update upsert"),
-    (DELETE, "delete"),
-    (IGNORE, "update_preimage"),
-    (UPSERT, "update_postimage"),
-    (IGNORE, "update_before"),
-    (UPSERT, "update_after +i"),
-    (IGNORE, "-u"),
-    (UPSERT, "+u"),
-    (DELETE, "-d"),
-    (UPSERT, "false"),
-    (DELETE, "true"),
+    (UPSERT, "i u c r insert update upsert update_postimage update_after +i +u false"),
     (UPSERT, "load refresh replace"),
-    (DELETE, "remove"),
-    (TRUNCATE, "truncate"),
+    (DELETE, "d delete -d true remove"),
+    (IGNORE, "update_preimage update_before -u"),
+    (TRUNCATE, "t truncate"),
 ];
 
-/// Returns the words of a format, in groups by effect; the first match counts.
+/// Returns the words of a format, in groups by effect.
 fn vocabulary(preset: Preset) -> &'static [(Option<Change>, &'static str)] {
     match preset {
         Preset::Generic | Preset::Auto => GENERIC,
         // With `__deleted`, too.
         Preset::Debezium | Preset::Cockroach => &[
-            (UPSERT, "c u"),
-            (DELETE, "d"),
+            (UPSERT, "c u false"),
+            (DELETE, "d true"),
             (SNAPSHOT, "r"),
             (IGNORE, "m"),
             (TRUNCATE, "t"),
-            (UPSERT, "false"),
-            (DELETE, "true"),
         ],
-        Preset::DeltaCdf => &[
-            (UPSERT, "insert"),
-            (IGNORE, "update_preimage"),
-            (UPSERT, "update_postimage"),
-            (DELETE, "delete"),
-        ],
+        Preset::DeltaCdf => {
+            &[(UPSERT, "insert update_postimage"), (IGNORE, "update_preimage"), (DELETE, "delete")]
+        }
         // Format 2 has a letter in `action`; format 1 has a word in `kind`.
         Preset::Wal2json => &[
-            (UPSERT, "i u"),
-            (DELETE, "d"),
-            (IGNORE, "b c m"),
-            (TRUNCATE, "t"),
-            (UPSERT, "insert update"),
-            (DELETE, "delete"),
-            (IGNORE, "message"),
-            (TRUNCATE, "truncate"),
+            (UPSERT, "i u insert update"),
+            (DELETE, "d delete"),
+            (IGNORE, "b c m message"),
+            (TRUNCATE, "t truncate"),
         ],
         // Dropping a table or its database deletes rows without listing them.
         Preset::Maxwell => &[
-            (UPSERT, "insert update"),
+            (UPSERT, "insert update bootstrap-insert"),
             (DELETE, "delete"),
-            (UPSERT, "bootstrap-insert"),
             (TRUNCATE, "table-drop database-drop"),
         ],
         Preset::Canal => {
             &[(UPSERT, "insert update"), (DELETE, "delete"), (TRUNCATE, "truncate erase")]
         }
-        Preset::Dms => &[
-            (UPSERT, "i u"),
-            (DELETE, "d"),
-            (UPSERT, "insert update"),
-            (DELETE, "delete"),
-            (SNAPSHOT, "load"),
-        ],
+        Preset::Dms => &[(UPSERT, "i u insert update"), (DELETE, "d delete"), (SNAPSHOT, "load")],
         // The deletes and inserts of an Iceberg snapshot form a set; the old side of an update is a
         // delete.
-        Preset::Iceberg => {
-            &[(UPSERT, "insert"), (DELETE, "delete update_before"), (UPSERT, "update_after")]
-        }
+        Preset::Iceberg => &[(UPSERT, "insert update_after"), (DELETE, "delete update_before")],
         Preset::Snowflake => &[(UPSERT, "insert"), (DELETE, "delete")],
-        Preset::Hudi => {
-            &[(UPSERT, "i u"), (IGNORE, "-u"), (DELETE, "d"), (UPSERT, "false"), (DELETE, "true")]
-        }
+        Preset::Hudi => &[(UPSERT, "i u false"), (IGNORE, "-u"), (DELETE, "d true")],
         Preset::Qlik => &[
-            (UPSERT, "i u"),
-            (DELETE, "d"),
-            (IGNORE, "b"),
-            (UPSERT, "insert update"),
-            (DELETE, "delete"),
-            (IGNORE, "beforeimage"),
+            (UPSERT, "i u insert update"),
+            (DELETE, "d delete"),
+            (IGNORE, "b beforeimage"),
             (SNAPSHOT, "refresh"),
             (TRUNCATE, "truncate"),
         ],
-        Preset::GoldenGate => &[
-            (UPSERT, "i u"),
-            (DELETE, "d"),
-            (UPSERT, "insert update"),
-            (DELETE, "delete"),
-            (TRUNCATE, "t truncate"),
-        ],
+        Preset::GoldenGate => {
+            &[(UPSERT, "i u insert update"), (DELETE, "d delete"), (TRUNCATE, "t truncate")]
+        }
         // 5 is used in net changes, which do not distinguish inserts from updates.
-        Preset::SqlServer => &[(DELETE, "1"), (UPSERT, "2"), (IGNORE, "3"), (UPSERT, "4 5")],
+        Preset::SqlServer => &[(DELETE, "1"), (UPSERT, "2 4 5"), (IGNORE, "3")],
         // In the order of the numbers by which Paimon and Flink store the row kinds.
         Preset::Paimon => &[(UPSERT, "+i"), (IGNORE, "-u"), (UPSERT, "+u"), (DELETE, "-d")],
         // Every value has the same meaning.
@@ -167,8 +127,6 @@ pub(super) struct Operations {
     pub(super) mapped: OpMap,
     /// The effect of any value, if the text is not examined.
     present: Change,
-    /// The one-letter words by their letter; nearly all logs use these.
-    letters: [Option<Word>; 256],
     /// The effect of a null.
     null: Change,
 }
@@ -176,13 +134,6 @@ pub(super) struct Operations {
 impl Operations {
     pub(super) fn bind(preset: Preset, field: &Field, map: Option<&OpMap>) -> Result<Self> {
         let words = words(preset);
-        let mut letters = [None; 256];
-        for word in &words {
-            if let &[letter] = word.0.as_bytes() {
-                letters[usize::from(letter.to_ascii_lowercase())] = Some(*word);
-                letters[usize::from(letter.to_ascii_uppercase())] = Some(*word);
-            }
-        }
         let mapped = map.cloned().unwrap_or_default();
         let form = match (preset, form(field.data_type())) {
             (Preset::Airbyte, _) => Some(Form::Presence),
@@ -208,7 +159,7 @@ impl Operations {
         match form {
             Some(form) if readable => {
                 let column = field.name().clone();
-                Ok(Self { column, form, preset, words, mapped, present, letters, null })
+                Ok(Self { column, form, preset, words, mapped, present, null })
             }
             _ => Err(Error::usage(unreadable(preset, field, form))),
         }
@@ -277,12 +228,8 @@ impl Operations {
         if let Some(meaning) = self.mapped.meaning(text) {
             return Ok(meaning.into());
         }
-        let word = match text.as_bytes() {
-            &[letter] => self.letters[usize::from(letter)],
-            _ => self.words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).copied(),
-        };
-        match word {
-            Some((_, Some(change))) => Ok(change),
+        match self.words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+            Some((_, Some(change))) => Ok(*change),
             Some((_, None)) => Err(Error::of_value(
                 row,
                 &self.column,

@@ -13,12 +13,10 @@ use std::str::FromStr;
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::error::{Error, Result};
+use crate::rewrite::{CHUNK, Rewrite, Rewritten};
 
-/// Bytes to read at a time.
-const BUFFER: usize = 64 << 10;
-
-/// Memory of a [`Utf8Text`]: a buffer of text, and three bytes of UTF-8 for each of its bytes.
-pub(super) const CHARSET_BYTES: usize = 4 * BUFFER;
+/// Memory of a decoder: a piece of text, and twice three bytes of UTF-8 for each of its bytes.
+pub(super) const CHARSET_BYTES: usize = 7 * CHUNK;
 
 /// The encoding of text.
 ///
@@ -50,20 +48,9 @@ impl Charset {
     }
 
     /// Decodes `text` into UTF-8, without a byte order mark.
-    pub(super) fn reader<R: Read>(self, text: R) -> Utf8Text<R> {
-        Utf8Text {
-            inner: text,
-            decoder: self.0.new_decoder_with_bom_removal(),
-            charset: self,
-            bytes: vec![0; BUFFER],
-            read: 0,
-            from: 0,
-            ready: vec![0; 3 * BUFFER],
-            filled: 0,
-            passed: 0,
-            lines: 1,
-            at_end: false,
-        }
+    pub(super) fn reader<R: Read>(self, text: R) -> Rewritten<R, Utf8> {
+        let decoder = Some(self.0.new_decoder_with_bom_removal());
+        Rewritten::new(text, Utf8 { charset: self, decoder, text: String::new(), lines: 1 })
     }
 }
 
@@ -89,43 +76,28 @@ impl FromStr for Charset {
     }
 }
 
-/// A stream of UTF-8 text, decoded from another encoding.
-pub(super) struct Utf8Text<R> {
-    inner: R,
-    decoder: Decoder,
+/// Decodes text into UTF-8.
+pub(super) struct Utf8 {
     charset: Charset,
-    /// Buffer of bytes read; `from..read` is yet to be decoded.
-    bytes: Vec<u8>,
-    read: usize,
-    from: usize,
-    /// Decoded text; `passed..filled` is yet to be returned.
-    ready: Vec<u8>,
-    filled: usize,
-    passed: usize,
+    /// `None` behind the end.
+    decoder: Option<Decoder>,
+    /// The last decoded text.
+    text: String,
     /// Line number of the next decoded text.
     lines: u64,
-    at_end: bool,
 }
 
-impl<R: Read> Utf8Text<R> {
-    /// Decodes the next text into `ready`.
-    fn decode(&mut self) -> io::Result<()> {
-        if self.from == self.read {
-            self.read = loop {
-                match self.inner.read(&mut self.bytes) {
-                    Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                    read => break read?,
-                }
-            };
-            self.from = 0;
-            self.at_end = self.read == 0;
-        }
-        let bytes = &self.bytes[self.from..self.read];
-        let (result, read, written) =
-            self.decoder.decode_to_utf8_without_replacement(bytes, &mut self.ready, self.at_end);
-        self.from += read;
-        (self.filled, self.passed) = (written, 0);
-        self.lines += newlines(&self.ready[..written]);
+impl Utf8 {
+    fn decode(&mut self, bytes: &[u8], at_end: bool, out: &mut Vec<u8>) -> io::Result<()> {
+        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        self.text.clear();
+        let most = decoder.max_utf8_buffer_length_without_replacement(bytes.len());
+        self.text.reserve(most.unwrap_or(0));
+        let (result, _) =
+            decoder.decode_to_string_without_replacement(bytes, &mut self.text, at_end);
+        self.decoder.take_if(|_| at_end);
+        out.extend_from_slice(self.text.as_bytes());
+        self.lines += newlines(self.text.as_bytes());
         match result {
             DecoderResult::InputEmpty | DecoderResult::OutputFull => Ok(()),
             DecoderResult::Malformed(..) => Err(io::Error::new(
@@ -136,15 +108,13 @@ impl<R: Read> Utf8Text<R> {
     }
 }
 
-impl<R: Read> Read for Utf8Text<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.passed == self.filled && !(self.at_end && self.from == self.read) {
-            self.decode()?;
-        }
-        let count = out.len().min(self.filled - self.passed);
-        out[..count].copy_from_slice(&self.ready[self.passed..self.passed + count]);
-        self.passed += count;
-        Ok(count)
+impl Rewrite for Utf8 {
+    fn take(&mut self, text: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        self.decode(text, false, out)
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.decode(&[], true, out)
     }
 }
 

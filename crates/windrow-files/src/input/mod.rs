@@ -57,7 +57,7 @@ use told::{advised, agreed};
 use units::unit::File;
 
 pub use charset::Charset;
-pub(crate) use filter::{PageStatistics, is_of_the_first_form};
+pub(crate) use filter::{PageStatistics, is_of_the_first_form, literal};
 pub(crate) use formats::parquet::annotations::annotated;
 pub(crate) use formats::parquet::dictionaries::readable;
 pub(crate) use formats::parquet::{common_order, declared_order};
@@ -74,7 +74,7 @@ pub(crate) use schema::widen;
 pub use source::expand::{Source, expand, expand_with};
 pub use source::info::{DeclaredColumn, FileInfo};
 pub use source::reader::Reader;
-pub(crate) use text::exact::{exact, one_value, widened};
+pub(crate) use text::exact::{exact, widened};
 pub use units::guard::panics_are_caught;
 pub(crate) use units::lengths::long_values;
 pub(crate) use units::turns::{OpenUnit, Step, UnitReader};
@@ -138,11 +138,11 @@ impl Inputs {
         let mut stdin = Some(stdin);
         let footers = Arc::new(FooterCache::default());
         let named = Named::of(options.schema.as_deref());
-        let temp_left = options.temp_bytes;
+        let temp_left = options.temp_bytes.unwrap_or(u64::MAX);
         let logs = Logs::of(sources, options)?;
         let decompressors = options.decompressors.shared_by(sources.len());
         let mut opener = Opener { options, decompressors, footers, temp_left, named, logs };
-        let batch_rows = options.batch_rows.max(1);
+        let batch_rows = options.batch_rows();
         let mut common = Common::new(options);
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
@@ -197,7 +197,7 @@ impl Inputs {
             files,
             units,
             needs,
-            temp_bytes: options.temp_bytes - opener.temp_left,
+            temp_bytes: temp_left - opener.temp_left,
             contents,
             csv: options.csv.clone(),
             log,

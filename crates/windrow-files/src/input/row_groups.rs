@@ -1,10 +1,12 @@
 //! Unmodified row groups of a Parquet file, to pass on to another file.
 
+use std::ops::Range;
+
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::reader::ChunkReader;
 
@@ -22,6 +24,12 @@ pub(crate) struct RowGroups {
     pub(super) has_bloom_filters: bool,
 }
 
+/// Returns the bytes of a column chunk in its file.
+pub(crate) fn bytes_of(chunk: &ColumnChunkMetaData) -> Range<u64> {
+    let (start, length) = chunk.byte_range();
+    start..start.saturating_add(length)
+}
+
 impl RowGroups {
     /// Returns the metadata of a row group.
     pub(crate) fn group(&self, index: usize) -> &RowGroupMetaData {
@@ -30,11 +38,7 @@ impl RowGroups {
 
     /// Announces the copy of a row group: an object is then fetched in few requests.
     pub(crate) fn announce(&self, index: usize) {
-        let ranges = self.group(index).columns().iter().map(|chunk| {
-            let (start, length) = chunk.byte_range();
-            start..start.saturating_add(length)
-        });
-        let ranges: Vec<_> = ranges.collect();
+        let ranges: Vec<_> = self.group(index).columns().iter().map(bytes_of).collect();
         self.file.hold(&ranges, ranges.iter().map(|range| range.end - range.start).sum());
     }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 
 use crate::error::Error;
 use crate::input::source::info::FileInfo;
 use crate::input::units::unit::File;
+use crate::nested::with_type;
 use crate::settings::Format;
 
 /// Adds the number of lines that seem to precede the column names, if `error` is about a missing
@@ -18,22 +19,15 @@ pub(super) fn advised(error: Error, contents: &[File]) -> Error {
     }
 }
 
-/// Replaces the type `Null`, of columns in CSV files without rows, by text.
-fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
-    if !schema.fields().iter().any(|field| field.data_type().is_null()) {
+/// Returns the final schema of all files. A column of the type `Null`, in CSV files without rows,
+/// is text.
+pub(super) fn agreed(schema: SchemaRef, files: &[FileInfo]) -> SchemaRef {
+    if files.iter().any(|file| file.format != Format::Csv) {
         return schema;
     }
     let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Null => Field::clone(field).with_data_type(DataType::Utf8),
-        _ => Field::clone(field),
+        DataType::Null => with_type(field, DataType::Utf8),
+        _ => Arc::clone(field),
     });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// Returns the final schema of all files.
-pub(super) fn agreed(schema: SchemaRef, files: &[FileInfo]) -> SchemaRef {
-    match files.iter().all(|file| file.format == Format::Csv) {
-        true => nulls_as_text(schema),
-        false => schema,
-    }
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }

@@ -34,7 +34,12 @@ pub(super) struct FileRows {
 }
 
 impl FileRows {
-    pub(super) fn new(job: &Job, file: usize, running: &Running) -> Self {
+    /// Opens a file.
+    pub(super) fn of(
+        job: &Job,
+        file: usize,
+        running: &Running,
+    ) -> impl Iterator<Item = windrow::Result<RecordBatch>> + Send + use<> {
         let inputs = Arc::clone(&job.inputs);
         let units = inputs.units.iter().enumerate().filter(|(_, unit)| unit.file == file);
         let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
@@ -42,7 +47,9 @@ impl FileRows {
         let name = Arc::clone(&inputs.files()[file].name);
         let (tally, watch) = (Arc::clone(&running.tally), running.watch.clone());
         let preparation = job.arrangement.preparation();
-        Self { units, inputs, batches: None, row: 0, file, preparation, name, tally, watch }
+        let mut rows =
+            Self { units, inputs, batches: None, row: 0, file, preparation, name, tally, watch };
+        std::iter::from_fn(move || rows.read().map_err(windrow::Error::from).transpose())
     }
 
     fn read(&mut self) -> Result<Option<RecordBatch>> {
@@ -112,12 +119,4 @@ pub(super) fn prepared(
     let row = first.row;
     let arranged = preparation.apply(&batch, first);
     arranged.map_err(|error| if mask.is_some() { error.of_kept_rows(row) } else { error })
-}
-
-impl Iterator for FileRows {
-    type Item = windrow::Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().map_err(windrow::Error::from).transpose()
-    }
 }

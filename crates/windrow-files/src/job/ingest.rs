@@ -99,6 +99,22 @@ pub(crate) fn side_by_side<W: FnOnce() -> Result<()> + Send>(
     })
 }
 
+/// Does `work` with the place and the content of each of `items`, on `threads` threads, until one
+/// fails.
+pub(crate) fn share_out<T: Sync>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(usize, &T) -> Result<()> + Sync,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let share = || loop {
+        let place = next.fetch_add(1, Ordering::Relaxed);
+        let Some(item) = items.get(place) else { return Ok(()) };
+        work(place, item).inspect_err(|_| next.store(items.len(), Ordering::Relaxed))?;
+    };
+    side_by_side(repeat_n(&share, threads.min(items.len()).max(1)))
+}
+
 /// Maximum number of sorted files with a reading thread each; the merge reads further files itself.
 const MOST_THREADS: usize = 64;
 
@@ -113,7 +129,7 @@ pub(super) fn merge_columns(job: &Job, plan: &Plan, running: &Running) -> Column
     let files = 0..job.inputs.files().len();
     let ahead = reads_ahead(plan, files.len());
     let runs = files.map(|file| {
-        let run = KeyedRun::new(layout, file, FileRows::new(job, file, running));
+        let run = KeyedRun::new(layout, file, FileRows::of(job, file, running));
         if ahead { read_ahead(run) } else { Box::new(run) as KeyedBatches }
     });
     ColumnarMerge::new(layout, runs)
@@ -128,7 +144,7 @@ pub(super) fn merge(job: &Job, plan: &Plan, running: &Running) -> Result<(Batch,
         // Readers of groups are threads enough.
         let ahead = reads_ahead(plan, files.len());
         let runs = files.iter().map(|&file| {
-            let rows = FileRows::new(job, file, running);
+            let rows = FileRows::of(job, file, running);
             (file, if ahead { read_ahead(rows) } else { Box::new(rows) as Batches })
         });
         merge_in(layout, pool, runs)
@@ -139,17 +155,12 @@ pub(super) fn merge(job: &Job, plan: &Plan, running: &Running) -> Result<(Batch,
     running.tally.enter(Phase::Read);
     let groups: Vec<&[usize]> = files.chunks(plan.open_files).collect();
     let runs = Mutex::new(Vec::new());
-    let next = AtomicUsize::new(0);
-    let work = || -> Result<()> {
-        while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let run = open(group).spill().inspect_err(|_| {
-                next.store(groups.len(), Ordering::Relaxed);
-            })?;
-            lock(&runs).push(run);
-        }
+    let work = |_, group: &&[usize]| {
+        let run = open(group).spill()?;
+        lock(&runs).push(run);
         Ok(())
     };
-    timed(&running.tally.together, || side_by_side(repeat_n(work, plan.readers)))?;
+    timed(&running.tally.together, || share_out(&groups, plan.readers, work))?;
     let plan = running.met.replan()?;
     pool.budget().set_limit(plan.settle_budget);
     let runs = unlocked(runs);

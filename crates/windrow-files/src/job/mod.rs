@@ -43,7 +43,7 @@ use arrow_schema::SchemaRef;
 
 pub use batches::Batches;
 pub use explain::Explain;
-pub(crate) use ingest::side_by_side;
+pub(crate) use ingest::share_out;
 use plan::Plan;
 pub(crate) use rewrites::Rewrites;
 pub use running::Job;

@@ -16,8 +16,6 @@
 
 use std::cmp::Ordering as Order;
 use std::collections::HashSet;
-use std::iter::repeat_n;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -27,7 +25,7 @@ use arrow_schema::{Schema, SchemaRef, SortOptions};
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 
 use super::in_order::{ends_of_groups, may_be_in_order};
-use super::ingest::side_by_side;
+use super::ingest::share_out;
 use super::running::{Job, Running};
 use super::tally::timed;
 use crate::error::{Error, Result, failed};
@@ -115,20 +113,13 @@ impl<'a> Passage<'a> {
     /// Reads all row groups and returns their ends. Fails if a row group is not in order.
     fn read(&self, readers: usize, running: &Running) -> Result<Vec<Option<Ends>>> {
         let units = &self.job.inputs.units;
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let ends = Mutex::new(vec![None; units.len()]);
-        let work = || {
-            while let (place, false) =
-                (next.fetch_add(1, Ordering::Relaxed), stop.load(Ordering::Relaxed))
-            {
-                let Some(unit) = units.get(place) else { break };
-                let found = self.ends_of(unit, running);
-                let found = found.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-                lock(&ends)[place] = found;
-            }
+        let work = |place: usize, unit: &Unit| {
+            let found = self.ends_of(unit, running)?;
+            lock(&ends)[place] = found;
             Ok(())
         };
-        timed(&running.tally.together, || side_by_side(repeat_n(work, readers)))?;
+        timed(&running.tally.together, || share_out(units, readers, work))?;
         Ok(unlocked(ends))
     }
 

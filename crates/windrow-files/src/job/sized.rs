@@ -157,7 +157,7 @@ impl<'a> SizedFiles<'a> {
 
     /// Returns true if `bytes` more would make the open file too large.
     pub(super) fn overflows(&self, bytes: u64) -> bool {
-        let most = self.options.max_file_bytes.unwrap_or(u64::MAX);
+        let most = self.options.write.max_file_bytes.unwrap_or(u64::MAX);
         self.bytes > self.frame && self.bytes.saturating_add(bytes) > most
     }
 

@@ -116,7 +116,7 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
     })?;
     let mut options = write.bind(format, sorting, csv, row_bytes)?;
     if let (Target::Path(path), false) = (target, is_many) {
-        options.compression = Compression::of_name(path, format, options.compression)?;
+        options.write.compression = Compression::of_name(path, format, options.write.compression)?;
     }
     Ok(options)
 }
@@ -139,7 +139,7 @@ pub(super) fn drops_bloom_filters(job: &Job, options: &OutputOptions) -> bool {
 
 /// Refuses an unwritable target before any row is read.
 fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
-    match (target, job.partitioning.is_some() || options.max_file_bytes.is_some()) {
+    match (target, job.partitioning.is_some() || options.write.max_file_bytes.is_some()) {
         (Target::Path(directory), true) => {
             output::check(&Destination::Path("/dev/null".into()), schema, options)?;
             Directory::check(directory, options)
@@ -267,7 +267,7 @@ fn attempt(
         (Target::Path(directory), Some(partitioning)) => {
             emission.many(arranged, directory, partitioning, decoder)
         }
-        (Target::Path(directory), None) if options.max_file_bytes.is_some() => {
+        (Target::Path(directory), None) if options.write.max_file_bytes.is_some() => {
             emission.sized(arranged, directory, decoder)
         }
         _ => emission.one(arranged, &target.into(), decoder),

@@ -85,13 +85,15 @@ impl AtomicFile {
         temporary.as_file().sync_all().map_err(failed)?;
         temporary.persist(&target).map_err(|error| failed(error.error))?;
         drop(live);
-        // The rename is done. A failed sync of the directory (on some network mounts) only delays
-        // the rename.
-        if let Ok(directory) = File::open(directory) {
-            let _ = directory.sync_all();
-        }
+        sync_parent(&directory);
         Ok(())
     }
+}
+
+/// Makes a rename durable; it becomes so later if the parent cannot be synced, as on some network
+/// mounts.
+pub(super) fn sync_parent(parent: &Path) {
+    let _ = File::open(parent).and_then(|parent| parent.sync_all());
 }
 
 /// Returns the directory of a file or directory, which must exist, and the prefix of the names of

@@ -12,16 +12,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array, new_empty_array};
-use arrow_data::ArrayData;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, new_empty_array};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 
-use super::storable::cast;
 use super::views::own;
 use crate::error::{Error, Result};
-use crate::nested::{child_fields, with_fields};
+use crate::nested::{child_fields, strict_cast, with_children, with_fields};
 
 /// The dictionaries of a schema, in the order of its fields.
 pub(super) struct Dictionaries {
@@ -56,10 +54,9 @@ impl Dictionaries {
     /// Returns a record batch without rows whose dictionaries hold all values so far.
     pub(super) fn carrier(&self) -> Result<RecordBatch> {
         let mut interners = self.columns.iter();
-        let columns = self.schema.fields().iter().map(|field| {
-            let empty = new_empty_array(field.data_type()).to_data();
-            carry(empty, &mut interners).map(make_array)
-        });
+        let columns = self.schema.fields().iter();
+        let columns =
+            columns.map(|field| carry(&new_empty_array(field.data_type()), &mut interners));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(internal)
     }
@@ -173,7 +170,7 @@ fn renumber(
     }
     if let DataType::Dictionary(key, _) = array.data_type() {
         let interner = interners.next().ok_or_else(|| internal("no dictionary"))?;
-        return cast(&interner.intern(array)?, key).map_err(|_| {
+        return strict_cast(&interner.intern(array)?, key).map_err(|_| {
             Error::data(format!(
                 "the dictionary column {:?} has more values than {key} can number; \
                  write Parquet, where each value stands for itself",
@@ -181,16 +178,10 @@ fn renumber(
             ))
         });
     }
-    let data = own(array).map_err(internal)?.to_data();
     let fields = child_fields(field.data_type());
-    let children = data.child_data().iter().zip(&fields);
-    let children = children.map(|(child, field)| {
-        Ok(renumber(&make_array(child.clone()), field, interners)?.to_data())
-    });
-    let children = children.collect::<Result<Vec<_>>>()?;
-    let builder = data.into_builder().data_type(field.data_type().clone());
-    let renumbered = builder.child_data(children).build().map_err(internal)?;
-    Ok(make_array(renumbered))
+    let own = own(array).map_err(internal)?;
+    let child = |child: ArrayRef, at: usize| renumber(&child, &fields[at], interners);
+    with_children(&own, field.data_type(), child)?.map_err(internal)
 }
 
 /// Returns true if the values, or parts of them, have no bytes. An array taken from such values
@@ -201,18 +192,15 @@ fn is_bare(values: &DataType) -> bool {
         || children.iter().any(|field| is_bare(field.data_type()))
 }
 
-/// Puts the values of every dictionary into an empty array's data.
-fn carry(data: ArrayData, interners: &mut std::slice::Iter<'_, Interner>) -> Result<ArrayData> {
-    let children = if let DataType::Dictionary(..) = data.data_type() {
-        let interner = interners.next().ok_or_else(|| internal("no dictionary"))?;
-        vec![interner.values()?.to_data()]
-    } else if data.child_data().is_empty() {
-        return Ok(data);
-    } else {
-        let children = data.child_data().iter();
-        children.map(|child| carry(child.clone(), interners)).collect::<Result<Vec<_>>>()?
+/// Puts the values of every dictionary into an empty array.
+fn carry(empty: &ArrayRef, interners: &mut std::slice::Iter<'_, Interner>) -> Result<ArrayRef> {
+    let child = |child: ArrayRef, _| match empty.data_type() {
+        DataType::Dictionary(..) => {
+            interners.next().ok_or_else(|| internal("no dictionary"))?.values()
+        }
+        _ => carry(&child, interners),
     };
-    data.into_builder().child_data(children).build().map_err(internal)
+    with_children(empty, empty.data_type(), child)?.map_err(internal)
 }
 
 fn internal(cause: impl std::fmt::Display) -> Error {

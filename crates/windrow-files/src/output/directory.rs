@@ -122,27 +122,16 @@ impl AtomicDirectory {
                  get the right to, or put the table into a directory of its own"
             )));
         }
-        Self::create_at(
-            Place { target, parent, prefix, kept: false, existing: Existing::Error, old: None },
-            cancel,
-        )
+        let (kept, existing) = (false, Existing::Error);
+        Self::create_at(Place { target, parent, prefix, kept, existing, old: None }, cancel)
     }
 
     /// Creates a temporary directory inside `target`, to [add](Self::add) files to it.
     pub(crate) fn inside(target: &Path, cancel: &Cancel) -> Result<Self> {
         let target = atomic::linked(target)?;
         let (_, prefix) = atomic::parent(&target, "directory")?;
-        Self::create_at(
-            Place {
-                parent: target.clone(),
-                target,
-                prefix,
-                kept: true,
-                existing: Existing::Error,
-                old: None,
-            },
-            cancel,
-        )
+        let (parent, kept, existing) = (target.clone(), true, Existing::Error);
+        Self::create_at(Place { target, parent, prefix, kept, existing, old: None }, cancel)
     }
 
     fn create_at(place: Place, cancel: &Cancel) -> Result<Self> {
@@ -176,7 +165,7 @@ impl AtomicDirectory {
         let Self { temporary, open, live, place: Place { target, parent, .. } } = self;
         sync(&open).map_err(|error| Error::output(&target, &error))?;
         exchange(&target, temporary.path(), old)?;
-        sync_parent(&parent);
+        atomic::sync_parent(&parent);
         drop((temporary, live));
         Ok(())
     }
@@ -252,15 +241,8 @@ impl AtomicDirectory {
             // An entry of the old name now belongs to another owner.
             temporary.keep();
         }
-        sync_parent(&parent);
+        atomic::sync_parent(&parent);
         Ok(())
-    }
-}
-
-/// Makes a rename durable; it becomes so later if the parent cannot be synced.
-fn sync_parent(parent: &Path) {
-    if let Ok(parent) = File::open(parent) {
-        let _ = parent.sync_all();
     }
 }
 

@@ -24,9 +24,9 @@ impl Directory {
     /// `Usage` if the target already exists.
     pub(crate) fn check(target: &Path, options: &OutputOptions) -> Result<()> {
         if !is_far(target) {
-            return AtomicDirectory::check(target, options.existing);
+            return AtomicDirectory::check(target, options.write.existing);
         }
-        if options.existing != Existing::Error {
+        if options.write.existing != Existing::Error {
             return Err(Error::usage(format!(
                 "{}: objects of a store cannot be replaced at once; name a prefix that has none, without {}",
                 target.display(),
@@ -42,7 +42,7 @@ impl Directory {
     pub(crate) fn create(target: &Path, options: &OutputOptions) -> Result<Self> {
         let cancel = &options.watch.cancel;
         if !is_far(target) {
-            return AtomicDirectory::create(target, options.existing, cancel).map(Self::Disk);
+            return AtomicDirectory::create(target, options.write.existing, cancel).map(Self::Disk);
         }
         let part = options.upload.map_or(0, |upload| upload.part);
         let prefix = Prefix::create(&options.stores, target, part, cancel)?;

@@ -56,7 +56,7 @@ pub(super) fn open(
     schema: &SchemaRef,
     options: &OutputOptions,
 ) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
-    let compression = options.compression.unwrap_or(Compression::None);
+    let compression = options.write.compression.unwrap_or(Compression::None);
     let messages = Messages {
         schema: Arc::clone(schema),
         watch: options.watch.clone(),
@@ -92,7 +92,7 @@ pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: Part
     let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);
     let message = message.max(BYTES_A_MESSAGE);
     let metadata = (rows / ROWS_A_MESSAGE + 1) * schema.fields().len() * 128;
-    let compression = options.compression.unwrap_or(Compression::None);
+    let compression = options.write.compression.unwrap_or(Compression::None);
     bytes + 4 * message.min(bytes) + metadata + compression.context_bytes()
 }
 

@@ -170,7 +170,7 @@ pub(crate) fn part_limits(schema: &SchemaRef, options: &OutputOptions) -> (usize
     let (rows, bytes) = match options.format {
         Format::Parquet => (ROW_GROUP_ROWS, options.row_group_bytes.max(1)),
         Format::Csv | Format::Ndjson
-            if options.compression.is_none() && options.max_file_bytes.is_none() =>
+            if options.write.compression.is_none() && options.write.max_file_bytes.is_none() =>
         {
             (TEXT_ROWS, TEXT_BYTES)
         }
@@ -178,7 +178,7 @@ pub(crate) fn part_limits(schema: &SchemaRef, options: &OutputOptions) -> (usize
             (STREAM_ROWS, STREAM_BYTES)
         }
     };
-    let Some(most) = options.max_file_bytes else { return (rows, bytes) };
+    let Some(most) = options.write.max_file_bytes else { return (rows, bytes) };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     match options.format {
         // Encoded rows take no more space than rows in memory; 1/8 is for metadata in the footer.
@@ -209,7 +209,7 @@ pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) 
         // then, unless columns are encoded in turn. A call with a single row also copies it as
         // minimum and maximum.
         Format::Parquet => {
-            let bounds = if options.statistics && !options.long_rows { 2 } else { 0 };
+            let bounds = if options.write.statistics && !options.long_rows { 2 } else { 0 };
             3 + usize::from(options.columns_in_turn) + bounds
         }
         // The message.

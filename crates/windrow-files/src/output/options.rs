@@ -141,22 +141,17 @@ impl WriteOptions {
             return Err(Error::usage(format!("{setting} {size}: takes {least} at the least")));
         }
         Ok(OutputOptions {
+            write: self.clone(),
             format,
-            compression: self.compression,
             sorting,
             row_group_bytes: usize::try_from(self.row_group_bytes).unwrap_or(usize::MAX),
             page_bytes: usize::try_from(self.page_bytes).unwrap_or(usize::MAX),
-            statistics: self.statistics,
-            checksums: self.checksums,
-            encodings: self.encodings,
             columns_in_turn: false,
             page_index: true,
             bloom_filters: Vec::new(),
             long_rows: row_bytes >= LONG_ROW,
             as_usual: self.is_usual(),
             csv,
-            max_file_bytes: self.max_file_bytes,
-            existing: self.existing,
             stores: Stores::default(),
             upload: None,
             watch: Watch::default(),
@@ -170,21 +165,15 @@ pub(crate) const LONG_ROW: usize = 1 << 20;
 /// Options of one output: [`WriteOptions`] and settings of the job.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputOptions {
+    /// The options of the caller.
+    pub(crate) write: WriteOptions,
     pub(crate) format: Format,
-    /// `None` is the default of the format: zstd level 2 for Parquet, otherwise no compression.
-    pub(crate) compression: Option<Compression>,
     /// The order of the rows, as declared by a Parquet footer.
     pub(crate) sorting: Vec<DeclaredColumn>,
     /// Maximum row bytes of a Parquet row group.
     pub(crate) row_group_bytes: usize,
     /// Size at which a Parquet page is closed, before compression.
     pub(crate) page_bytes: usize,
-    /// Whether Parquet pages and column chunks have minima and maxima.
-    pub(crate) statistics: bool,
-    /// Whether Parquet pages have checksums.
-    pub(crate) checksums: bool,
-    /// The encodings of Parquet columns.
-    pub(crate) encodings: Encodings,
     /// Whether the columns of a Parquet part are encoded one after the other, which holds the
     /// part's rows and few writers in memory. The bytes are the same.
     pub(crate) columns_in_turn: bool,
@@ -198,10 +187,6 @@ pub(crate) struct OutputOptions {
     pub(crate) as_usual: bool,
     /// Options of CSV.
     pub(crate) csv: CsvOptions,
-    /// Intended maximum bytes of a file, for an output of several files.
-    pub(crate) max_file_bytes: Option<u64>,
-    /// What becomes of the files in the directory of an output of several files.
-    pub(crate) existing: Existing,
     /// Access to object stores, and the size of uploads.
     pub(crate) stores: Stores,
     pub(crate) upload: Option<Uploads>,
@@ -222,7 +207,7 @@ impl OutputOptions {
     /// Returns the file name extension, for generated names.
     pub(crate) fn extension(&self) -> String {
         let format = self.format.extension();
-        match self.compression.map(Compression::text) {
+        match self.write.compression.map(Compression::text) {
             Some(Ok(Some((packing, _)))) if matches!(self.format, Format::Csv | Format::Ndjson) => {
                 format!("{format}.{}", packing.extension())
             }
@@ -236,24 +221,17 @@ impl OutputOptions {
     /// The defaults of a format.
     pub(crate) fn new(format: Format) -> Self {
         Self {
+            write: WriteOptions::default(),
             format,
-            compression: None,
             sorting: Vec::new(),
             row_group_bytes: 16 << 20,
-            // Small enough that a page of every column of a row group is a few MB, large enough that
-            // zstd loses about 2 %.
             page_bytes: 512 << 10,
-            statistics: true,
-            checksums: true,
-            encodings: Encodings::default(),
             columns_in_turn: false,
             page_index: true,
             bloom_filters: Vec::new(),
             long_rows: false,
             as_usual: true,
             csv: CsvOptions::default(),
-            max_file_bytes: None,
-            existing: Existing::default(),
             stores: Stores::default(),
             upload: None,
             watch: Watch::default(),

@@ -94,7 +94,7 @@ pub(crate) fn open_like(
         properties: Arc::clone(&properties),
         rows_a_call: rows_a_call(sample),
         in_turn: options.columns_in_turn,
-        checked: options.checksums,
+        checked: options.write.checksums,
         watch: options.watch.clone(),
     };
     if sample.num_rows() == 0 {

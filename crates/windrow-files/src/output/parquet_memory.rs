@@ -128,7 +128,7 @@ pub(crate) fn footer_bytes(
 pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: PartRows) -> usize {
     let PartRows { rows, bytes, longest } = part;
     let leaves = Leaves::of(schema);
-    let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
+    let compression = options.write.compression.unwrap_or(Compression::PARQUET_DEFAULT);
     let context = compression.context_bytes().min(LEAST_CONTEXT.saturating_add(4 * bytes));
     let page = options.page_bytes.min(bytes);
     let values = DELTA.max(2 * page).max(rows * INDEX);

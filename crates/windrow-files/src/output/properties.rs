@@ -94,7 +94,7 @@ pub(super) fn properties(
     sample: &RecordBatch,
     options: &OutputOptions,
 ) -> Result<WriterProperties> {
-    let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
+    let compression = options.write.compression.unwrap_or(Compression::PARQUET_DEFAULT);
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         // With the word "version": readers in Java ignore the statistics of a writer whose name
@@ -109,7 +109,7 @@ pub(super) fn properties(
         .set_dictionary_enabled(false)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_offset_index_disabled(!options.page_index)
-        .set_statistics_enabled(match (options.statistics, options.page_index) {
+        .set_statistics_enabled(match (options.write.statistics, options.page_index) {
             (true, true) => EnabledStatistics::Page,
             (true, false) => EnabledStatistics::Chunk,
             (false, _) => EnabledStatistics::None,
@@ -142,7 +142,7 @@ pub(super) fn properties(
                 builder = builder.set_column_statistics_enabled(column.path().clone(), none);
             }
         }
-        let encoding = match options.encodings {
+        let encoding = match options.write.encodings {
             Encodings::Delta => encoding,
             Encodings::Plain => Encoding::PLAIN,
         };
@@ -174,9 +174,6 @@ fn sorting_columns(
     descriptor: &SchemaDescriptor,
     sorting: &[DeclaredColumn],
 ) -> Vec<SortingColumn> {
-    if sorting.is_empty() {
-        return Vec::new();
-    }
     let leaves = descriptor.columns().iter().enumerate();
     let leaves: HashMap<&str, usize> = leaves
         .filter(|(_, leaf)| leaf.max_rep_level() == 0)

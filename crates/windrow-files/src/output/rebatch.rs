@@ -17,9 +17,9 @@ use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
 use super::part::{Incoming, array_bytes};
-use super::views::own_rows;
 use crate::error::{Error, Result};
 use crate::input::long_values;
+use crate::nested::copied;
 use crate::watch::Watch;
 
 /// Minimum bytes of a long value.
@@ -82,7 +82,7 @@ pub(super) fn rebatch(
         watch.room_for(pieces.iter().map(array_bytes).sum());
         let joined = match pieces.as_slice() {
             // To put one together copies nothing.
-            [whole] => own_rows(whole),
+            [whole] => copied(whole),
             _ => concat_batches(&first.schema(), &pieces),
         };
         match joined {

@@ -65,16 +65,9 @@ fn beyond(column: &ArrayRef) -> Option<i64> {
 
 /// Returns the first result of `find` in the leaves of `column`.
 fn in_leaves(column: &ArrayRef, find: &dyn Fn(&ArrayRef) -> Option<i64>) -> Option<i64> {
-    use DataType as D;
-    let of = |column: &ArrayRef| in_leaves(column, find);
-    match column.data_type() {
-        D::Struct(_) => column.as_struct().columns().iter().find_map(of),
-        D::List(_) => of(column.as_list::<i32>().values()),
-        D::LargeList(_) => of(column.as_list::<i64>().values()),
-        D::FixedSizeList(..) => of(column.as_fixed_size_list().values()),
-        D::Map(..) => column.as_map().entries().columns().iter().find_map(of),
-        D::Dictionary(..) => of(column.as_any_dictionary().values()),
-        _ => find(column),
+    match column.to_data().child_data() {
+        [] => find(column),
+        parts => parts.iter().find_map(|part| in_leaves(&make_array(part.clone()), find)),
     }
 }
 

@@ -16,16 +16,15 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, make_array};
-use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow_select::take::take;
 
 use super::views::own;
 use crate::error::{Error, Result};
 use crate::input::readable;
-use crate::nested::{child_fields, with_fields, with_type};
+use crate::nested::{child_fields, strict_cast, with_children, with_fields, with_type};
 
 /// Returns the schema of a file for rows of `schema`.
 pub(super) fn storable(schema: &SchemaRef) -> SchemaRef {
@@ -83,25 +82,17 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
             let dictionary = array.as_any_dictionary();
             converted(&take(dictionary.values(), dictionary.keys(), None)?, to)
         }
-        DataType::RunEndEncoded(_, values) => converted(&cast(array, values.data_type())?, to),
+        DataType::RunEndEncoded(_, values) => {
+            converted(&strict_cast(array, values.data_type())?, to)
+        }
         DataType::Struct(_)
         | DataType::List(_)
         | DataType::LargeList(_)
         | DataType::FixedSizeList(..)
         | DataType::Map(..) => {
-            let own = own(array)?.to_data();
-            let children = own.child_data().iter().zip(child_fields(to));
-            let children = children.map(|(child, field)| {
-                Ok(converted(&make_array(child.clone()), field.data_type())?.to_data())
-            });
-            let children = children.collect::<Result<_, ArrowError>>()?;
-            Ok(make_array(own.into_builder().data_type(to.clone()).child_data(children).build()?))
+            let fields = child_fields(to);
+            with_children(&own(array)?, to, |child, at| converted(&child, fields[at].data_type()))?
         }
-        _ => cast(array, to),
+        _ => strict_cast(array, to),
     }
-}
-
-/// Casts an array. A value that does not fit is an error.
-pub(super) fn cast(array: &dyn Array, to: &DataType) -> Result<ArrayRef, ArrowError> {
-    cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_json::WriterBuilder as JsonBuilder;
 use arrow_json::writer::LineDelimited;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::compression::Compression;
 use super::csv_lines::Lines;
@@ -26,6 +26,7 @@ use super::{csv, showable, sink};
 use crate::error::{Error, Result};
 use crate::input::CsvOptions;
 use crate::names::Places;
+use crate::nested::child_fields;
 use crate::packing::{Packer, Packing};
 use crate::settings::Format;
 
@@ -34,7 +35,7 @@ pub(super) fn open(
     schema: &SchemaRef,
     options: &OutputOptions,
 ) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
-    let packing = options.compression.map_or(Ok(None), Compression::text)?;
+    let packing = options.write.compression.map_or(Ok(None), Compression::text)?;
     let dialect = if options.format == Format::Csv {
         check_csv(schema)?;
         csv::check_names(schema, &options.csv)?;
@@ -68,7 +69,7 @@ pub(super) fn part_bytes(schema: &SchemaRef, options: &OutputOptions, part: Part
     // A part of wide rows ends by its bytes.
     let rows = rows.min(bytes / numbers.max(1) + 1);
     let varying = bytes.saturating_sub(rows * numbers);
-    let packing = options.compression.and_then(|codec| codec.text().ok().flatten());
+    let packing = options.write.compression.and_then(|codec| codec.text().ok().flatten());
     let packer = packing.map_or(0, |(packing, level)| packing.writer_bytes(level));
     // A converted batch exists beside its lines.
     let times = if options.format == Format::Csv && options.csv.decimal_comma { 2 } else { 1 };
@@ -107,7 +108,7 @@ pub(super) fn head_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
     let name = |field: &Arc<Field>| 2 * field.name().len() + 3;
     let has_head = options.format == Format::Csv && options.csv.has_header;
     let head = if has_head { schema.fields().iter().map(name).sum::<usize>() } else { 0 };
-    let member = if options.compression.is_some() { MEMBER } else { 0 };
+    let member = if options.write.compression.is_some() { MEMBER } else { 0 };
     (head + member) as u64
 }
 
@@ -337,6 +338,7 @@ fn stretch(data_type: &DataType) -> usize {
         }
         DataType::Dictionary(_, values) => stretch(values),
         data_type => elements(data_type).map_or(STRINGS, |of| {
+            let of = of.data_type();
             // The text around an element, and a comma, per byte of the element in a row.
             let around = (value_bytes(of) + 1).div_ceil(least_bytes(of));
             stretch(of).max(around)
@@ -344,17 +346,9 @@ fn stretch(data_type: &DataType) -> usize {
     }
 }
 
-/// Returns the type of a list's elements.
-fn elements(data_type: &DataType) -> Option<&DataType> {
-    match data_type {
-        DataType::List(of)
-        | DataType::LargeList(of)
-        | DataType::ListView(of)
-        | DataType::LargeListView(of)
-        | DataType::FixedSizeList(of, _)
-        | DataType::Map(of, _) => Some(of.data_type()),
-        _ => None,
-    }
+/// Returns the field of a list's elements, or of the only member of a struct.
+fn elements(data_type: &DataType) -> Option<FieldRef> {
+    <[FieldRef; 1]>::try_from(child_fields(data_type)).ok().map(|[of]| of)
 }
 
 /// Returns the minimum bytes of a list element in a row, including its marker.

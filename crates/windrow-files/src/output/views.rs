@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::interleave::interleave;
 
-use crate::nested::child_fields;
+use crate::nested::{child_fields, with_children};
 
 /// Returns the record batch with every view array compacted.
 pub(super) fn compact_views(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
@@ -24,20 +24,10 @@ fn compact(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         DataType::Utf8View => Ok(Arc::new(array.as_string_view().gc())),
         DataType::BinaryView => Ok(Arc::new(array.as_binary_view().gc())),
         nested if has_views(nested) => {
-            let own = own(array)?.to_data();
-            let children = own.child_data().iter();
-            let children = children.map(|child| Ok(compact(&make_array(child.clone()))?.to_data()));
-            let children = children.collect::<Result<_, ArrowError>>()?;
-            Ok(make_array(own.into_builder().child_data(children).build()?))
+            with_children(&own(array)?, nested, |child, _| compact(&child))?
         }
         _ => Ok(Arc::clone(array)),
     }
-}
-
-/// Copies the rows, without anything else that their arrays hold.
-pub(super) fn own_rows(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let columns = batch.columns().iter().map(own);
-    RecordBatch::try_new(batch.schema(), columns.collect::<Result<_, _>>()?)
 }
 
 /// Copies an array. A slice of lists keeps the children of all lists, the copy only its own.

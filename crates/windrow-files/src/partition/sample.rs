@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array};
-use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_cast::cast;
 use arrow_ord::partition::partition;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType, FieldRef, Schema};
@@ -21,6 +21,7 @@ use arrow_select::take::take;
 use windrow::{Layout, Order, Partitioner, SortColumn as Column};
 
 use crate::error::{Error, Result};
+use crate::nested::strict_cast;
 
 /// Rows for each partition: the size of a partition is then off by some 6 %.
 const ROWS_A_PARTITION: usize = 256;
@@ -156,8 +157,7 @@ fn encoded(values: &ArrayRef, keys: &DataType, to: &DataType) -> Result<ArrayRef
         valid.then_some(place as u64)
     });
     let places: ArrayRef = Arc::new(places.collect::<UInt64Array>());
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let places = cast_with_options(&places, keys, &strict)?.to_data();
+    let places = strict_cast(&places, keys)?.to_data();
     let data = places.into_builder().data_type(to.clone());
     let data = data.add_child_data(take(values, &firsts, None)?.to_data()).build()?;
     Ok(make_array(data))

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::types::{Decimal256Type, DecimalType};
 use arrow_buffer::i256;
+use arrow_cast::base64::{BASE64_STANDARD_NO_PAD, Engine};
 use memchr::memmem;
 
 use super::declared::Declared;
@@ -139,7 +140,7 @@ impl Decimals {
 
 /// Decodes a decimal from an integer in base64, with `scale` digits after the point.
 fn number(base64: &str, scale: i32) -> Option<String> {
-    let bytes = bytes(base64)?;
+    let bytes = BASE64_STANDARD_NO_PAD.decode(base64.trim_end_matches('=')).ok()?;
     let mut wide = [if *bytes.first()? < 0x80 { 0 } else { 0xFF }; 32];
     let start = wide.len().checked_sub(bytes.len())?;
     wide[start..].copy_from_slice(&bytes);
@@ -147,28 +148,6 @@ fn number(base64: &str, scale: i32) -> Option<String> {
     let scale = i8::try_from(scale).ok().filter(|scale| scale.unsigned_abs() <= MOST_DIGITS)?;
     // A number of 32 bytes may have a digit more than a decimal.
     Some(Decimal256Type::format_decimal(number, MOST_DIGITS + 1, scale))
-}
-
-/// Decodes base64.
-fn bytes(base64: &str) -> Option<Vec<u8>> {
-    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
-    for digit in base64.trim_end_matches('=').bytes() {
-        let digit = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(digit);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

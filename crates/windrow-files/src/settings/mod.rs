@@ -43,16 +43,10 @@ pub fn worded(message: &str, word: &dyn Fn(Setting) -> String) -> String {
         let named = behind.split_once('`').and_then(|(name, behind)| {
             Some((Setting::ALL.iter().find(|setting| setting.name() == name)?, behind))
         });
-        match named {
-            Some((setting, behind)) => {
-                text.push_str(&word(*setting));
-                rest = behind;
-            }
-            None => {
-                text.push('`');
-                rest = behind;
-            }
-        }
+        let (said, behind) =
+            named.map_or(("`".to_owned(), behind), |(setting, behind)| (word(*setting), behind));
+        text.push_str(&said);
+        rest = behind;
     }
     text + rest
 }

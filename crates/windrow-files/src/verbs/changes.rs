@@ -21,9 +21,10 @@ use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 
 use super::diff::DiffSpec;
-use super::sift::{Sift, copied, same_key, starts};
+use super::sift::{Sift, same_key, starts};
 use crate::equality::{floats, one_form};
 use crate::error::{Error, Result, failed};
+use crate::nested::copied;
 use crate::settings::Shown;
 
 /// The weight of a row of the old side.
@@ -268,7 +269,7 @@ impl Sift for Changes {
             }
         }
         // A copy: a slice would keep the whole batch in memory.
-        self.waiting = Some(copied(&batch.slice(first, rows - first))?);
+        self.waiting = Some(copied(&batch.slice(first, rows - first)).map_err(failed)?);
         let ended = ended.as_ref();
         let batches: Vec<&RecordBatch> = [batch].into_iter().chain(ended).collect();
         self.shown(found, &batches)

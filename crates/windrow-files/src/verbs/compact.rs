@@ -8,10 +8,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Datum, RecordBatch, Scalar};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::{Datum, RecordBatch, Scalar};
 use arrow_ord::cmp::lt_eq;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
@@ -23,9 +22,9 @@ use super::{Arrangement, FirstRow, Transform, Verify};
 use crate::changelog::{self, ChangeLog, Ranks, Said};
 use crate::columns::{OrderBy, TextAs, names};
 use crate::derived::Derived;
-use crate::equality::{floats, plain_type, with_one_form};
+use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result, failed};
-use crate::input::{Inputs, Log, ReadOptions, one_value};
+use crate::input::{Inputs, Log, ReadOptions, literal};
 use crate::paths::Paths;
 use crate::preset::OpMap;
 use crate::raw::Asked;
@@ -428,7 +427,7 @@ type AsOf = Box<dyn Fn(&RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 fn as_of_filter(schema: &SchemaRef, name: &str, text: &str) -> Result<AsOf> {
     let column = schema.index_of(name).map_err(|error| Error::usage(error.to_string()))?;
     let data_type = schema.field(column).data_type();
-    let limit = Scalar::new(parse(text, data_type).ok_or_else(|| {
+    let limit = Scalar::new(literal(text, data_type).ok_or_else(|| {
         Error::usage(format!(
             "`as_of`: {text:?} is no value of column {name:?}, which is {data_type}"
         ))
@@ -438,17 +437,4 @@ fn as_of_filter(schema: &SchemaRef, name: &str, text: &str) -> Result<AsOf> {
         let kept = lt_eq(times, &limit).and_then(|kept| filter_record_batch(batch, &kept));
         kept.map_err(failed)
     }))
-}
-
-/// Parses a value of `data_type`; returns `None` for invalid text, or a value that would be
-/// rounded.
-pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
-    let plain = plain_type(data_type);
-    // A cast would turn text into a list with one item.
-    if plain.is_nested() {
-        return None;
-    }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let value = cast_with_options(&one_value(text, plain).ok()?, data_type, &options).ok()?;
-    (value.null_count() == 0).then_some(value)
 }

@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::compact::CompactSpec;
@@ -27,6 +26,7 @@ use crate::equality::plain_type;
 use crate::error::{Error, Result, failed};
 use crate::input::exact;
 use crate::names::Places;
+use crate::nested::{strict_cast, with_rows};
 use crate::settings::{Preset, Setting};
 
 /// The table that changes are to be applied to.
@@ -180,8 +180,7 @@ impl Conform {
                 return Err(Error::of_value(row(i), self.schema.field(place).name(), what));
             }
         }
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &rows).map_err(failed)
+        with_rows(&self.schema, columns, batch.num_rows()).map_err(failed)
     }
 }
 
@@ -222,20 +221,18 @@ fn converts(from: &DataType, to: &DataType) -> bool {
 /// Converts `values` to `to`. A value that would change is an error, except for a float of fewer
 /// digits.
 fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let cast = |values: &ArrayRef, to: &DataType| cast_with_options(values, to, &options);
     let (from, kind) = (plain_type(values.data_type()), plain_type(to));
     if from.is_string() && !kind.is_string() {
-        let text = cast(values, &DataType::Utf8)?;
-        return cast(&exact(text.as_string(), kind).map_err(ArrowError::CastError)?, to);
+        let text = strict_cast(values, &DataType::Utf8)?;
+        return strict_cast(&exact(text.as_string(), kind).map_err(ArrowError::CastError)?, to);
     }
-    let converted = cast(values, to)?;
+    let converted = strict_cast(values, to)?;
     if !(from.is_numeric() || from.is_temporal() || from.is_nested()) {
         return Ok(converted);
     }
-    let back = cast(&converted, values.data_type())?;
+    let back = strict_cast(&converted, values.data_type())?;
     let is_same = if from.is_floating() && kind.is_floating() {
-        let [before, after] = [values, &back].map(|values| cast(values, &DataType::Float64));
+        let [before, after] = [values, &back].map(|values| strict_cast(values, &DataType::Float64));
         let (before, after) = (before?, after?);
         let [before, after] = [&before, &after].map(|all| all.as_primitive::<Float64Type>());
         let overflows = |(a, b): (&f64, &f64)| a.is_finite() && b.is_infinite();

@@ -13,14 +13,13 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_select::concat::concat;
 use windrow::{IntoColumns, Layout, Order, Partitioner, SortColumn as Column, asc};
 
-use super::compact::parse;
 use super::project::{check_names, projection};
 use super::{Arrangement, Transform};
 use crate::columns::{fields, names};
 use crate::derived::Derived;
 use crate::equality::{one_nan, plain_type};
 use crate::error::{Error, Result, failed};
-use crate::input::Inputs;
+use crate::input::{Inputs, literal};
 use crate::partition::{Ids, Names, Partitioning};
 use crate::settings::setters;
 
@@ -192,7 +191,7 @@ fn ranges(layout: &Layout, splitters: &[String]) -> Result<Partitioner> {
         for ((value, &column), parsed) in values.iter().zip(&key).zip(&mut columns) {
             let field = layout.schema().field(column);
             let (name, data_type) = (field.name(), field.data_type());
-            parsed.push(parse(value, data_type).ok_or_else(|| {
+            parsed.push(literal(value, data_type).ok_or_else(|| {
                 usage(format!("{value:?} is no value of column {name:?}, which is {data_type}"))
             })?);
         }

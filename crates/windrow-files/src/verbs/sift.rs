@@ -10,9 +10,9 @@ use arrow_ord::partition::partition;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
-use arrow_select::interleave::interleave_record_batch;
 
 use crate::error::{Result, failed};
+use crate::nested::copied;
 
 /// A transform of the sorted rows.
 pub(crate) trait Sift: Send {
@@ -51,13 +51,7 @@ pub(crate) struct Sifting {
 
 /// Passes the first rows, up to a limit.
 pub(super) struct First {
-    left: u64,
-}
-
-impl First {
-    pub(super) fn new(rows: u64) -> Self {
-        Self { left: rows }
-    }
+    pub(super) left: u64,
 }
 
 impl Sift for First {
@@ -109,7 +103,7 @@ impl Sift for Alone {
         let last = all.num_rows() - 1;
         let last_is_new = if last == 0 { first_is_new } else { starts[last] };
         // A copy: a slice would keep the whole batch in memory.
-        self.last = Some((copied(&all.slice(last, 1))?, last_is_new));
+        self.last = Some((copied(&all.slice(last, 1)).map_err(failed)?, last_is_new));
         debug_assert!(batch.num_rows() > 0);
         let kept = filter_record_batch(&all, &BooleanArray::from(alone)).map_err(failed)?;
         kept.project(&self.shown).map_err(failed)
@@ -141,12 +135,6 @@ pub(super) fn starts(batch: &RecordBatch, key: &[usize]) -> Result<Vec<bool>> {
 pub(super) fn same_key(one: &RecordBatch, other: &RecordBatch, key: &[usize]) -> Result<bool> {
     let pair = concat_batches(&one.schema(), [&one.slice(0, 1), &other.slice(0, 1)]);
     Ok(!starts(&pair.map_err(failed)?, key)?[1])
-}
-
-/// Copies the rows to buffers of their own.
-pub(super) fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
-    let all: Vec<_> = (0..rows.num_rows()).map(|row| (0, row)).collect();
-    interleave_record_batch(&[rows], &all).map_err(failed)
 }
 
 #[cfg(test)]
@@ -196,7 +184,7 @@ mod tests {
         for (most, expected) in
             [(0, vec![]), (1, vec![1]), (3, vec![1, 2, 3]), (9, vec![1, 2, 3, 4])]
         {
-            assert_eq!(sifted(First::new(most), &rows), expected);
+            assert_eq!(sifted(First { left: most }, &rows), expected);
         }
     }
 }

@@ -98,6 +98,6 @@ impl HeadSpec {
 /// Limits the output to the first rows.
 fn first(arrangement: &Arrangement, rows: u64) -> Result<Sifting> {
     let schema = arrangement.schema()?;
-    let start = Box::new(move || Box::new(First::new(rows)) as _);
+    let start = Box::new(move || Box::new(First { left: rows }) as _);
     Ok(Sifting { schema, keeps_order: true, copies: 0, start })
 }

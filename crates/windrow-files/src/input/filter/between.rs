@@ -10,6 +10,7 @@ use arrow_array::{ArrayRef, Scalar};
 use arrow_schema::DataType;
 
 use crate::input::options::filter::Op;
+use crate::nested::of_decimal;
 
 use super::{BoundTest, literal};
 
@@ -23,13 +24,10 @@ pub(super) struct Between {
 impl Between {
     /// Parses `text` as a number between values of `kind`.
     pub(super) fn of(text: &str, kind: &DataType) -> Option<Self> {
-        let scale = match kind {
-            DataType::Decimal32(_, scale)
-            | DataType::Decimal64(_, scale)
-            | DataType::Decimal128(_, scale)
-            | DataType::Decimal256(_, scale) => usize::try_from(*scale).ok()?,
-            kind if kind.is_integer() => 0,
-            _ => return None,
+        let scale = match of_decimal(kind) {
+            Some((_, scale)) => usize::try_from(scale).ok()?,
+            None if kind.is_integer() => 0,
+            None => return None,
         };
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

@@ -15,7 +15,7 @@ mod tests;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, Scalar};
 use arrow_buffer::BooleanBuffer;
-use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_cast::cast;
 use arrow_ord::cmp;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Schema};
@@ -27,6 +27,7 @@ use crate::equality::{one_form, plain_type};
 use crate::error::{Error, Result, failed};
 use crate::input::options::filter::{Condition, Filter, Op, Test, Tree};
 use crate::input::text::exact::one_value;
+use crate::nested::strict_cast;
 use crate::paths;
 use crate::paths::Steps;
 use crate::settings::Setting;
@@ -106,13 +107,13 @@ enum Value {
 }
 
 /// Parses `text` as a value of `kind`. Returns `None` if `text` is no such value.
-fn literal(text: &str, kind: &DataType) -> Option<ArrayRef> {
-    if kind.is_nested() || kind.is_null() {
+pub(crate) fn literal(text: &str, kind: &DataType) -> Option<ArrayRef> {
+    let plain = plain_type(kind);
+    // A cast would turn text into a list with one item.
+    if plain.is_nested() || plain.is_null() {
         return None;
     }
-    let whole = CastOptions { safe: false, ..CastOptions::default() };
-    let value = one_value(text, kind).ok()?;
-    let value = cast_with_options(&value, kind, &whole).ok()?;
+    let value = strict_cast(&one_value(text, plain).ok()?, kind).ok()?;
     (value.null_count() == 0).then_some(value)
 }
 

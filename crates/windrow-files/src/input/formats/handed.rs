@@ -26,7 +26,7 @@ pub(crate) fn open(reader: &Reader) -> Result<Opened> {
     let name = Arc::clone(&handed.name);
     let taken = handed.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut batches) = taken else {
-        return Err(Error::data(format!("{name}: a reader can be read only once")).in_file(name));
+        return Err(taken_before(name));
     };
     let first = batches.next().transpose().map_err(|error| failed(&name, error))?;
     let (rows, bytes) = first.as_ref().map_or((1, 0), |first| {
@@ -56,23 +56,25 @@ impl Content for HandedReader {
         let name = Arc::clone(&self.name);
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some((first, batches)) = rest else {
-            return Err(
-                Error::data(format!("{name}: a reader can be read only once")).in_file(name)
-            );
+            return Err(taken_before(name));
         };
         let rest = batches.map(move |batch| batch.map_err(|error| failed(&name, error)));
         Ok(decoded(first.map(Ok).into_iter().chain(rest)))
     }
 }
 
+fn taken_before(name: Arc<str>) -> Error {
+    Error::data(format!("{name}: a reader can be read only once")).in_file(name)
+}
+
 /// Converts an error of the caller's code. An error of this crate, wrapped by the caller, is
 /// unwrapped.
 fn failed(name: &Arc<str>, error: ArrowError) -> Error {
+    let told = |what: String| Error::data(format!("{name}: {what}")).in_file(Arc::clone(name));
     match error {
-        ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
-            Ok(own) => *own,
-            Err(other) => Error::data(format!("{name}: {other}")).in_file(Arc::clone(name)),
-        },
-        error => Error::data(format!("{name}: {error}")).in_file(Arc::clone(name)),
+        ArrowError::ExternalError(inner) => {
+            inner.downcast().map_or_else(|other| told(other.to_string()), |own: Box<Error>| *own)
+        }
+        error => told(error.to_string()),
     }
 }

@@ -18,6 +18,7 @@
 
 use std::str::FromStr;
 
+use crate::columns::unquoted;
 use crate::error::{Error, Result};
 use crate::settings::Setting;
 
@@ -299,15 +300,6 @@ fn shown(word: &Word) -> String {
         Word::Open => "(".to_owned(),
         Word::Close => ")".to_owned(),
         Word::Comma => "a comma".to_owned(),
-    }
-}
-
-/// Removes the quotes around a whole name. Quotes within a path stay for the path's parser.
-fn unquoted(text: &str) -> String {
-    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    match inner {
-        Some(inner) if !inner.replace("\"\"", "").contains('"') => inner.replace("\"\"", "\""),
-        _ => text.to_owned(),
     }
 }
 

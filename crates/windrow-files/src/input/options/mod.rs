@@ -20,6 +20,9 @@ use crate::watch::Cancel;
 use csv::CsvOptions;
 use filter::Filter;
 
+/// Maximum rows of a batch by default.
+const BATCH_ROWS: usize = 8192;
+
 /// How to read inputs.
 ///
 /// ```
@@ -28,7 +31,7 @@ use filter::Filter;
 /// let read = ReadOptions::default().format(Format::Csv).schema(parse_schema("id:int64,at:date32")?);
 /// # Ok::<(), windrow_files::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
     /// The format of all inputs. By default, each file's extension or first bytes decide.
@@ -61,13 +64,13 @@ pub struct ReadOptions {
     pub(crate) wanted: Option<Vec<String>>,
     /// Access to object stores.
     pub(crate) stores: Stores,
-    /// Maximum rows of a batch.
-    pub(crate) batch_rows: usize,
+    /// Maximum rows of a batch, if not [`BATCH_ROWS`].
+    pub(crate) batch_rows: Option<usize>,
     /// Directory for copies of streams that need random access; by default, the system's directory
     /// for temporary files.
     pub(crate) temp_dir: Option<PathBuf>,
     /// Maximum bytes of all copies together.
-    pub(crate) temp_bytes: u64,
+    pub(crate) temp_bytes: Option<u64>,
     /// Memory limit for opening inputs.
     pub(crate) ceiling: Ceiling,
     /// Resources for decompressing inputs.
@@ -143,7 +146,7 @@ impl ReadOptions {
     pub fn within(mut self, limits: &Limits) -> Result<Self> {
         limits.check()?;
         self.temp_dir = limits.temp_dirs.first().cloned();
-        self.temp_bytes = limits.max_temp_bytes.unwrap_or(u64::MAX);
+        self.temp_bytes = limits.max_temp_bytes;
         self.ceiling = limits.ceiling()?;
         self.decompressors = Decompressors::within(limits.memory_bytes()?, limits.cores());
         Ok(self)
@@ -154,31 +157,8 @@ impl ReadOptions {
         self.cancel = cancel.clone();
         self
     }
-}
 
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self {
-            format: None,
-            schema: None,
-            batch_rows: 8192,
-            csv: CsvOptions::default(),
-            charset: None,
-            op_preset: None,
-            asked: Asked::default(),
-            hive_types: None,
-            union_by_name: false,
-            wide_keys: false,
-            reads_again: false,
-            filter: None,
-            compared: None,
-            wanted: None,
-            stores: Stores::default(),
-            temp_dir: None,
-            temp_bytes: u64::MAX,
-            ceiling: Ceiling::default(),
-            decompressors: Decompressors::default(),
-            cancel: Cancel::new(),
-        }
+    pub(crate) fn batch_rows(&self) -> usize {
+        self.batch_rows.unwrap_or(BATCH_ROWS).max(1)
     }
 }

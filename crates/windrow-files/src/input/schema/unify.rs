@@ -33,7 +33,7 @@ use crate::facts;
 use crate::facts::Pairs;
 use crate::input::formats::parquet::annotations;
 use crate::names::Places;
-use crate::nested::with_rows;
+use crate::nested::{of_decimal, with_rows, with_type};
 use crate::settings::Setting;
 
 use super::widen::{nullable, widened, wider, with_wide_keys};
@@ -211,17 +211,13 @@ fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<Data
         (D::Timestamp(unit, Some(_)), D::Timestamp(other, Some(_))) if unit == other => {
             first.clone()
         }
-        (D::List(of), D::List(other) | D::LargeList(other)) => {
-            D::List(common_field(of, other, by_name)?)
-        }
+        (D::List(of), D::List(other) | D::LargeList(other) | D::FixedSizeList(other, _))
+        | (D::FixedSizeList(of, _), D::List(other)) => D::List(common_field(of, other, by_name)?),
         (D::LargeList(of), D::List(other) | D::LargeList(other)) => {
             D::LargeList(common_field(of, other, by_name)?)
         }
         (D::FixedSizeList(of, length), D::FixedSizeList(other, same)) if length == same => {
             D::FixedSizeList(common_field(of, other, by_name)?, *length)
-        }
-        (D::FixedSizeList(of, _), D::List(other)) | (D::List(of), D::FixedSizeList(other, _)) => {
-            D::List(common_field(of, other, by_name)?)
         }
         (D::Map(of, sorted), D::Map(other, same)) if sorted == same => {
             // The keys of a map are identified by position alone.
@@ -237,7 +233,7 @@ fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<Data
             let fields = pairs.map(|(field, other)| common_field(field, other, by_name));
             D::Struct(fields.collect::<Option<_>>().filter(|_| named_alike)?)
         }
-        (first, other) if digits(first).is_some() && digits(first) == digits(other) => {
+        (first, other) if first.is_decimal() && of_decimal(first) == of_decimal(other) => {
             first.clone()
         }
         (first, other) if first.is_string() && other.is_string() => first.clone(),
@@ -259,7 +255,7 @@ fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<Data
 fn widen_keys(field: &mut FieldRef) {
     let kind = with_wide_keys(field.data_type());
     if kind != *field.data_type() {
-        *field = Arc::new(Field::clone(field).with_data_type(kind));
+        *field = with_type(field, kind);
     }
 }
 
@@ -290,17 +286,6 @@ fn united_members(fields: &Fields, others: &Fields) -> Option<Fields> {
     });
     let more = others.iter().filter(|field| !here.has(field.name()));
     own.chain(more.map(|field| Some(nullable(field)))).collect()
-}
-
-/// Returns the precision and the scale of a decimal of any width.
-fn digits(kind: &DataType) -> Option<(u8, i8)> {
-    match kind {
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => Some((*precision, *scale)),
-        _ => None,
-    }
 }
 
 fn is_binary(kind: &DataType) -> bool {

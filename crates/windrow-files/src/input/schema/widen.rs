@@ -15,17 +15,16 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArray, new_null_array,
-};
-use arrow_cast::display::{FormatOptions, array_value_to_string};
-use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_array::{Array, ArrayRef, StructArray, new_null_array};
+use arrow_cast::cast;
+use arrow_cast::display::array_value_to_string;
 use arrow_ord::cmp::distinct;
 use arrow_schema::ArrowError;
 use arrow_schema::DataType as D;
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
 use crate::names::Places;
+use crate::nested::{of_decimal, strict_cast, with_children, with_type};
 
 /// Maximum digits of a decimal.
 const MOST_DIGITS: u8 = 76;
@@ -82,8 +81,7 @@ fn integers(one: &DataType, other: &DataType) -> Option<DataType> {
 }
 
 fn decimals(one: &DataType, other: &DataType) -> Option<DataType> {
-    let is_decimal = |kind: &DataType| kind.is_decimal();
-    if !is_decimal(one) && !is_decimal(other) {
+    if !one.is_decimal() && !other.is_decimal() {
         return None;
     }
     let ((digits, scale), (others, second)) = (digits(one)?, digits(other)?);
@@ -100,16 +98,12 @@ fn decimals(one: &DataType, other: &DataType) -> Option<DataType> {
 /// Returns the digits of a number type, and how many of the digits follow the point.
 fn digits(kind: &DataType) -> Option<(u8, i8)> {
     match kind {
-        D::Decimal32(precision, scale)
-        | D::Decimal64(precision, scale)
-        | D::Decimal128(precision, scale)
-        | D::Decimal256(precision, scale) => Some((*precision, *scale)),
         D::Int8 | D::UInt8 => Some((3, 0)),
         D::Int16 | D::UInt16 => Some((5, 0)),
         D::Int32 | D::UInt32 => Some((10, 0)),
         D::Int64 => Some((19, 0)),
         D::UInt64 => Some((20, 0)),
-        _ => None,
+        kind => of_decimal(kind),
     }
 }
 
@@ -130,22 +124,20 @@ pub(super) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Ar
                 StructArray::try_new_with_length(fields.clone(), columns, nulls, parts.len());
             Ok(Arc::new(whole?))
         }
-        (DataType::List(_), DataType::List(item)) => list::<i32>(values, item),
-        (DataType::LargeList(_), DataType::LargeList(item)) => list::<i64>(values, item),
+        (D::List(_), D::List(item)) | (D::LargeList(_), D::LargeList(item)) => {
+            with_children(values, kind, |items, _| widened(&items, item.data_type()))?
+        }
         (D::Int64 | D::UInt64, D::Float64) => floats(values),
-        (_, kind) => cast_with_options(values, kind, &WHOLE),
+        (_, kind) => strict_cast(values, kind),
     }
 }
-
-/// A value that does not fit is an error.
-const WHOLE: CastOptions = CastOptions { safe: false, format_options: FormatOptions::new() };
 
 /// Converts integers to floats.
 ///
 /// # Errors
 /// The first integer between two floats.
 fn floats(integers: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let floats = cast_with_options(integers, &DataType::Float64, &WHOLE)?;
+    let floats = strict_cast(integers, &DataType::Float64)?;
     let back = cast(&floats, integers.data_type())?;
     let differ = distinct(integers, &back)?;
     match differ.values().set_indices().next() {
@@ -160,9 +152,7 @@ fn floats(integers: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 
 /// Returns `kind` with wide dictionary keys, for the values of many files.
 pub(crate) fn with_wide_keys(kind: &DataType) -> DataType {
-    let wide = |field: &FieldRef| {
-        Arc::new(Field::clone(field).with_data_type(with_wide_keys(field.data_type())))
-    };
+    let wide = |field: &FieldRef| with_type(field, with_wide_keys(field.data_type()));
     match kind {
         D::Dictionary(key, of) if key.primitive_width().is_some_and(|width| width < 4) => {
             D::Dictionary(Box::new(D::Int32), of.clone())
@@ -172,13 +162,6 @@ pub(crate) fn with_wide_keys(kind: &DataType) -> DataType {
         D::LargeList(of) => D::LargeList(wide(of)),
         kind => kind.clone(),
     }
-}
-
-fn list<O: OffsetSizeTrait>(values: &ArrayRef, item: &FieldRef) -> Result<ArrayRef, ArrowError> {
-    let lists = values.as_list::<O>();
-    let items = widened(lists.values(), item.data_type())?;
-    let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
-    Ok(Arc::new(GenericListArray::try_new(Arc::clone(item), offsets, items, nulls)?))
 }
 
 /// Returns `field` as nullable.

@@ -18,6 +18,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
+
 use crate::error::{Error, Result};
 
 use super::tables::is_marked;
@@ -32,9 +34,7 @@ pub(super) fn is_pattern(name: &OsStr) -> bool {
 /// # Errors
 /// `Usage` for a malformed pattern, `Data` for a directory that cannot be listed.
 pub(super) fn files(pattern: &OsStr) -> Result<Vec<PathBuf>> {
-    let parts = parts(pattern.as_bytes()).map_err(|why| {
-        Error::usage(format!("{}: not a pattern: {why}", Path::new(pattern).display()))
-    })?;
+    let parts = Pattern::of(pattern)?.parts;
     let root = if pattern.as_bytes().starts_with(b"/") { "/" } else { "" };
     let mut walk = Walk::default();
     walk.go(Path::new(root), &parts)?;
@@ -102,20 +102,7 @@ enum PathPart {
     Name(OsString),
     /// `**`
     Directories,
-    Like(Vec<Token>),
-}
-
-/// A pattern for a piece of a name.
-#[derive(Debug, PartialEq)]
-enum Token {
-    One(u32),
-    AnyOne,
-    Any,
-    /// A character in one of the ranges, or outside of all.
-    Among {
-        ranges: Vec<(u32, u32)>,
-        within: bool,
-    },
+    Like(Regex),
 }
 
 fn parts(pattern: &[u8]) -> Result<Vec<PathPart>, &'static str> {
@@ -127,7 +114,7 @@ fn parts(pattern: &[u8]) -> Result<Vec<PathPart>, &'static str> {
             _ if !is_pattern(OsStr::from_bytes(text)) => {
                 PathPart::Name(OsString::from_vec(text.to_vec()))
             }
-            _ => PathPart::Like(tokens(text)?),
+            _ => PathPart::Like(like(text)?),
         };
         parts.push(part);
     }
@@ -137,117 +124,65 @@ fn parts(pattern: &[u8]) -> Result<Vec<PathPart>, &'static str> {
     Ok(parts)
 }
 
-fn tokens(text: &[u8]) -> Result<Vec<Token>, &'static str> {
-    let text: Vec<u32> = Characters(text).collect();
-    let is = |place: usize, c: u8| text.get(place) == Some(&u32::from(c));
-    let (mut tokens, mut at) = (Vec::new(), 0);
-    while at < text.len() {
-        let token = if is(at, b'?') {
-            Token::AnyOne
-        } else if is(at, b'*') && is(at + 1, b'*') {
-            return Err("** stands for directories, and so between slashes alone");
-        } else if is(at, b'*') {
-            Token::Any
-        } else if is(at, b'[') {
-            let within = !is(at + 1, b'!');
-            let start = at + 1 + usize::from(!within);
-            // A closing bracket in first place is a member of the set.
-            let end = (start + 1..text.len()).find(|&place| is(place, b']'));
-            let end = end.ok_or("a bracket is not closed, or nothing is in it")?;
-            at = end;
-            Token::Among { ranges: ranges(&text[start..end]), within }
-        } else {
-            Token::One(text[at])
-        };
-        tokens.push(token);
-        at += 1;
-    }
-    Ok(tokens)
-}
-
-fn ranges(mut text: &[u32]) -> Vec<(u32, u32)> {
-    let mut ranges = Vec::new();
-    while let Some((&first, rest)) = text.split_first() {
-        match rest {
-            [dash, last, rest @ ..] if *dash == u32::from(b'-') => {
-                ranges.push((first, *last));
-                text = rest;
-            }
-            _ => {
-                ranges.push((first, first));
-                text = rest;
-            }
-        }
-    }
-    ranges
-}
-
-/// The characters of a name. An invalid byte becomes a number above all characters.
-struct Characters<'a>(&'a [u8]);
-
-impl Iterator for Characters<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        const BEYOND: u32 = char::MAX as u32 + 1;
-        let first = *self.0.first()?;
-        // A character has at most four bytes.
-        let head = &self.0[..self.0.len().min(4)];
-        let valid = match std::str::from_utf8(head) {
-            Ok(text) => text,
-            Err(fault) => std::str::from_utf8(&head[..fault.valid_up_to()]).unwrap_or_default(),
-        };
-        let (code, bytes) = match valid.chars().next() {
-            Some(c) => (u32::from(c), c.len_utf8()),
-            None => (BEYOND + u32::from(first), 1),
-        };
-        self.0 = &self.0[bytes..];
-        Some(code)
-    }
-}
-
-impl Token {
-    fn takes(&self, c: u32) -> bool {
-        match self {
-            Self::One(own) => *own == c,
-            Self::AnyOne | Self::Any => true,
-            Self::Among { ranges, within } => {
-                ranges.iter().any(|&(first, last)| (first..=last).contains(&c)) == *within
-            }
-        }
-    }
-}
-
-/// Returns true if `name` matches `tokens`. After a mismatch the last star takes one more
-/// character. Earlier stars need no second try: the first position at which the tokens between two
-/// stars match is as good as any later one.
-fn is_like(name: &OsStr, tokens: &[Token]) -> bool {
-    if name.as_bytes().starts_with(b".") && tokens.first() != Some(&Token::One(u32::from(b'.'))) {
-        return false;
-    }
-    let name: Vec<u32> = Characters(name.as_bytes()).collect();
-    let (mut at, mut token) = (0, 0);
-    let mut star = None;
+/// Returns the expression for a part of a pattern.
+fn like(part: &[u8]) -> Result<Regex, &'static str> {
+    let part: Vec<char> = characters(part).chars().collect();
+    let mut like = "(?s)^".to_owned();
+    let mut rest = part.as_slice();
     loop {
-        match tokens.get(token) {
-            Some(Token::Any) => {
-                token += 1;
-                star = Some((at, token));
+        let (piece, behind) = match rest {
+            [] => break,
+            ['*', '*', ..] => {
+                return Err("** stands for directories, and so between slashes alone");
             }
-            Some(one) if name.get(at).is_some_and(|c| one.takes(*c)) => {
-                at += 1;
-                token += 1;
+            ['*', rest @ ..] => (".*".to_owned(), rest),
+            ['?', rest @ ..] => (".".to_owned(), rest),
+            ['[', set @ ..] => {
+                let (start, set) = match set {
+                    ['!', set @ ..] => ("[^", set),
+                    set => ("[", set),
+                };
+                // A closing bracket in first place is a member of the set.
+                let end = set.iter().skip(1).position(|c| *c == ']').map(|end| end + 1);
+                let end = end.ok_or("a bracket is not closed, or nothing is in it")?;
+                (format!("{start}{}]", members(&set[..end])), &set[end + 1..])
             }
-            None if at == name.len() => return true,
-            _ => match &mut star {
-                Some((from, behind)) if *from < name.len() => {
-                    *from += 1;
-                    (at, token) = (*from, *behind);
-                }
-                _ => return false,
-            },
-        }
+            [c, rest @ ..] => (regex::escape(&c.to_string()), rest),
+        };
+        like += &piece;
+        rest = behind;
     }
+    Regex::new(&(like + "$")).map_err(|_| "it is too long")
+}
+
+/// Returns the members of a set for an expression.
+fn members(mut set: &[char]) -> String {
+    // A set must have a member. No name has this one.
+    let mut members = r"\x00".to_owned();
+    while let Some((first, rest)) = set.split_first() {
+        let (last, rest) = match rest {
+            ['-', last, rest @ ..] => (last, rest),
+            rest => (first, rest),
+        };
+        if first <= last {
+            members += &format!(r"\x{{{:x}}}-\x{{{:x}}}", u32::from(*first), u32::from(*last));
+        }
+        set = rest;
+    }
+    members
+}
+
+/// Returns the characters of a name. An invalid byte becomes one of the last private characters.
+fn characters(name: &[u8]) -> String {
+    let private = |byte: &u8| char::from_u32(0x10_FF00 | u32::from(*byte));
+    let chunks = name.utf8_chunks();
+    chunks.flat_map(|c| c.valid().chars().chain(c.invalid().iter().filter_map(private))).collect()
+}
+
+/// Returns true if `name` matches. A hidden name also needs a dot in front of the pattern.
+fn is_like(name: &OsStr, like: &Regex) -> bool {
+    let hidden = name.as_bytes().starts_with(b".") && !like.as_str().starts_with(r"(?s)^\.");
+    !hidden && like.is_match(&characters(name.as_bytes()))
 }
 
 #[derive(Default)]
@@ -268,9 +203,9 @@ impl Walk {
                 // entries.
                 if fs::symlink_metadata(&path).is_ok() { self.meet(path, rest) } else { Ok(()) }
             }
-            Some((PathPart::Like(tokens), rest)) => {
+            Some((PathPart::Like(own), rest)) => {
                 for path in children(directory)? {
-                    if path.file_name().is_some_and(|name| is_like(name, tokens)) {
+                    if path.file_name().is_some_and(|name| is_like(name, own)) {
                         self.meet(path, rest)?;
                     }
                 }
@@ -352,7 +287,7 @@ mod tests {
         let (mut patterns, mut matches) = (0, 0);
         while patterns < 20_000 {
             let text = random.text(&pieces, 6);
-            let (own, other) = (tokens(text.as_bytes()), glob::Pattern::new(&text));
+            let (own, other) = (like(text.as_bytes()), glob::Pattern::new(&text));
             // For two stars in a row, `glob` has a special pattern if nothing else is in a part.
             if text.contains("**") {
                 continue;

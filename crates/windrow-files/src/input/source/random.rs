@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -39,10 +40,7 @@ enum At {
 impl At {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> std::io::Result<usize> {
         match self {
-            #[cfg(unix)]
-            Self::File(file) => std::os::unix::fs::FileExt::read_at(&**file, bytes, offset),
-            #[cfg(windows)]
-            Self::File(file) => std::os::windows::fs::FileExt::seek_read(&**file, bytes, offset),
+            Self::File(file) => file.read_at(bytes, offset),
             Self::Copy(copied) => copied.read_at(bytes, offset),
             Self::Object(window) => window.read_at(bytes, offset),
         }

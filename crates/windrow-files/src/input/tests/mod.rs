@@ -77,7 +77,7 @@ fn stream_bytes(batches: &[RecordBatch], codec: Option<CompressionType>) -> Vec<
 }
 
 fn options(batch_rows: usize) -> ReadOptions {
-    ReadOptions { batch_rows, ..ReadOptions::default() }
+    ReadOptions { batch_rows: Some(batch_rows), ..ReadOptions::default() }
 }
 
 fn open(dir: &TempDir, names: &[&str], options: &ReadOptions) -> Result<Inputs> {
@@ -106,7 +106,7 @@ fn read(inputs: &Inputs, batch_rows: usize) -> Result<RecordBatch> {
 
 /// Returns the message of an expected error from opening or reading.
 fn fault(dir: &TempDir, names: &[&str], options: &ReadOptions) -> String {
-    let result = open(dir, names, options).and_then(|inputs| read(&inputs, options.batch_rows));
+    let result = open(dir, names, options).and_then(|inputs| read(&inputs, options.batch_rows()));
     match result {
         Err(error) if matches!(error.kind(), ErrorKind::Data | ErrorKind::NotFound) => {
             error.to_string()

@@ -159,7 +159,8 @@ impl Costs {
         let copies = copies_of_a_long_row(arrangement);
         (writing.copies, writing.copies_in_turn) =
             (writing.copies + copies, writing.copies_in_turn + copies);
-        if matches!(output, Output::Written { options, .. } if options.max_file_bytes.is_some()) {
+        if matches!(output, Output::Written { options, .. } if options.write.max_file_bytes.is_some())
+        {
             // The first rows of the output, from which the encoding of all files is derived, and a
             // slab shared by two files.
             writing.footers = writing.footers.saturating_add(2 * batch);

@@ -1,6 +1,6 @@
 //! Page headers exactly as the `parquet` crate writes them, and the insertion of a checksum.
 
-use crate::thrift::{Thrift, kind};
+use crate::thrift::{Thrift, kind, put_integer};
 
 /// A page header. Only the parts for a checksum are parsed:
 ///
@@ -52,12 +52,7 @@ impl<'a> Header<'a> {
         let mut longer = Vec::with_capacity(self.bytes.len() + 6);
         longer.extend_from_slice(before);
         longer.push(NEXT_I32);
-        let mut zigzag = ((crc << 1) ^ (crc >> 31)).cast_unsigned();
-        while zigzag > 0x7F {
-            longer.push((zigzag & 0x7F) as u8 | 0x80);
-            zigzag >>= 7;
-        }
-        longer.push(zigzag as u8);
+        put_integer(i64::from(crc), &mut longer);
         if let Some((field, after)) = after.split_first() {
             // This field number is now relative to field 4.
             longer.push(field.wrapping_sub(1 << 4));

@@ -162,14 +162,14 @@ fn codecs_are_what_readers_know() {
     ] {
         for codec in codecs {
             let mut options = OutputOptions::new(format);
-            options.compression = Some(codec.parse().expect("a codec"));
+            options.write.compression = Some(codec.parse().expect("a codec"));
             let bytes = write(flat, 1, 8192, &options);
             let expected = flat(0, 20_000);
             assert_eq!(read(&bytes, &expected.schema(), format), expected, "{codec}");
         }
     }
     let mut options = OutputOptions::new(Format::ArrowFile);
-    options.compression = Some(Compression::Snappy);
+    options.write.compression = Some(Compression::Snappy);
     let sample = textual(0, 1);
     let refused = open(&Destination::Stdout, &sample.schema(), &sample, &options);
     assert!(refused.is_err_and(|error| error.kind() == ErrorKind::Usage));

@@ -7,11 +7,13 @@ use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_avro::compression::CompressionCodec as Codec;
 use arrow_avro::reader::read_header_info;
 use arrow_schema::ArrowError;
 
 use crate::error::{Error, Result};
 use crate::input::source::random::RandomFile;
+use crate::thrift::put_integer;
 use crate::watch::Watch;
 
 use super::shape::{Shape, long};
@@ -30,17 +32,6 @@ const XZ_BYTES: usize = 16 << 20;
 const BZIP2_BYTES: usize = 4 << 20;
 const OTHER_BYTES: usize = 1 << 20;
 
-/// How blocks are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Codec {
-    Null,
-    Deflate,
-    Snappy,
-    Zstandard,
-    Bzip2,
-    Xz,
-}
-
 /// A decompressed block.
 pub(super) enum Plain {
     Whole(Vec<u8>),
@@ -48,63 +39,46 @@ pub(super) enum Plain {
     Longer(u64),
 }
 
-impl Codec {
-    fn of(name: &[u8]) -> Result<Self, String> {
-        Ok(match name {
-            b"null" => Self::Null,
-            b"deflate" => Self::Deflate,
-            b"snappy" => Self::Snappy,
-            b"zstandard" => Self::Zstandard,
-            b"bzip2" => Self::Bzip2,
-            b"xz" => Self::Xz,
-            other => {
-                let name = String::from_utf8_lossy(other);
-                return Err(format!(
-                    "the Avro codec {name:?} is not read; known are null, deflate, snappy, zstandard, bzip2, xz"
-                ));
-            }
-        })
+/// Returns the memory of the decompressor, without its input and output.
+pub(super) fn reader_bytes(codec: Option<Codec>) -> usize {
+    match codec {
+        None => 0,
+        Some(Codec::Xz) => XZ_BYTES,
+        Some(Codec::Bzip2) => BZIP2_BYTES,
+        Some(Codec::Deflate | Codec::Snappy | Codec::ZStandard) => OTHER_BYTES,
     }
+}
 
-    /// Returns the memory of the decompressor, without its input and output.
-    pub(super) fn reader_bytes(self) -> usize {
-        match self {
-            Self::Null => 0,
-            Self::Xz => XZ_BYTES,
-            Self::Bzip2 => BZIP2_BYTES,
-            Self::Deflate | Self::Snappy | Self::Zstandard => OTHER_BYTES,
+/// Decompresses a block to at most `limit` bytes.
+pub(super) fn plain(codec: Option<Codec>, data: Vec<u8>, limit: usize) -> Result<Plain, String> {
+    let Some(codec) = codec else {
+        let is_longer = data.len() > limit;
+        return Ok(if is_longer { Plain::Longer(data.len() as u64) } else { Plain::Whole(data) });
+    };
+    let bytes = data.as_slice();
+    let damaged = |cause: io::Error| format!("the {codec:?} block is damaged: {cause}");
+    let reader: Box<dyn Read + '_> = match codec {
+        Codec::Snappy => return snappy(bytes, limit),
+        Codec::Deflate => Box::new(flate2::read::DeflateDecoder::new(bytes)),
+        Codec::ZStandard => Box::new(zstd::stream::read::Decoder::new(bytes).map_err(damaged)?),
+        Codec::Bzip2 => Box::new(bzip2::read::BzDecoder::new(bytes)),
+        Codec::Xz => {
+            let kib = u32::try_from(XZ_BYTES >> 10).unwrap_or(u32::MAX);
+            Box::new(lzma_rust2::XzReader::new_mem_limit(bytes, false, kib))
         }
+    };
+    let mut plain = Vec::new();
+    let most = (limit as u64).saturating_add(1);
+    let mut reader = reader.take(most);
+    reader.read_to_end(&mut plain).map_err(damaged)?;
+    if plain.len() <= limit {
+        return Ok(Plain::Whole(plain));
     }
-
-    /// Decompresses a block to at most `limit` bytes.
-    pub(super) fn plain(self, data: Vec<u8>, limit: usize) -> Result<Plain, String> {
-        let damaged = |cause: io::Error| format!("the {self:?} block is damaged: {cause}");
-        let bytes = data.as_slice();
-        let reader: Box<dyn Read + '_> = match self {
-            Self::Null if data.len() > limit => return Ok(Plain::Longer(data.len() as u64)),
-            Self::Null => return Ok(Plain::Whole(data)),
-            Self::Snappy => return snappy(bytes, limit),
-            Self::Deflate => Box::new(flate2::read::DeflateDecoder::new(bytes)),
-            Self::Zstandard => Box::new(zstd::stream::read::Decoder::new(bytes).map_err(damaged)?),
-            Self::Bzip2 => Box::new(bzip2::read::BzDecoder::new(bytes)),
-            Self::Xz => {
-                let kib = u32::try_from(XZ_BYTES >> 10).unwrap_or(u32::MAX);
-                Box::new(lzma_rust2::XzReader::new_mem_limit(bytes, false, kib))
-            }
-        };
-        let mut plain = Vec::new();
-        let most = (limit as u64).saturating_add(1);
-        let mut reader = reader.take(most);
-        reader.read_to_end(&mut plain).map_err(damaged)?;
-        if plain.len() <= limit {
-            return Ok(Plain::Whole(plain));
-        }
-        let read = plain.len() as u64;
-        drop(plain);
-        reader.set_limit(u64::MAX);
-        let rest = io::copy(&mut reader, &mut io::sink()).map_err(damaged)?;
-        Ok(Plain::Longer(read + rest))
-    }
+    let read = plain.len() as u64;
+    drop(plain);
+    reader.set_limit(u64::MAX);
+    let rest = io::copy(&mut reader, &mut io::sink()).map_err(damaged)?;
+    Ok(Plain::Longer(read + rest))
 }
 
 /// Decompresses Snappy data, and verifies the checksum after it.
@@ -130,7 +104,7 @@ fn snappy(data: &[u8], limit: usize) -> Result<Plain, String> {
 /// The header of a file.
 pub(super) struct Header {
     schema: String,
-    pub(super) codec: Codec,
+    pub(super) codec: Option<Codec>,
     pub(super) shape: Shape,
     pub(super) marker: [u8; MARKER],
     pub(super) length: u64,
@@ -145,59 +119,26 @@ impl Header {
         let info = read_header_info(head)
             .map_err(|fault| format!("the Avro header is damaged, or too long: {fault}"))?;
         let schema = info.writer_schema().map_err(|fault| fault.to_string())?.json_string;
-        let codec = codec_of(head).unwrap_or(b"null");
+        let codec = info.compression().map_err(|fault| {
+            format!("{fault}; known are null, deflate, snappy, zstandard, bzip2, xz")
+        })?;
         let shape = Shape::parse(&schema)?;
-        Ok(Self {
-            schema,
-            codec: Codec::of(codec)?,
-            shape,
-            marker: info.sync(),
-            length: info.header_len(),
-        })
+        Ok(Self { schema, codec, shape, marker: info.sync(), length: info.header_len() })
     }
 
     /// Returns the header of a file with the same rows in plain blocks.
     pub(super) fn plain(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        put_long(1, &mut bytes);
+        put_integer(1, &mut bytes);
         for text in ["avro.schema", &self.schema] {
-            put_long(text.len() as i64, &mut bytes);
+            put_integer(text.len() as i64, &mut bytes);
             bytes.extend_from_slice(text.as_bytes());
         }
-        put_long(0, &mut bytes);
+        put_integer(0, &mut bytes);
         bytes.extend_from_slice(&self.marker);
         bytes
     }
 }
-
-/// Returns the codec's name from a valid header.
-fn codec_of(head: &[u8]) -> Option<&[u8]> {
-    let mut rest = head.get(MAGIC.len()..)?;
-    let text = |rest: &mut &'_ [u8]| -> Option<Range> {
-        let length = usize::try_from(long(rest)?).ok()?;
-        let start = head.len() - rest.len();
-        *rest = rest.get(length..)?;
-        Some(start..start + length)
-    };
-    loop {
-        let mut pairs = long(&mut rest)?;
-        if pairs == 0 {
-            return None;
-        }
-        if pairs < 0 {
-            long(&mut rest)?;
-            pairs = pairs.checked_neg()?;
-        }
-        for _ in 0..pairs {
-            let (name, value) = (text(&mut rest)?, text(&mut rest)?);
-            if head.get(name)? == b"avro.codec" {
-                return head.get(value);
-            }
-        }
-    }
-}
-
-type Range = std::ops::Range<usize>;
 
 /// A block of a file.
 pub(super) struct Block {
@@ -348,8 +289,8 @@ impl<R: BufRead> BlockReader<R> {
         self.admit(longest as u64, "a row of the block")?;
         self.shared.rows.fetch_add(rows, Ordering::Relaxed);
         self.bytes.reserve_exact(NUMBERS + plain.len() + MARKER);
-        put_long(i64::try_from(rows).unwrap_or(i64::MAX), &mut self.bytes);
-        put_long(i64::try_from(plain.len()).unwrap_or(i64::MAX), &mut self.bytes);
+        put_integer(i64::try_from(rows).unwrap_or(i64::MAX), &mut self.bytes);
+        put_integer(i64::try_from(plain.len()).unwrap_or(i64::MAX), &mut self.bytes);
         self.bytes.extend_from_slice(&plain);
         self.bytes.extend_from_slice(&marker);
         Ok(true)
@@ -362,18 +303,18 @@ impl<R: BufRead> BlockReader<R> {
             u64::MAX => usize::MAX,
             planned => self.planned.max(usize::try_from(planned).unwrap_or(usize::MAX)),
         };
-        if codec == Codec::Null {
+        if codec.is_none() {
             if data.len() > limit {
                 self.admit(length, "the block")?;
             }
             return Ok(data);
         }
         let fault = |what: String| self.damaged(what);
-        match codec.plain(data.clone(), limit).map_err(fault)? {
+        match plain(codec, data.clone(), limit).map_err(fault)? {
             Plain::Whole(plain) => Ok(plain),
             Plain::Longer(bytes) => {
                 self.admit(bytes, "the block")?;
-                match codec.plain(data, usize::MAX).map_err(|what| self.damaged(what))? {
+                match plain(codec, data, usize::MAX).map_err(|what| self.damaged(what))? {
                     Plain::Whole(plain) => Ok(plain),
                     Plain::Longer(_) => Err(self.damaged(damaged_at(self.at))),
                 }
@@ -390,13 +331,8 @@ impl<R: BufRead> BlockReader<R> {
     /// Reads a number in front of a block.
     fn number(&mut self) -> Result<u64> {
         let mut bytes = Vec::with_capacity(NUMBERS / 2);
-        loop {
-            let byte = self.take(1)?;
-            bytes.extend_from_slice(&byte);
-            let is_last = byte.first().is_some_and(|byte| byte & 0x80 == 0);
-            if is_last || bytes.len() >= NUMBERS / 2 {
-                break;
-            }
+        while bytes.len() < NUMBERS / 2 && bytes.last().is_none_or(|byte| byte & 0x80 > 0) {
+            bytes.append(&mut self.take(1)?);
         }
         let number = long(&mut bytes.as_slice()).and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| self.damaged(damaged_at(self.at)))
@@ -444,14 +380,4 @@ impl<R: BufRead> Read for BlockReader<R> {
         self.consume(read);
         Ok(read)
     }
-}
-
-/// Appends a number in Avro's zigzag encoding.
-pub(super) fn put_long(value: i64, bytes: &mut Vec<u8>) {
-    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    while rest >= 0x80 {
-        bytes.push((rest & 0x7F) as u8 | 0x80);
-        rest >>= 7;
-    }
-    bytes.push((rest & 0x7F) as u8);
 }

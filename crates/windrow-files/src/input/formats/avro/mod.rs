@@ -21,7 +21,6 @@ use std::io::{BufReader, Cursor, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_avro::codec::Tz;
 use arrow_avro::reader::{Reader, ReaderBuilder};
 
@@ -33,7 +32,7 @@ use crate::input::source::random::RandomFile;
 use crate::settings::Format;
 use crate::watch::Watch;
 
-use blocks::{Block, BlockReader, Codec, Header, Plain};
+use blocks::{Block, BlockReader, Header, Plain, plain, reader_bytes};
 use shape::Shape;
 
 /// Bytes of a unit: large enough to make the cost of opening the file negligible.
@@ -67,7 +66,7 @@ impl InputFormat for Avro {
     }
 
     fn open(&self, origin: Origin, opening: &mut Opening<'_>) -> Result<Opened> {
-        open(origin, opening.options.batch_rows.max(1))
+        open(origin, opening.options.batch_rows())
     }
 }
 
@@ -93,7 +92,7 @@ fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
     // to grow.
     let reader_bytes = packed
         + 3 * plain
-        + header.codec.reader_bytes()
+        + reader_bytes(header.codec)
         + header.shape.decoder_bytes()
         + 2 * batch_rows * row_bytes
         + origin.stream_bytes();
@@ -118,6 +117,7 @@ fn reader<R: std::io::BufRead>(source: R, batch_rows: usize) -> Result<Reader<R>
 }
 
 /// Results of the survey of blocks.
+#[derive(Default)]
 struct Surveyed {
     spans: Vec<Span>,
     units: Vec<Range<u64>>,
@@ -143,7 +143,7 @@ impl Surveyed {
 
 /// Surveys all blocks of a file, and decompresses the longest.
 fn of_file(header: &Header, file: &RandomFile) -> Result<Surveyed, String> {
-    let mut places: Vec<(u64, Block)> = Vec::new();
+    let mut blocks: Vec<Block> = Vec::new();
     let (mut at, mut all) = (header.length, 0);
     let (mut spans, mut units): (Vec<Span>, Vec<Range<u64>>) = (Vec::new(), Vec::new());
     while at < file.len {
@@ -163,37 +163,34 @@ fn of_file(header: &Header, file: &RandomFile) -> Result<Surveyed, String> {
         }
         all += block.rows;
         at = block.end;
-        places.push((block.bytes, block));
-        if places.len() > 2 * SAMPLED {
-            places.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-            places.truncate(SAMPLED);
+        blocks.push(block);
+        if blocks.len() > 2 * SAMPLED || at >= file.len {
+            blocks.sort_by_key(|block| std::cmp::Reverse(block.bytes));
+            blocks.truncate(SAMPLED);
         }
     }
-    places.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-    let packed = places.first().map_or(0, |(bytes, _)| *bytes);
+    let packed = blocks.first().map_or(0, |block| block.bytes);
     let packed = usize::try_from(packed).unwrap_or(usize::MAX);
-    let (row, longest) = (0, 0);
-    let mut told = Surveyed { spans, units, rows: Some(all), packed, plain: 0, row, longest };
-    for (_, block) in places.iter().take(SAMPLED) {
+    let mut told = Surveyed { spans, units, rows: Some(all), packed, ..Surveyed::default() };
+    for block in &blocks {
         let data = block.read(file)?;
-        if let Plain::Whole(data) = header.codec.plain(data, usize::MAX)? {
+        if let Plain::Whole(data) = plain(header.codec, data, usize::MAX)? {
             told.see(&header.shape, block.rows, &data)?;
         }
     }
     // Shorter blocks may decompress to more, by a better ratio than the longest blocks have.
-    told.plain += if header.codec == Codec::Null { 0 } else { told.plain / 4 };
+    told.plain += if header.codec.is_none() { 0 } else { told.plain / 4 };
     Ok(told)
 }
 
 /// Surveys the first block of a stream, if `head` contains it whole.
 fn of_stream(header: &Header, head: &[u8]) -> Result<Surveyed, String> {
     let spans = vec![Span { part: 0..1, first_row: 0, rows: None }];
-    let (units, rows) = (Vec::new(), None);
     let (row, longest, packed) = (64, 64, PASSING_BLOCK);
-    let mut told = Surveyed { spans, units, rows, packed, plain: 0, row, longest };
+    let mut told = Surveyed { spans, packed, row, longest, ..Surveyed::default() };
     let start = usize::try_from(header.length).unwrap_or(usize::MAX);
     if let Some((block, data)) = head.get(start..).and_then(Block::first) {
-        if let Plain::Whole(data) = header.codec.plain(data.to_vec(), usize::MAX)? {
+        if let Plain::Whole(data) = plain(header.codec, data.to_vec(), usize::MAX)? {
             told.see(&header.shape, block.rows, &data)?;
         }
         told.packed = told.packed.max(4 * data.len());
@@ -211,10 +208,8 @@ impl Content for AvroFile {
             }
             None => {
                 let mut stream = self.origin.stream()?;
-                let header = std::io::copy(
-                    &mut stream.by_ref().take(self.header.length),
-                    &mut std::io::sink(),
-                );
+                let mut header = stream.by_ref().take(self.header.length);
+                let header = std::io::copy(&mut header, &mut std::io::sink());
                 header.map_err(|cause| self.origin.unreadable(&cause))?;
                 stream
             }
@@ -233,21 +228,15 @@ impl Content for AvroFile {
             if ended {
                 return None;
             }
-            let next = reader.next().map(|batch| batch.map_err(|fault| told.error(&fault)));
-            match next {
-                Some(Ok(batch)) => {
-                    read += batch.num_rows() as u64;
-                    Some(Ok::<RecordBatch, _>(batch))
-                }
-                Some(Err(error)) => {
-                    ended = true;
-                    Some(Err(error))
-                }
-                None => {
-                    ended = true;
-                    told.check(read).err().map(Err)
-                }
+            let next = match reader.next() {
+                Some(batch) => Some(batch.map_err(|fault| told.error(&fault))),
+                None => told.check(read).err().map(Err),
+            };
+            match &next {
+                Some(Ok(batch)) => read += batch.num_rows() as u64,
+                Some(Err(_)) | None => ended = true,
             }
+            next
         })))
     }
 }

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::thrift::Thrift;
+
 /// Maximum nesting of types.
 const MOST_DEPTH: usize = 61;
 
@@ -233,9 +235,7 @@ impl Shape {
     fn skip(&self, rest: &mut &[u8], nothings: &mut u64) -> Option<()> {
         match self {
             Self::Fixed(bytes) => *rest = rest.get(*bytes..)?,
-            Self::Varint => {
-                long(rest)?;
-            }
+            Self::Varint => drop(long(rest)?),
             Self::Bytes => bytes(rest)?,
             Self::Record(fields) => {
                 for field in fields {
@@ -291,16 +291,7 @@ fn bytes(rest: &mut &[u8]) -> Option<()> {
 
 /// Takes the number at the start of `rest`.
 pub(super) fn long(rest: &mut &[u8]) -> Option<i64> {
-    let mut value = 0_u64;
-    for place in 0..10 {
-        let (&byte, behind) = rest.split_first()?;
-        *rest = behind;
-        value |= u64::from(byte & 0x7F) << (7 * place);
-        if byte & 0x80 == 0 {
-            return Some((value >> 1).cast_signed() ^ -((value & 1).cast_signed()));
-        }
-    }
-    None
+    Thrift(rest).integer().ok()
 }
 
 /// Returns the full name of a type, and its namespace.

@@ -1,13 +1,16 @@
 //! Tests of schemas' shapes, walks through blocks, and damaged blocks.
 
-use super::blocks::{Block, Codec, Header, Plain, put_long};
+use arrow_avro::compression::CompressionCodec as Codec;
+
+use super::blocks::{Block, Header, Plain, plain};
 use super::shape::{Shape, long};
+use crate::thrift::put_integer;
 
 #[test]
 fn numbers_there_and_back() {
     for value in [0, -1, 1, 63, 64, -64, -65, i64::from(i32::MIN), i64::MIN, i64::MAX] {
         let mut bytes = Vec::new();
-        put_long(value, &mut bytes);
+        put_integer(value, &mut bytes);
         bytes.push(7);
         let mut rest = bytes.as_slice();
         assert_eq!((long(&mut rest), rest), (Some(value), &[7][..]));
@@ -77,7 +80,7 @@ fn blocks_have_the_rows_that_they_say() {
     // A run after its length in bytes.
     assert_eq!(rows.longest_of(1, &[3, 4, 0, 0, 0]), Ok(5));
     let mut nulls = Vec::new();
-    put_long(1 << 40, &mut nulls);
+    put_integer(1 << 40, &mut nulls);
     let nothings = shape(&field(r#"{"type": "array", "items": "null"}"#)).unwrap();
     assert!(nothings.longest_of(1, &nulls).is_err());
     assert!(shape("").unwrap().longest_of(1, &[]).unwrap_err().contains("without any bytes"));
@@ -89,21 +92,21 @@ fn what_becomes_longer_than_it_may_is_measured() {
     let packed = zstd::encode_all(&text[..], 1).unwrap();
     let mut snappy = snap::raw::Encoder::new().compress_vec(&text).unwrap();
     snappy.extend_from_slice(&crc32fast::hash(&text).to_be_bytes());
-    for (codec, packed) in
-        [(Codec::Null, text.clone()), (Codec::Zstandard, packed), (Codec::Snappy, snappy)]
-    {
-        let plain = |limit| codec.plain(packed.clone(), limit).unwrap();
-        assert!(matches!(plain(100_000), Plain::Whole(whole) if whole == text), "{codec:?}");
-        assert!(matches!(plain(99_999), Plain::Longer(100_000)), "{codec:?}");
-        if codec != Codec::Null {
+    let packed =
+        [(None, text.clone()), (Some(Codec::ZStandard), packed), (Some(Codec::Snappy), snappy)];
+    for (codec, packed) in packed {
+        let within = |limit| plain(codec, packed.clone(), limit).unwrap();
+        assert!(matches!(within(100_000), Plain::Whole(whole) if whole == text), "{codec:?}");
+        assert!(matches!(within(99_999), Plain::Longer(100_000)), "{codec:?}");
+        if codec.is_some() {
             let mut broken = packed.clone();
             broken.truncate(packed.len() - 3);
-            assert!(codec.plain(broken, usize::MAX).is_err(), "{codec:?}");
+            assert!(plain(codec, broken, usize::MAX).is_err(), "{codec:?}");
         }
     }
     // A length beyond the yield of three bytes.
     let bomb = [0xFF, 0xFF, 0xFF, 0x7F, 0, 0, 0, 0];
-    assert!(Codec::Snappy.plain(bomb.to_vec(), usize::MAX).is_err());
+    assert!(plain(Some(Codec::Snappy), bomb.to_vec(), usize::MAX).is_err());
 }
 
 #[test]

@@ -49,7 +49,8 @@ use crate::input::source::origin::{Origin, SAMPLE_BYTES};
 use crate::input::text::dialect::{Columns, Dialect};
 use crate::input::text::file::{TextFile, line_lengths, rest_of_line};
 use crate::input::text::named::NamedTypes;
-use crate::names::Places;
+use crate::names::{Places, types_of};
+use crate::nested::with_type;
 use crate::paths::Paths;
 use crate::settings::Setting;
 
@@ -153,7 +154,7 @@ fn open(
         longest,
         about: About { notes, preamble, lacks, ..About::default() },
     };
-    Ok(file.opened(options.batch_rows.max(1)))
+    Ok(file.opened(options.batch_rows()))
 }
 
 /// Reads the first bytes of `origin`, including at least one row, if any.
@@ -269,10 +270,9 @@ fn whole_lines(sample: &[u8], cut: bool) -> &[u8] {
 
 /// Returns the columns of a later file, with the types of the first file or text.
 fn like(names: &Schema, first: &Schema) -> Schema {
-    let known = Places::of(first.fields());
+    let known = types_of(Some(first));
     let fields = names.fields().iter().map(|field| {
-        let kind = known.first(field.name()).map(|place| first.field(place).data_type());
-        let kind = kind.filter(|kind| !kind.is_null()).unwrap_or(&DataType::Utf8);
+        let kind = known(field).filter(|kind| !kind.is_null()).unwrap_or(&DataType::Utf8);
         Field::new(field.name(), kind.clone(), true)
     });
     Schema::new(fields.collect::<Vec<_>>())
@@ -281,13 +281,10 @@ fn like(names: &Schema, first: &Schema) -> Schema {
 /// Returns the columns of a later file in a union by name. Columns of the first file have the types
 /// of the first file.
 fn with_types_of(first: &Schema, own: &Schema) -> Schema {
-    let known = Places::of(first.fields());
+    let known = types_of(Some(first));
     let fields = own.fields().iter().map(|field| {
-        let known = known.first(field.name()).map(|place| first.field(place).data_type());
-        match known.filter(|kind| !kind.is_null()) {
-            Some(kind) => Field::clone(field).with_data_type(kind.clone()),
-            None => Field::clone(field),
-        }
+        let kind = known(field).filter(|kind| !kind.is_null()).unwrap_or(field.data_type());
+        with_type(field, kind.clone())
     });
     Schema::new(fields.collect::<Vec<_>>())
 }
@@ -308,14 +305,6 @@ fn header_only(origin: &Origin, names: &Schema, named: Option<&Schema>) -> Resul
         Field::new(field.name(), kind.clone(), true)
     });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// Returns a look-up of the types in `schema`.
-fn types_of<'a>(named: Option<&'a Schema>) -> impl Fn(&Field) -> Option<&'a DataType> {
-    let places = Places::of(named.map_or(&[], |named| &**named.fields()));
-    move |field| {
-        named.zip(places.first(field.name())).map(|(named, at)| named.field(at).data_type())
-    }
 }
 
 /// Refuses types without a text form in CSV.

@@ -321,17 +321,11 @@ impl Frames {
             // The format lets a writer end a stream by closing it.
             return Ok(None);
         }
-        let length_at = if bytes == [0xFF; 4] {
+        if bytes == [0xFF; 4] {
             self.append_all(&mut bytes, 4)?;
-            4
-        } else {
-            0
-        };
-        let length = bytes
-            .get(length_at..length_at + 4)
-            .and_then(|length| length.try_into().ok())
-            .map(u32::from_le_bytes)
-            .ok_or_else(|| cut_short(self.read))?;
+        }
+        let length = bytes.last_chunk().ok_or_else(|| cut_short(self.read))?;
+        let length = u32::from_le_bytes(*length);
         if length == 0 {
             let at = self.read;
             if self.in_file {

@@ -33,7 +33,8 @@ use crate::input::text::file::{TextFile, line_lengths};
 use crate::input::text::json::fault as json_text;
 use crate::input::text::json::null_lines::without_nulls;
 use crate::input::text::named::{Named, NamedTypes, named_within};
-use crate::names::Places;
+use crate::names::{Places, types_of};
+use crate::nested::with_type;
 use crate::raw::Raw;
 use crate::settings::Preset;
 
@@ -81,13 +82,10 @@ fn open(
     let schema = match reference {
         Some(first) if options.union_by_name || options.wanted.is_some() => {
             let own = infer(named)?;
-            let known = Places::of(first.fields());
+            let known = types_of(Some(first));
             let field = |own: &Arc<Field>| {
-                let known = known.first(own.name()).map(|place| first.field(place).data_type());
-                match known.filter(|kind| !kind.is_null() && !kind.is_nested()) {
-                    Some(kind) => Field::clone(own).with_data_type(kind.clone()),
-                    None => Field::clone(own),
-                }
+                let known = known(own).filter(|kind| !kind.is_null() && !kind.is_nested());
+                with_type(own, known.unwrap_or(own.data_type()).clone())
             };
             Schema::new(own.fields().iter().map(field).collect::<Vec<_>>())
         }
@@ -113,7 +111,7 @@ fn open(
         longest,
         about: About { lacks, ..About::default() },
     };
-    Ok(file.opened(options.batch_rows.max(1)))
+    Ok(file.opened(options.batch_rows()))
 }
 
 /// Returns whether a column mixes numbers or times with objects that are numbers or times in

@@ -16,7 +16,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::{LogicalType, Type as Physical};
 use parquet::errors::Result;
 use parquet::schema::types::{Type, TypePtr};
@@ -24,7 +23,7 @@ use parquet::schema::types::{Type, TypePtr};
 use crate::input::row_groups::Footer;
 use crate::nested::mapped;
 
-use super::int96::{each_leaf, has_leaves};
+use super::int96::{has_leaves, with_fields, with_leaves};
 
 /// The key of an annotation in the metadata of a field.
 const KEY: &str = "PARQUET:logical_type";
@@ -44,24 +43,14 @@ pub(super) fn settled(footer: Footer) -> Result<Footer> {
     }
     let marks = parquet.columns().iter().map(|leaf| leaf.logical_type_ref().and_then(mark));
     let marks: Vec<Option<String>> = marks.collect();
-    if variants.is_empty() && marks.iter().all(Option::is_none) {
-        return Ok(footer);
-    }
+    let footer = with_leaves(&footer, |leaf, field| match marks.get(leaf) {
+        Some(Some(mark)) => marked(field, mark),
+        Some(None) | None => Arc::clone(field),
+    })?;
     let mut leaf = 0;
-    let fields = footer.schema().fields().iter().map(|field| {
-        each_leaf(field, &mut |field| {
-            let mark = marks.get(leaf).and_then(Option::as_ref);
-            leaf += 1;
-            mark.map_or_else(|| Arc::clone(field), |mark| marked(field, mark))
-        })
-    });
-    let fields: Vec<FieldRef> = fields.collect();
-    let mut leaf = 0;
-    let fields = fields.iter().map(|field| with_variants(field, &mut leaf, &variants));
-    let metadata = footer.schema().metadata().clone();
-    let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata);
-    let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
-    ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), options)
+    let fields = footer.schema().fields().iter();
+    let fields = fields.map(|field| with_variants(field, &mut leaf, &variants)).collect();
+    with_fields(&footer, fields)
 }
 
 /// Collects the first leaf of each VARIANT below `kind`, and the leaf after its last.

@@ -3,36 +3,17 @@
 //! the first page, although writers of Arrow data may put any dictionary type into a footer. Such
 //! columns are read as plain values.
 
-use std::sync::Arc;
-
-use arrow_schema::{DataType, FieldRef, Schema};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use arrow_schema::DataType;
 use parquet::errors::Result;
 
 use crate::input::row_groups::Footer;
 use crate::nested::with_type;
 
-use super::int96::each_leaf;
+use super::int96::with_leaves;
 
 /// Returns the footer with readable column types.
 pub(super) fn settled(footer: Footer) -> Result<Footer> {
-    let mut changed = false;
-    let mut settle = |field: &FieldRef| {
-        let kind = readable(field.data_type());
-        if kind == *field.data_type() {
-            return Arc::clone(field);
-        }
-        changed = true;
-        with_type(field, kind)
-    };
-    let fields = footer.schema().fields().iter().map(|field| each_leaf(field, &mut settle));
-    let fields: Vec<FieldRef> = fields.collect();
-    if !changed {
-        return Ok(footer);
-    }
-    let schema = Schema::new_with_metadata(fields, footer.schema().metadata().clone());
-    let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
-    ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), options)
+    with_leaves(&footer, |_, field| with_type(field, readable(field.data_type())))
 }
 
 /// Returns the type in which a leaf column can be read.

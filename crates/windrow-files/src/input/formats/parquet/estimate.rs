@@ -62,21 +62,14 @@ impl Reader {
         for (place, leaf) in leaves.filter(|(place, _)| chosen.reads(*place)) {
             let chunk = group.filter(|group| place < group.num_columns());
             let chunk = chunk.map(|group| group.column(place));
-            let codec = match chunk.map(|chunk| chunk.compression()) {
-                Some(Compression::ZSTD(_)) => ZSTD_CONTEXT,
-                _ => 0,
-            };
-            let words = match chunk.map(|chunk| chunk.column_type()) {
-                Some(Type::BYTE_ARRAY) => WORDS,
-                _ => 0,
-            };
+            let (codec, kind) =
+                chunk.map(|chunk| (chunk.compression(), chunk.column_type())).unzip();
+            let codec = if matches!(codec, Some(Compression::ZSTD(_))) { ZSTD_CONTEXT } else { 0 };
+            let words = if kind == Some(Type::BYTE_ARRAY) { WORDS } else { 0 };
             let fixed = codec + LEAF + words;
             let read = leaf.page.saturating_add(leaf.dictionary).saturating_add(fixed);
             // INT96 may be read by two readers at a time.
-            let times = match chunk.map(|chunk| chunk.column_type()) {
-                Some(Type::INT96) => 2,
-                _ => 1,
-            };
+            let times = if kind == Some(Type::INT96) { 2 } else { 1 };
             held = held.saturating_add(read.saturating_mul(times));
         }
         let most = |bytes: fn(&Leaf) -> u64| self.leaves.iter().map(bytes).max().unwrap_or(0);

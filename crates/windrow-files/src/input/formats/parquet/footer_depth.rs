@@ -14,7 +14,7 @@
 
 use std::io::{self, BufRead};
 
-use arrow_buffer::BooleanBufferBuilder;
+use roaring::RoaringBitmap;
 
 use crate::thrift::{Thrift, kind};
 
@@ -47,18 +47,12 @@ pub(super) struct Survey {
 }
 
 /// The encrypted columns of a file whose footer is readable.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Encrypted {
     /// Whether the footer names the algorithm.
     has_algorithm: bool,
-    /// A bit for each leaf up to the last encrypted one: the walk comes before any check of memory.
-    leaves: BooleanBufferBuilder,
-}
-
-impl Default for Encrypted {
-    fn default() -> Self {
-        Self { has_algorithm: false, leaves: BooleanBufferBuilder::new(0) }
-    }
+    /// As a bitmap: the walk comes before any check of memory.
+    leaves: RoaringBitmap,
 }
 
 impl Encrypted {
@@ -67,15 +61,8 @@ impl Encrypted {
     pub(super) fn any(&self, is_read: impl Fn(usize) -> bool) -> bool {
         match self.leaves.is_empty() {
             true => self.has_algorithm,
-            false => (0..self.leaves.len()).any(|leaf| self.leaves.get_bit(leaf) && is_read(leaf)),
+            false => self.leaves.iter().any(|leaf| is_read(leaf as usize)),
         }
-    }
-
-    fn note(&mut self, leaf: usize) {
-        if leaf >= self.leaves.len() {
-            self.leaves.resize(leaf + 1);
-        }
-        self.leaves.set_bit(leaf, true);
     }
 }
 
@@ -87,7 +74,7 @@ impl Survey {
     pub(super) fn of(footer: impl BufRead) -> Result<Self, String> {
         let mut survey = Self::default();
         // The parser of the footer reports damage.
-        let _ = Footer(Thrift(footer)).walk(&mut survey);
+        let _ = survey.walk(&mut Thrift(footer));
         match survey.is_too_deep {
             true => Err(format!("its schema is nested more than {MOST_DEPTH} deep")),
             false => Ok(survey),
@@ -104,41 +91,33 @@ impl Survey {
         let elements = self.elements.saturating_mul(ELEMENT_BYTES);
         elements.saturating_add(self.chunks.saturating_mul(CHUNK_BYTES))
     }
-}
 
-struct Footer<R>(Thrift<R>);
-
-impl<R: BufRead> Footer<R> {
-    fn walk(&mut self, survey: &mut Survey) -> io::Result<()> {
-        let mut last = 0;
-        while let Some((field, kind)) = self.0.field(&mut last)? {
-            match (field, kind) {
-                (SCHEMA, kind::LIST) => self.schema(survey)?,
-                (ROW_GROUPS, kind::LIST) => {
-                    for _ in 0..self.0.list()?.0 {
-                        self.row_group(survey)?;
-                    }
-                }
-                (ENCRYPTION, kind::STRUCT) => {
-                    survey.encrypted.has_algorithm = true;
-                    self.0.skip(kind, 0)?;
-                }
-                (_, kind) => self.0.skip(kind, 0)?,
+    fn walk(&mut self, footer: &mut Thrift<impl BufRead>) -> io::Result<()> {
+        footer.fields(|footer, field, kind| match (field, kind) {
+            (SCHEMA, kind::LIST) => self.schema(footer),
+            (ROW_GROUPS, kind::LIST) => {
+                let groups = footer.list()?.0;
+                (0..groups).try_for_each(|_| self.row_group(footer))
             }
-            if survey.is_too_deep {
-                break;
+            (ENCRYPTION, kind::STRUCT) => {
+                self.encrypted.has_algorithm = true;
+                footer.skip(kind, 0)
             }
-        }
-        Ok(())
+            (_, kind) => footer.skip(kind, 0),
+        })
     }
 
-    fn schema(&mut self, survey: &mut Survey) -> io::Result<()> {
-        let (elements, _) = self.0.list()?;
+    fn schema(&mut self, footer: &mut Thrift<impl BufRead>) -> io::Result<()> {
+        let (elements, _) = footer.list()?;
         // For each group around the current element, the number of members still to come.
         let mut groups: Vec<i64> = Vec::new();
         for _ in 0..elements {
-            let members = self.members()?;
-            survey.elements += 1;
+            let mut members = 0;
+            footer.fields(|footer, field, kind| match (field, kind) {
+                (MEMBERS, kind::I16..=kind::I64) => footer.integer().map(|count| members = count),
+                (_, kind) => footer.skip(kind, 0),
+            })?;
+            self.elements += 1;
             if let Some(group) = groups.last_mut() {
                 *group -= 1;
             }
@@ -146,8 +125,8 @@ impl<R: BufRead> Footer<R> {
                 groups.push(members);
             }
             if groups.len() > MOST_DEPTH {
-                survey.is_too_deep = true;
-                break;
+                self.is_too_deep = true;
+                return Err(io::ErrorKind::InvalidData.into());
             }
             while groups.last() == Some(&0) {
                 groups.pop();
@@ -156,44 +135,27 @@ impl<R: BufRead> Footer<R> {
         Ok(())
     }
 
-    fn row_group(&mut self, survey: &mut Survey) -> io::Result<()> {
-        let mut last = 0;
-        while let Some((field, kind)) = self.0.field(&mut last)? {
-            match (field, kind) {
-                (CHUNKS, kind::LIST) => {
-                    for leaf in 0..self.0.list()?.0 {
-                        self.chunk(leaf, survey)?;
-                        survey.chunks += 1;
-                    }
+    fn row_group(&mut self, footer: &mut Thrift<impl BufRead>) -> io::Result<()> {
+        footer.fields(|footer, field, kind| match (field, kind) {
+            (CHUNKS, kind::LIST) => {
+                for leaf in 0..footer.list()?.0 {
+                    self.chunk(leaf, footer)?;
+                    self.chunks += 1;
                 }
-                (_, kind) => self.0.skip(kind, 1)?,
+                Ok(())
             }
-        }
-        Ok(())
+            (_, kind) => footer.skip(kind, 1),
+        })
     }
 
-    fn chunk(&mut self, leaf: u64, survey: &mut Survey) -> io::Result<()> {
-        let mut last = 0;
-        while let Some((field, kind)) = self.0.field(&mut last)? {
+    fn chunk(&mut self, leaf: u64, footer: &mut Thrift<impl BufRead>) -> io::Result<()> {
+        footer.fields(|footer, field, kind| {
             // A schema has more elements than leaves.
-            if field == CHUNK_ENCRYPTION && leaf < survey.elements {
-                survey.encrypted.note(usize::try_from(leaf).unwrap_or(usize::MAX));
+            if field == CHUNK_ENCRYPTION && leaf < self.elements {
+                self.encrypted.leaves.insert(u32::try_from(leaf).unwrap_or(u32::MAX));
             }
-            self.0.skip(kind, 2)?;
-        }
-        Ok(())
-    }
-
-    /// Returns the number of members of the next schema element.
-    fn members(&mut self) -> io::Result<i64> {
-        let (mut last, mut members) = (0, 0);
-        while let Some((field, kind)) = self.0.field(&mut last)? {
-            match (field, kind) {
-                (MEMBERS, kind::I16..=kind::I64) => members = self.0.integer()?,
-                _ => self.0.skip(kind, 0)?,
-            }
-        }
-        Ok(members)
+            footer.skip(kind, 2)
+        })
     }
 }
 

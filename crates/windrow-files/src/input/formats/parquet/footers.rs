@@ -22,7 +22,7 @@ use super::{annotations, dictionaries, int96};
 
 /// Maximum size of a page index that is examined. The larger index of thousands of columns would be
 /// a burden on the plan.
-const MOST_INDEX_BYTES: u64 = 1 << 20;
+pub(super) const MOST_INDEX_BYTES: u64 = 1 << 20;
 
 /// Bytes that a job takes for each byte of a large footer of an object. Such a footer is checked
 /// before its survey, because a survey would hold all of the footer.
@@ -156,18 +156,13 @@ pub(super) fn has_small_index(metadata: &ParquetMetaData) -> bool {
 }
 
 /// Returns the bytes of the page index in the file.
-fn index_bytes(metadata: &ParquetMetaData) -> u64 {
+pub(super) fn index_bytes(metadata: &ParquetMetaData) -> u64 {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let bytes = columns.map(|column| {
         let parts = [column.column_index_length(), column.offset_index_length()];
         parts.into_iter().flatten().map(|length| i64::from(length).unsigned_abs()).sum::<u64>()
     });
     bytes.sum()
-}
-
-/// Returns whether the page index can be held, if the file has one.
-pub(super) fn has_no_large_index(metadata: &ParquetMetaData) -> bool {
-    index_bytes(metadata) <= MOST_INDEX_BYTES
 }
 
 /// Returns the start of the footer, if the file ends with Parquet's magic number.

@@ -21,6 +21,7 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::SerializedPageReader;
 
 use crate::input::source::random::RandomFile;
+use crate::thrift::Thrift;
 
 use super::pages::Page;
 
@@ -262,7 +263,7 @@ impl<'a> Levels<'a> {
 
     /// Reads the next run, or the next packed levels.
     fn read(&mut self) -> Option<()> {
-        let head = varint(&mut self.rest)?;
+        let head = Thrift(&mut self.rest).number().ok()?;
         if head & 1 == 0 {
             let (bytes, rest) = self.rest.split_at_checked(self.width.div_ceil(8))?;
             let level = bytes.iter().rev().fold(0, |level, byte| level << 8 | i16::from(*byte));
@@ -274,19 +275,6 @@ impl<'a> Levels<'a> {
         self.place = 0;
         (8 * self.packed.len() >= self.width).then_some(())
     }
-}
-
-fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for place in (0..63).step_by(7) {
-        let (&byte, behind) = rest.split_first()?;
-        *rest = behind;
-        number |= u64::from(byte & 0x7f) << place;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

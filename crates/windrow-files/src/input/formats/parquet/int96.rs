@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampSecondType;
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow_array::{Array, RecordBatch, make_array};
+use arrow_schema::{DataType, FieldRef, Fields, Schema, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -98,66 +98,65 @@ fn is_beyond(column: &dyn Array) -> bool {
             let seconds = column.as_primitive::<TimestampSecondType>();
             seconds.iter().flatten().any(|second| !(-REACH..=REACH).contains(&second))
         }
-        DataType::Struct(_) => column.as_struct().columns().iter().any(|member| is_beyond(member)),
-        DataType::List(_) => is_beyond(column.as_list::<i32>().values()),
-        DataType::LargeList(_) => is_beyond(column.as_list::<i64>().values()),
-        DataType::FixedSizeList(..) => is_beyond(column.as_fixed_size_list().values()),
-        DataType::Map(..) => is_beyond(column.as_map().entries()),
-        _ => false,
+        _ => column.to_data().child_data().iter().any(|of| is_beyond(&make_array(of.clone()))),
     }
 }
 
 /// Returns the ordinals of the INT96 leaves in nanoseconds, ascending.
 fn leaves(footer: &Footer) -> Vec<usize> {
-    let file = footer.metadata().file_metadata();
-    let columns = file.schema_descr().columns().iter();
-    let is_int96: Vec<bool> = columns.map(|column| column.physical_type() == Type::INT96).collect();
-    if !is_int96.contains(&true) {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    let mut leaf = 0;
+    let mut fields = Vec::new();
     for field in footer.schema().fields() {
         each_leaf(field, &mut |field| {
-            let nanoseconds =
-                matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _));
-            if nanoseconds && is_int96.get(leaf) == Some(&true) {
-                found.push(leaf);
-            }
-            leaf += 1;
+            fields.push(field.clone());
             field.clone()
         });
     }
-    found
+    let columns = footer.metadata().file_metadata().schema_descr().columns();
+    let are_chosen = columns.iter().zip(fields).map(|(column, field)| {
+        let in_nanoseconds =
+            matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _));
+        in_nanoseconds && column.physical_type() == Type::INT96
+    });
+    are_chosen.enumerate().filter_map(|(leaf, is_chosen)| is_chosen.then_some(leaf)).collect()
 }
 
 /// Returns the footer, with the [leaves] in `unit`.
 fn in_unit(footer: &Footer, unit: TimeUnit) -> Result<Footer> {
     let chosen = leaves(footer);
+    with_leaves(footer, |leaf, field| match chosen.binary_search(&leaf) {
+        Ok(_) => with_type(field, DataType::Timestamp(unit, None)),
+        Err(_) => field.clone(),
+    })
+}
+
+/// Returns the footer with each leaf replaced by the result of `change`, which also gets the
+/// ordinal of the leaf.
+pub(super) fn with_leaves(
+    footer: &Footer,
+    mut change: impl FnMut(usize, &FieldRef) -> FieldRef,
+) -> Result<Footer> {
     let mut leaf = 0;
-    let fields = footer.schema().fields().iter().map(|field| {
-        each_leaf(field, &mut |field| {
-            let is_chosen = chosen.binary_search(&leaf).is_ok();
-            leaf += 1;
-            match is_chosen {
-                true => with_type(field, DataType::Timestamp(unit, None)),
-                false => field.clone(),
-            }
-        })
-    });
-    let fields: Vec<FieldRef> = fields.collect();
-    let metadata = footer.schema().metadata().clone();
-    let schema: SchemaRef = Arc::new(Schema::new_with_metadata(fields, metadata));
-    let options = ArrowReaderOptions::new().with_schema(schema);
+    let mut change = |field: &FieldRef| {
+        leaf += 1;
+        change(leaf - 1, field)
+    };
+    let fields = footer.schema().fields().iter();
+    with_fields(footer, fields.map(|field| each_leaf(field, &mut change)).collect())
+}
+
+/// Returns the footer with other Arrow fields for its columns.
+pub(super) fn with_fields(footer: &Footer, fields: Fields) -> Result<Footer> {
+    if fields == *footer.schema().fields() {
+        return Ok(footer.clone());
+    }
+    let schema = Schema::new_with_metadata(fields, footer.schema().metadata().clone());
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
     ArrowReaderMetadata::try_new(footer.metadata().clone(), options)
 }
 
 /// Returns `field` with each leaf replaced by the result of `change`. Leaves are visited in
 /// Parquet's order.
-pub(super) fn each_leaf(
-    field: &FieldRef,
-    change: &mut dyn FnMut(&FieldRef) -> FieldRef,
-) -> FieldRef {
+fn each_leaf(field: &FieldRef, change: &mut dyn FnMut(&FieldRef) -> FieldRef) -> FieldRef {
     if has_leaves(field.data_type()) {
         mapped(field, |of| each_leaf(of, change))
     } else {

@@ -38,7 +38,7 @@ use crate::error::Result;
 use crate::input::formats::opening::{InputFormat, Opening};
 use crate::input::opened::{About, Content, Opened, Pieces, Span};
 use crate::input::options::ReadOptions;
-use crate::input::row_groups::{Footer, RowGroups};
+use crate::input::row_groups::{Footer, RowGroups, bytes_of};
 use crate::input::source::info::DeclaredColumn;
 use crate::input::source::origin::Origin;
 use crate::input::source::random::RandomFile;
@@ -52,8 +52,8 @@ use allowance::Allowance;
 use chosen::Chosen;
 use footer_depth::Survey;
 use footers::{
-    CachedFooter, FooterCache, footer_bytes, has_no_large_index, has_small_index, load, load_with,
-    parsed, survey,
+    CachedFooter, FooterCache, MOST_INDEX_BYTES, footer_bytes, has_small_index, index_bytes, load,
+    load_with, parsed, survey,
 };
 use profile::Profile;
 use segments::{Ahead, Segments, steps};
@@ -97,7 +97,7 @@ fn open(
     counted: &dyn Fn(&Schema) -> Option<Vec<usize>>,
 ) -> Result<Opened> {
     let file = origin.random()?;
-    let batch_rows = options.batch_rows.max(1);
+    let batch_rows = options.batch_rows();
     let Survey { encrypted, .. } = survey(&origin, &file, options.ceiling)?;
     let footer = parsed(&origin, &file, ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Skip)?;
     let metadata = footer.metadata();
@@ -168,11 +168,7 @@ fn open(
 
 /// Returns the byte ranges of a row group's needed column chunks, and the sum of their lengths.
 fn chunks(group: &RowGroupMetaData, chosen: &Chosen) -> (Vec<Range<u64>>, u64) {
-    let chunks = chosen.chunks(group).map(|chunk| {
-        let (start, length) = chunk.byte_range();
-        start..start.saturating_add(length)
-    });
-    let chunks: Vec<Range<u64>> = chunks.collect();
+    let chunks: Vec<Range<u64>> = chosen.chunks(group).map(bytes_of).collect();
     let total = chunks.iter().fold(0_u64, |all, chunk| all.saturating_add(chunk.end - chunk.start));
     (chunks, total)
 }
@@ -336,7 +332,7 @@ impl ParquetFile {
         let chosen = self.chosen.clone();
         let mut segments = Segments::new(name, file, footer, chosen, parts, is_longer);
         segments.again = again;
-        Ok(Box::new(segments))
+        Ok(Box::new(std::iter::from_fn(move || segments.advance().transpose())))
     }
 }
 
@@ -395,7 +391,7 @@ impl Content for ParquetFile {
             None => load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?,
         };
         let metadata = footer.metadata();
-        if !(has_no_large_index(metadata) && wanted(&footer)) {
+        if index_bytes(metadata) > MOST_INDEX_BYTES || !wanted(&footer) {
             return Ok(None);
         }
         drop(footer);
@@ -415,10 +411,7 @@ impl Content for ParquetFile {
     }
 
     fn footer(&self) -> Option<Result<Footer>> {
-        let file = match self.origin.random() {
-            Ok(file) => file,
-            Err(error) => return Some(Err(error)),
-        };
-        Some(load(&self.origin, &file, ParquetStatisticsPolicy::KeepAll))
+        let loaded = |file: RandomFile| load(&self.origin, &file, ParquetStatisticsPolicy::KeepAll);
+        Some(self.origin.random().and_then(loaded))
     }
 }

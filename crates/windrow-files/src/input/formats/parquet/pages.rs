@@ -15,6 +15,7 @@ use std::ops::Range;
 use parquet::basic::Encoding;
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use crate::input::row_groups::bytes_of;
 use crate::input::source::random::RandomFile;
 use crate::thrift::{Thrift, kind};
 
@@ -76,8 +77,8 @@ pub(super) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     pub(super) fn of(file: &'a RandomFile, chunk: &ColumnChunkMetaData) -> Self {
-        let (at, length) = chunk.byte_range();
-        Self { file, at, end: at.saturating_add(length).min(file.len) }
+        let Range { start: at, end } = bytes_of(chunk);
+        Self { file, at, end: end.min(file.len) }
     }
 
     fn header(&self) -> io::Result<Page> {
@@ -117,17 +118,17 @@ fn header(bytes: &[u8]) -> io::Result<(Page, usize)> {
     let mut thrift = Thrift(bytes);
     let (mut kind, mut plain, mut packed) = (None, None, None);
     let mut about = About::default();
-    let mut last = 0;
-    while let Some((field, of)) = thrift.field(&mut last)? {
+    thrift.fields(|thrift, field, of| {
         match (field, of) {
             (1, kind::I16..=kind::I64) => kind = Some(thrift.integer()?),
             (2, kind::I16..=kind::I64) => plain = u64::try_from(thrift.integer()?).ok(),
             (3, kind::I16..=kind::I64) => packed = u64::try_from(thrift.integer()?).ok(),
-            (5 | 7, kind::STRUCT) => about = About::read(&mut thrift, None, 2)?,
-            (8, kind::STRUCT) => about = About::read(&mut thrift, Some(3), 4)?,
+            (5 | 7, kind::STRUCT) => about = About::read(thrift, None, 2)?,
+            (8, kind::STRUCT) => about = About::read(thrift, Some(3), 4)?,
             (_, of) => thrift.skip(of, 0)?,
         }
-    }
+        Ok(())
+    })?;
     let damaged = || io::Error::from(io::ErrorKind::InvalidData);
     let dictionary = [Encoding::PLAIN_DICTIONARY, Encoding::RLE_DICTIONARY].map(|e| e as i64);
     let kind = match kind.ok_or_else(damaged)? {
@@ -160,21 +161,19 @@ impl About {
     /// `encoding`.
     fn read(thrift: &mut Thrift<&[u8]>, rows: Option<i64>, encoding: i64) -> io::Result<Self> {
         let mut about = Self::default();
-        let mut last = 0;
-        while let Some((field, of)) = thrift.field(&mut last)? {
-            match (field, of) {
-                (1, kind::I16..=kind::I64) => {
-                    about.values = u64::try_from(thrift.integer()?).unwrap_or(0);
-                }
-                (field, kind::I16..=kind::I64) if Some(field) == rows => {
-                    about.rows = u64::try_from(thrift.integer()?).ok();
-                }
-                (field, kind::I16..=kind::I64) if field == encoding => {
-                    about.encoding = thrift.integer()?;
-                }
-                (_, of) => thrift.skip(of, 1)?,
+        thrift.fields(|thrift, field, of| {
+            if !(kind::I16..=kind::I64).contains(&of) {
+                return thrift.skip(of, 1);
             }
-        }
+            let number = thrift.integer()?;
+            match field {
+                1 => about.values = u64::try_from(number).unwrap_or(0),
+                field if Some(field) == rows => about.rows = u64::try_from(number).ok(),
+                field if field == encoding => about.encoding = number,
+                _ => {}
+            }
+            Ok(())
+        })?;
         Ok(about)
     }
 }
@@ -196,24 +195,22 @@ pub(super) fn rows_of_index(
 /// Parses an offset index. Returns the first row of each page.
 fn first_rows(bytes: &[u8]) -> io::Result<Vec<u64>> {
     let mut thrift = Thrift(bytes);
-    let (mut last, mut firsts) = (0, Vec::new());
-    while let Some((field, of)) = thrift.field(&mut last)? {
+    let mut firsts = Vec::new();
+    thrift.fields(|thrift, field, of| {
         if (field, of) != (1, kind::LIST) {
-            thrift.skip(of, 0)?;
-            continue;
+            return thrift.skip(of, 0);
         }
         let (pages, _) = thrift.list()?;
-        for _ in 0..pages {
-            let mut last = 0;
-            while let Some((field, of)) = thrift.field(&mut last)? {
-                match (field, of) {
-                    (3, kind::I16..=kind::I64) => {
-                        firsts.push(u64::try_from(thrift.integer()?).unwrap_or(0));
-                    }
-                    (_, of) => thrift.skip(of, 1)?,
+        (0..pages).try_for_each(|_| {
+            thrift.fields(|thrift, field, of| match (field, of) {
+                (3, kind::I16..=kind::I64) => {
+                    let first = thrift.integer()?;
+                    firsts.push(u64::try_from(first).unwrap_or(0));
+                    Ok(())
                 }
-            }
-        }
-    }
+                (_, of) => thrift.skip(of, 1),
+            })
+        })
+    })?;
     Ok(firsts)
 }

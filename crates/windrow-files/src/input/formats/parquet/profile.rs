@@ -234,10 +234,8 @@ impl Chunk {
             let of_kind = |page: &&Page| page.is_data() == data;
             pages.filter(of_kind).map(bytes).max().map_or(all, |most| most.min(all))
         };
-        let dictionary = match chunk.dictionary_page_offset() {
-            None => 0,
-            Some(_) => most(false, &|page| page.plain, plain),
-        };
+        let has_dictionary = chunk.dictionary_page_offset().is_some();
+        let dictionary = if has_dictionary { most(false, &|page| page.plain, plain) } else { 0 };
         let leaf = Leaf {
             dictionary,
             page: most(true, &|page| 2 * page.plain, plain),
@@ -271,11 +269,9 @@ impl Chunk {
         widths.stretch(&data);
         let repeated = chunk.column_descr().max_rep_level() > 0;
         let total = size(group.num_rows());
-        let index = if repeated && data.iter().any(|page| page.rows.is_none()) {
-            rows_of_index(file, chunk, total).filter(|rows| rows.len() == data.len())
-        } else {
-            None
-        };
+        let is_needed = repeated && data.iter().any(|page| page.rows.is_none());
+        let index = is_needed.then(|| rows_of_index(file, chunk, total)).flatten();
+        let index = index.filter(|rows| rows.len() == data.len());
         let long_lists = size(chunk.uncompressed_size()) > SMALL_LISTS;
         let mut parts: Vec<Part<'_>> = Vec::with_capacity(data.len());
         let mut is_whole = true;

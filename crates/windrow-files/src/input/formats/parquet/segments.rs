@@ -62,7 +62,7 @@ pub(super) fn steps(segments: &[Segment], kept: &[Range<u64>], all: &Range<u64>)
     steps
 }
 
-/// Iterator over the segments of some row groups.
+/// The segments of some row groups.
 pub(super) struct Segments {
     name: Arc<str>,
     file: RandomFile,
@@ -99,7 +99,8 @@ impl Segments {
         Self { name, file, footer, chosen, parts: parts.into(), open: None, is_longer, again: None }
     }
 
-    fn advance(&mut self) -> Result<Option<Piece>> {
+    /// Returns the next piece.
+    pub(super) fn advance(&mut self) -> Result<Option<Piece>> {
         if std::mem::take(&mut self.is_longer) {
             return Ok(Some(Piece::Rows(RecordBatch::new_empty(self.chosen.schema.clone()))));
         }
@@ -143,14 +144,6 @@ impl Segments {
         let all = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.footer.clone());
         let chosen = all.with_projection(self.chosen.mask.clone());
         Ok((rows.chosen(chosen).build()?, seconds))
-    }
-}
-
-impl Iterator for Segments {
-    type Item = Result<Piece>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.advance().transpose()
     }
 }
 

@@ -17,8 +17,7 @@ pub(super) fn converted(
     kind: &DataType,
     reading: Reading,
 ) -> Result<Option<StringArray>, Fault> {
-    let of_text = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let blank = reading.blank_is_null && !of_text;
+    let blank = reading.blank_is_null && !kind.is_string();
     let comma = reading.decimal_comma && (kind.is_floating() || kind.is_decimal());
     let is_number = kind.is_integer() || kind.is_floating() || kind.is_decimal();
     let is_blank =

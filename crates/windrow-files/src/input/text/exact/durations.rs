@@ -6,6 +6,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
 use arrow_schema::{DataType, TimeUnit};
 
 use super::reading::{Fault, cast_strictly};
+use super::times::digits_of;
 
 /// Parses durations in `unit`.
 pub(super) fn durations(text: &StringArray, unit: TimeUnit) -> Result<ArrayRef, Fault> {
@@ -31,12 +32,7 @@ fn seconds(value: &str, unit: TimeUnit) -> Option<i64> {
     if value == "P0D" {
         return Some(0);
     }
-    let digits = match unit {
-        TimeUnit::Second => 0,
-        TimeUnit::Millisecond => 3,
-        TimeUnit::Microsecond => 6,
-        TimeUnit::Nanosecond => 9,
-    };
+    let digits = digits_of(unit);
     let value = value.strip_prefix("PT")?.strip_suffix('S')?;
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     let fraction = fraction.trim_end_matches('0');

@@ -18,6 +18,8 @@
 use arrow_array::StringArray;
 use arrow_schema::DataType;
 
+use crate::nested::of_decimal;
+
 use super::reading::{Fault, Writing};
 use super::times::has_offset;
 
@@ -34,18 +36,11 @@ pub(super) fn strange<'a>(
     writing: Writing,
 ) -> Option<&'a str> {
     use DataType as D;
+    let is_whole = matches!(of_decimal(kind), Some((_, 0))) || matches!(kind, D::Duration(_));
     match kind {
-        kind if kind.is_integer() => find(text, |value| !is_integer(value, writing)),
-        D::Duration(_) => find(text, |value| !is_integer(value, writing)),
-        D::Decimal32(_, 0) | D::Decimal64(_, 0) | D::Decimal128(_, 0) | D::Decimal256(_, 0) => {
-            find(text, |value| !is_integer(value, writing))
-        }
-        D::Decimal32(..) | D::Decimal64(..) | D::Decimal128(..) | D::Decimal256(..) => {
-            find(text, |value| is_padded(value) || value.starts_with('+'))
-        }
-        D::Float16 | D::Float32 | D::Float64 => {
-            find(text, |value| !is_plain_float(value, writing) && !is_float(value, writing))
-        }
+        kind if kind.is_integer() || is_whole => find(text, |value| !is_integer(value, writing)),
+        kind if kind.is_decimal() => find(text, |value| is_padded(value) || value.starts_with('+')),
+        kind if kind.is_floating() => find(text, |value| !is_float(value, writing)),
         D::Date32 => find(text, |value| !is_date(value)),
         D::Date64 | D::Timestamp(_, None) => find(text, |value| !is_time(value)),
         D::Time32(_) | D::Time64(_) => find(text, |value| !value.contains(':')),
@@ -128,22 +123,6 @@ fn is_float(value: &str, writing: Writing) -> bool {
 
 fn leading_digits(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len())
-}
-
-/// Returns true if `value`, provided that it parses as a float, is in the notation of CSV: nothing
-/// surrounds its digits for a parser to ignore, and the digits are too few for an integer beyond 64
-/// bits.
-fn is_plain_float(value: &str, writing: Writing) -> bool {
-    let number = value.strip_prefix('-').unwrap_or(value).as_bytes();
-    let begins_plainly = match number {
-        [b'0', next, ..] => !next.is_ascii_digit(),
-        [first, ..] => first.is_ascii_digit(),
-        [] => false,
-    };
-    begins_plainly
-        && writing == Writing::Csv
-        && number.len() < I64_DIGITS
-        && number.last().is_some_and(u8::is_ascii_digit)
 }
 
 /// Returns true if `value`, provided that it parses as a date, has ten bytes.

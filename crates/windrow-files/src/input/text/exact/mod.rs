@@ -40,18 +40,15 @@ pub(crate) mod times;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
-    ListViewArray, MapArray, RecordBatch, StringArray, StructArray,
-};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::input::options::csv::CsvOptions;
-use crate::nested::{mapped, with_rows, with_type};
+use crate::nested::{child_fields, mapped, with_children, with_rows, with_type};
 
 use super::named::NamedTypes;
-use reading::{Fault, Reading, Writing, cast, cast_strictly};
+use reading::{Fault, Reading, Writing, cast_strictly};
 
 pub(super) use guess::is_json_number;
 
@@ -119,34 +116,22 @@ impl Exact {
 
 /// Returns `field`, with text for all values that are parsed here.
 fn as_text(field: &FieldRef, reading: Reading<'_>) -> FieldRef {
+    use DataType as D;
     let kind = match field.data_type() {
-        kind if kind.is_decimal() => DataType::Utf8,
-        DataType::Timestamp(..)
-        | DataType::Date32
-        | DataType::Date64
-        | DataType::Time32(_)
-        | DataType::Time64(_)
-        | DataType::Float16
-        | DataType::Float32
-        | DataType::Float64
-        | DataType::LargeUtf8 => DataType::Utf8,
+        D::Interval(_) => return field.clone(),
+        D::LargeUtf8 => D::Utf8,
+        kind if kind.is_decimal() || kind.is_floating() => D::Utf8,
+        kind if kind.is_temporal() || kind.is_binary() => D::Utf8,
         kind if kind.is_integer() && (reading.guessed || reading.writing == Writing::Json) => {
-            DataType::Utf8
+            D::Utf8
         }
-        kind if reading.of_fields && (kind.is_integer() || *kind == DataType::Boolean) => {
-            DataType::Utf8
-        }
-        DataType::Duration(_)
-        | DataType::Binary
-        | DataType::LargeBinary
-        | DataType::BinaryView
-        | DataType::FixedSizeBinary(_) => DataType::Utf8,
+        kind if reading.of_fields && (kind.is_integer() || *kind == D::Boolean) => D::Utf8,
         // The runs are formed again after parsing.
-        DataType::RunEndEncoded(_, of) => match as_text(of, reading) {
+        D::RunEndEncoded(_, of) => match as_text(of, reading) {
             text if text == *of => return field.clone(),
             text => text.data_type().clone(),
         },
-        DataType::Struct(_) => return mapped(field, |of| as_text(of, reading.at(of))),
+        D::Struct(_) => return mapped(field, |of| as_text(of, reading.at(of))),
         _ => return mapped(field, |of| as_text(of, reading)),
     };
     with_type(field, kind)
@@ -170,73 +155,26 @@ fn parsed(column: &ArrayRef, field: &Field, reading: Reading<'_>) -> Result<Arra
         return Ok(column.clone());
     }
     let misfit = |fault| Misfit { path: field.name().clone(), fault };
-    let unfit = |fault: ArrowError| misfit(fault.to_string());
     // Messages call the items of a list by the name of the list.
     let items = |values: &ArrayRef, of: &FieldRef| {
         let named = Field::clone(of).with_name(field.name());
         parsed(values, &named, reading)
     };
-    Ok(match field.data_type() {
-        DataType::Struct(fields) => {
-            Arc::new(members(column.as_struct(), fields, reading).map_err(|m| m.within(field))?)
-        }
-        DataType::List(of) => {
-            let list: &ListArray = column.as_list();
-            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
-            let values = items(list.values(), of)?;
-            Arc::new(ListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
-        }
-        DataType::LargeList(of) => {
-            let list: &LargeListArray = column.as_list();
-            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
-            let values = items(list.values(), of)?;
-            Arc::new(LargeListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
-        }
-        DataType::ListView(of) => {
-            let list: &ListViewArray = column.as_list_view();
-            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
-            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
-            let list = ListViewArray::try_new(of.clone(), offsets, sizes, values, nulls);
-            Arc::new(list.map_err(unfit)?)
-        }
-        DataType::LargeListView(of) => {
-            let list: &LargeListViewArray = column.as_list_view();
-            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
-            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
-            let list = LargeListViewArray::try_new(of.clone(), offsets, sizes, values, nulls);
-            Arc::new(list.map_err(unfit)?)
-        }
+    match field.data_type() {
         DataType::RunEndEncoded(_, of) => {
-            cast_strictly(&items(column, of)?, field.data_type()).map_err(misfit)?
+            cast_strictly(&items(column, of)?, field.data_type()).map_err(misfit)
         }
-        DataType::FixedSizeList(of, length) => {
-            let list = column.as_fixed_size_list();
-            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
-            let list = FixedSizeListArray::try_new(of.clone(), *length, values, nulls);
-            Arc::new(list.map_err(unfit)?)
-        }
-        DataType::Map(of, sorted) => {
-            let map = column.as_map();
-            let DataType::Struct(fields) = of.data_type() else {
-                return Err(misfit("is a map without entries".to_owned()));
+        kind if kind.is_nested() => {
+            let fields = child_fields(kind);
+            let child = |child: ArrayRef, at: usize| match kind {
+                DataType::Struct(of) => parsed(&child, &of[at], reading.at(&of[at]))
+                    .map_err(|misfit| misfit.within(field)),
+                _ => items(&child, &fields[at]),
             };
-            let entries = members(map.entries(), fields, reading).map_err(|m| m.within(field))?;
-            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
-            let map = MapArray::try_new(of.clone(), offsets, entries, nulls, *sorted);
-            Arc::new(map.map_err(unfit)?)
+            with_children(column, kind, child)?.map_err(|fault| misfit(fault.to_string()))
         }
-        kind => values(column.as_string(), kind, reading).map_err(misfit)?,
-    })
-}
-
-/// Parses each member of `parts`.
-fn members(parts: &StructArray, of: &Fields, reading: Reading<'_>) -> Result<StructArray, Misfit> {
-    let members = parts.columns().iter().zip(of);
-    let members: Vec<_> = members
-        .map(|(member, field)| parsed(member, field, reading.at(field)))
-        .collect::<Result<_, _>>()?;
-    StructArray::try_new(of.clone(), members, parts.nulls().cloned())
-        .map_err(|fault| Misfit { path: String::new(), fault: fault.to_string() })
+        kind => values(column.as_string(), kind, reading).map_err(misfit),
+    }
 }
 
 fn values(text: &StringArray, kind: &DataType, reading: Reading<'_>) -> Result<ArrayRef, Fault> {
@@ -263,16 +201,15 @@ fn values(text: &StringArray, kind: &DataType, reading: Reading<'_>) -> Result<A
             let wide = numbers::decimals(text, &D::Decimal128(*precision, *scale))?;
             cast_strictly(&wide, kind)
         }
-        D::Float16 | D::Float32 | D::Float64 => numbers::floats(text, kind, reading.guessed),
+        kind if kind.is_floating() => numbers::floats(text, kind, reading.guessed),
         D::Timestamp(..) | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) => {
             times::times(text, kind, reading.writing == Writing::Json && !reading.guessed)
         }
         D::Duration(unit) => durations::durations(text, *unit),
         D::Boolean if reading.of_fields => csv::booleans(text),
-        D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => {
-            bytes::bytes(text, kind)
-        }
-        _ => cast(text, kind),
+        kind if kind.is_binary() => bytes::bytes(text, kind),
+        // Integers, and strings of other widths.
+        _ => cast_strictly(text, kind),
     }
 }
 

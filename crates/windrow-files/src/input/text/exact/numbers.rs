@@ -21,7 +21,7 @@ use arrow_schema::DataType;
 
 use crate::settings::Setting;
 
-use super::reading::{Fault, cast, each, no_value};
+use super::reading::{Fault, cast_strictly, each, no_value};
 
 /// Number of digits for which every integer is exactly a float.
 const FLOAT16_DIGITS: usize = 3;
@@ -40,7 +40,7 @@ pub(super) fn decimals(text: &StringArray, kind: &DataType) -> Result<ArrayRef, 
             unscaled(value, *precision, *scale, &mut digits)?;
             i256::from_string(&digits).ok_or_else(no_value)
         }),
-        _ => cast(text, kind),
+        _ => cast_strictly(text, kind),
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array, ArrayRef, StringArray};
-use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field};
 
 use crate::input::text::named::TypesAt;
+use crate::nested::strict_cast;
 
 /// The reason for refusing a value, to follow the value in a message.
 pub(crate) type Fault = String;
@@ -57,14 +57,9 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Casts with arrow: integers, and strings of other widths.
-pub(crate) fn cast(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
-    cast_strictly(text, kind)
-}
-
+/// Casts with arrow.
 pub(crate) fn cast_strictly(values: &dyn Array, kind: &DataType) -> Result<ArrayRef, Fault> {
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(values, kind, &strict).map_err(|fault| match fault {
+    strict_cast(values, kind).map_err(|fault| match fault {
         ArrowError::CastError(what) => what,
         other => other.to_string(),
     })

@@ -1,10 +1,10 @@
 //! Values kept whole, and refused values.
 
-use arrow_array::Int64Array;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int64Type,
     TimestampMicrosecondType,
 };
+use arrow_array::{Array, Int64Array};
 use arrow_schema::TimeUnit;
 
 use arrow_cast::{CastOptions, cast_with_options};

@@ -17,7 +17,7 @@ use arrow_cast::parse::{Parser, string_to_datetime};
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, TimeUnit};
 
-use super::reading::{Fault, cast, each, no_value};
+use super::reading::{Fault, cast_strictly, each, no_value};
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -77,7 +77,7 @@ pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Resul
         D::Time32(_) => times_of::<Time32MillisecondType>(text, kind, 3),
         D::Time64(U::Microsecond) => times_of::<Time64MicrosecondType>(text, kind, 6),
         D::Time64(_) => times_of::<Time64NanosecondType>(text, kind, 9),
-        _ => cast(text, kind),
+        _ => cast_strictly(text, kind),
     }
 }
 
@@ -158,7 +158,7 @@ fn plain_number(value: &str, numbers: bool) -> Option<i64> {
 }
 
 /// Returns the number of decimal places of a unit.
-fn digits_of(unit: TimeUnit) -> usize {
+pub(super) fn digits_of(unit: TimeUnit) -> usize {
     match unit {
         TimeUnit::Second => 0,
         TimeUnit::Millisecond => 3,

@@ -58,10 +58,7 @@ impl Records {
     fn node(&mut self, field: &Field, path: &str, named: TypesAt<'_>) -> usize {
         let node = match field.data_type() {
             kind if is_of_numbers(kind) => Node::Number(path.to_owned(), kind.clone()),
-            kind @ (DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_)) => Node::Bytes(path.to_owned(), kind.clone()),
+            kind if kind.is_binary() => Node::Bytes(path.to_owned(), kind.clone()),
             DataType::RunEndEncoded(_, of) => {
                 let plain = Field::clone(of).with_name(field.name());
                 return self.node(&plain, path, named);
