@@ -173,8 +173,9 @@ impl State {
         (0..self.outputs.len()).all(is_full)
     }
 
-    /// Adds the parts of a record batch of `bytes` bytes to their outputs.
-    fn add(&mut self, exchange: &Exchange, parts: Partitioned, bytes: usize) -> Result<()> {
+    /// Adds the parts of a record batch to their outputs.
+    fn add(&mut self, exchange: &Exchange, parts: &Partitioned) -> Result<()> {
+        let bytes = parts.batch().get_array_memory_size();
         let (total, most) = (parts.batch().num_rows().max(1), WAITING * exchange.batch_size());
         for (number, rows) in parts.occupied() {
             let output = &mut self.outputs[number];
@@ -246,9 +247,8 @@ impl Source {
         let partitions = self.partitioner.partitions() as u64;
         self.ids.clear();
         self.ids.extend(self.hashes.iter().map(|hash| (hash % partitions) as u32));
-        let bytes = batch.get_array_memory_size();
         let parts = self.partitioner.split_by_ids(&batch, &self.ids).map_err(datafusion_error)?;
-        exchange.state().add(exchange, parts, bytes)
+        exchange.state().add(exchange, &parts)
     }
 }
 
