@@ -59,10 +59,7 @@ fn common(a: &[u8; BLOCK], b: &[u8; BLOCK]) -> usize {
 /// The portable twin.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn common_each(a: &[u8; BLOCK], b: &[u8; BLOCK]) -> usize {
-    let word = |(a, b): (&[u8; 8], &[u8; 8])| u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-    let words = a.as_chunks().0.iter().zip(b.as_chunks().0).map(word);
-    let first = words.enumerate().find(|&(_, differ)| differ != 0);
-    first.map_or(BLOCK, |(at, differ)| 8 * at + differ.trailing_zeros() as usize / 8)
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

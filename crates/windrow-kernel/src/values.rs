@@ -77,18 +77,6 @@ impl<T: ArrowNativeType> Values<T> {
     }
 }
 
-impl From<MutableBuffer> for Values<u8> {
-    fn from(buffer: MutableBuffer) -> Self {
-        Self { buffer, of: PhantomData }
-    }
-}
-
-impl From<Values<u8>> for MutableBuffer {
-    fn from(values: Values<u8>) -> Self {
-        values.buffer
-    }
-}
-
 impl<T> From<Values<T>> for Buffer {
     fn from(values: Values<T>) -> Self {
         values.buffer.into()

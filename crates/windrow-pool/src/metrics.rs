@@ -1,8 +1,9 @@
 //! Counters of a pool, and a snapshot of them.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::budget::Budget;
+use crate::lock::lock;
 
 /// Counters and current state of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,7 +112,7 @@ pub(super) struct Metrics(Mutex<PoolStats>);
 
 impl Metrics {
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut PoolStats) -> R) -> R {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.0))
     }
 
     pub(super) fn snapshot(&self, budget: &Budget, temp_bytes: u64, reused: u64) -> PoolStats {

@@ -143,6 +143,23 @@
 
 #![forbid(unsafe_code)]
 
+/// Implements `Debug` by the named values alone.
+macro_rules! shown {
+    (
+        $name:ident $(<$time:ident $(: $bound:ident)?>)?,
+        $this:ident => $($field:ident: $value:expr),+ $(,)?
+    ) => {
+        impl$(<$time $(: $bound)?>)? std::fmt::Debug for $name$(<$time>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $this = self;
+                let mut out = f.debug_struct(stringify!($name));
+                $(out.field(stringify!($field), &$value);)+
+                out.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 mod arrange;
 mod batch;
 mod batcher;

@@ -8,7 +8,6 @@
 //! Each loop is a function of its own: inlined into another loop, its selections would become
 //! branches, and its pointers would move to the stack.
 
-use super::bytes;
 use crate::prefix;
 
 /// The instructions that a loop may use.
@@ -22,10 +21,6 @@ pub(super) trait Level {
 
     /// Returns the bits of a word under a mask, moved together.
     unsafe fn extract(word: u64, mask: u64) -> u64;
-
-    /// Returns whether the first `len` bytes of `p` and `q` differ. Both have `len` readable bytes,
-    /// at least 32.
-    unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool;
 }
 
 /// Any CPU.
@@ -40,12 +35,6 @@ impl Level for Plain {
     #[inline(always)]
     unsafe fn extract(word: u64, mask: u64) -> u64 {
         prefix::extract(word, mask)
-    }
-
-    #[inline(always)]
-    unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool {
-        // SAFETY: the caller provides `len` readable bytes of both, at least 32.
-        unsafe { bytes::differ(p, q, len) }
     }
 }
 
@@ -65,27 +54,6 @@ impl Level for Avx2 {
     unsafe fn extract(word: u64, mask: u64) -> u64 {
         // SAFETY: the caller promises a CPU with BMI2.
         unsafe { std::arch::x86_64::_pext_u64(word, mask) }
-    }
-
-    /// Hand-written: the compiler turns the portable form into shuffles if `len` is a constant.
-    #[inline(always)]
-    unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool {
-        use std::arch::x86_64::{
-            __m256i, _mm256_loadu_si256, _mm256_or_si256, _mm256_testz_si256, _mm256_xor_si256,
-        };
-        // SAFETY: every load ends at `len` or before, and `len` is at least 32. The caller promises
-        // a CPU with AVX2.
-        unsafe {
-            let look = |at: usize| {
-                let x = _mm256_loadu_si256(p.add(at).cast::<__m256i>());
-                _mm256_xor_si256(x, _mm256_loadu_si256(q.add(at).cast::<__m256i>()))
-            };
-            let mut different = look(len - 32);
-            for at in (0..len - 32).step_by(32) {
-                different = _mm256_or_si256(different, look(at));
-            }
-            _mm256_testz_si256(different, different) == 0
-        }
     }
 }
 

@@ -290,15 +290,6 @@ fn walk<const S: usize>(
             prefetch_near(ids.as_ptr().wrapping_add(row + AHEAD).cast());
             prefetch(row);
         }
-        if S == 1 {
-            for row in (first..first + LINE).step_by(2) {
-                // SAFETY: both rows are below the number of ids.
-                let [a, b] = unsafe { two_ids(ids.as_ptr().add(row)) };
-                take(a as usize, row);
-                take(b as usize, row + 1);
-            }
-            continue;
-        }
         for step in first..first + LINE {
             for segment in 0..S {
                 let row = segment * len + step;
@@ -308,18 +299,6 @@ fn walk<const S: usize>(
             }
         }
     }
-}
-
-/// Returns two ids read by one load, which a compiler would split into two.
-///
-/// # Safety
-/// Both ids are readable.
-#[inline(always)]
-unsafe fn two_ids(at: *const u32) -> [u32; 2] {
-    // SAFETY: the caller provides eight readable bytes; the load is unaligned.
-    let both = unsafe { at.cast::<u64>().read_unaligned() };
-    let halves = [both as u32, (both >> 32) as u32];
-    if cfg!(target_endian = "little") { halves } else { [halves[1], halves[0]] }
 }
 
 /// Continues [`walk`] with the rows after the segments of equal length, which belong to the last

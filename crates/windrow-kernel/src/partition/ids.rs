@@ -118,7 +118,7 @@ pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>
     if ids.len() < partitions * SEARCHED {
         ends_of_each(ids, partitions, offsets);
     } else {
-        gallop(ids, partitions, offsets);
+        search(ids, partitions, offsets);
     }
     Ascending::Yes
 }
@@ -144,21 +144,14 @@ fn ends_of_each(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
     }
 }
 
-/// Finds the offsets by a search for each partition: long runs take few steps.
-fn gallop(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
+/// Finds the offsets by a search for each partition.
+fn search(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
     offsets.clear();
-    let mut at = 0;
-    while at < ids.len() {
-        let id = ids[at];
-        offsets.resize(id as usize + 1, at);
-        let mut step = 1;
-        while at + step < ids.len() && ids[at + step] == id {
-            step *= 2;
-        }
-        let end = ids.len().min(at + step);
-        at += step / 2 + ids[at + step / 2..end].partition_point(|&next| next == id);
+    let mut end = 0;
+    for partition in 0..=partitions {
+        end += ids[end..].partition_point(|&id| (id as usize) < partition);
+        offsets.push(end);
     }
-    offsets.resize(partitions + 1, ids.len());
 }
 
 #[cfg(test)]
@@ -246,7 +239,7 @@ mod tests {
                     .collect();
                 assert_eq!(ascending(&ids, partitions, &mut offsets), Ascending::Yes);
                 assert_eq!(offsets, expected);
-                gallop(&ids, partitions, &mut offsets);
+                search(&ids, partitions, &mut offsets);
                 assert_eq!(offsets, expected);
                 ends_of_each(&ids, partitions, &mut offsets);
                 assert_eq!(offsets, expected);

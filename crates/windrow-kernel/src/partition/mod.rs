@@ -37,7 +37,6 @@ mod masks;
 mod moves;
 pub mod order;
 mod plan;
-pub mod search;
 pub mod slot;
 pub mod string_hash;
 #[cfg(test)]

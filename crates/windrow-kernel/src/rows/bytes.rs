@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use super::block::{self, BLOCK, Block, block_at, joined};
 use super::lanes::{Bits, Places, check_bounds};
+use crate::copy::copy_short;
 
 /// Columns written at once: the bytes of a word.
 const WORD: usize = 8;
@@ -176,7 +177,16 @@ unsafe fn put_of<const N: usize, P: Places>(
             for (row, word) in blocks.as_flattened().as_chunks::<N>().0[..count].iter().enumerate()
             {
                 // SAFETY: the caller provides places of whole words of these lanes within `out`.
-                unsafe { store(word, out.add(places.place(row)), lanes.len()) };
+                unsafe {
+                    let to = out.add(places.place(row));
+                    match lanes.len() == N {
+                        true => to.cast::<[u8; N]>().write(*word),
+                        false => {
+                            let to = std::slice::from_raw_parts_mut(to, lanes.len());
+                            copy_short(to, &word[..lanes.len()]);
+                        }
+                    }
+                }
             }
         }
     }
@@ -194,36 +204,6 @@ fn joined_all<const N: usize, const OF: usize>(blocks: [Block; N]) -> [Block; N]
         out[first + 2 * part..][..2].copy_from_slice(&both);
     }
     out
-}
-
-/// Stores `count` bytes of a word, more than half of them.
-///
-/// # Safety
-/// `to` is valid for writes of `count` bytes. `count` is more than half of `N`, and at most `N`.
-#[inline(always)]
-unsafe fn store<const N: usize>(word: &[u8; N], to: *mut u8, count: usize) {
-    /// # Safety
-    /// Both pointers are valid for `count` bytes, and `T` has at least half of them, at most all.
-    #[inline(always)]
-    unsafe fn ends<T>(word: *const u8, to: *mut u8, count: usize) {
-        let last = count - size_of::<T>();
-        // SAFETY: the caller provides `count` bytes. The last number ends with them, and overlaps
-        // or follows the first one.
-        unsafe {
-            to.cast::<T>().write_unaligned(word.cast::<T>().read_unaligned());
-            to.add(last).cast::<T>().write_unaligned(word.add(last).cast::<T>().read_unaligned());
-        }
-    }
-    let from = word.as_ptr();
-    // SAFETY: the caller provides `count` bytes at `to`. Each number has at least half of them: two
-    // for up to four bytes, four for up to eight.
-    unsafe {
-        match (N, count == N) {
-            (_, true) => to.cast::<[u8; N]>().write(*word),
-            (8, false) => ends::<u32>(from, to, count),
-            _ => ends::<u16>(from, to, count),
-        }
-    }
 }
 
 #[cfg(test)]

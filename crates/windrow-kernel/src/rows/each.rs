@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! | .. | v v v | .. |      the bytes of a value, at any position: converted by the caller
-//! | .. | v v v | .. |      ([`take_each`], [`take_some`]), or copied ([`take_raw`])
+//! | .. | v v v | .. |      ([`take_each`], [`take_some`])
 //! | n  | .......... |      one bit of a byte per row, 64 rows per word ([`take_flags`])
 //! ```
 //!
@@ -15,8 +15,6 @@ use arrow_buffer::ArrowNativeType;
 use super::lanes::{Places, check_bounds};
 use crate::values::Values;
 
-/// Bytes of a step of [`take_raw`].
-const STEP: usize = 16;
 /// Rows of a word of bits.
 const WORD: usize = 64;
 
@@ -98,69 +96,6 @@ unsafe fn read(width: usize, bytes: &[u8], at: usize) -> &[u8] {
     unsafe { bytes.get_unchecked(at..at + width) }
 }
 
-/// Appends the `width` bytes of each of the first `rows` rows to `values`, XORed with `flip`.
-///
-/// Moves whole steps; the next value overwrites the surplus of a step. Four columns of 3 bytes take
-/// 33 us for 8,192 rows, where arrow-row takes 116; a checked copy of each value was not measured
-/// separately.
-///
-/// # Panics
-/// If a place lies outside of `bytes`.
-pub fn take_raw<P: Places>(
-    width: usize,
-    flip: u8,
-    rows: usize,
-    places: P,
-    bytes: &[u8],
-    values: &mut Values<u8>,
-) {
-    check_bounds(width, rows, places, bytes.len());
-    if rows == 0 || width == 0 {
-        return;
-    }
-    let all = rows.checked_mul(width).expect("values fit the address space");
-    let target = values.room(all + STEP);
-    for row in 0..rows {
-        let place = places.place(row);
-        // SAFETY: the places were checked, and steps are read only where they lie within `bytes`.
-        // The steps of a value exceed it by less than one step, and `target` has space for all
-        // values and a step.
-        unsafe {
-            let to = target.add(row * width);
-            if place + width.next_multiple_of(STEP) <= bytes.len() {
-                for at in (0..width).step_by(STEP) {
-                    copy_step(bytes.as_ptr().add(place + at), flip, to.add(at));
-                }
-            } else {
-                copy_exact(&bytes[place..place + width], flip, to);
-            }
-        }
-    }
-    // SAFETY: all bytes of the values were written.
-    unsafe { values.grow(all) };
-}
-
-/// # Safety
-/// `from` is readable and `to` writable for a step.
-#[inline(always)]
-unsafe fn copy_step(from: *const u8, flip: u8, to: *mut u8) {
-    // SAFETY: the caller provides a step at both pointers.
-    unsafe {
-        let step = from.cast::<u128>().read_unaligned();
-        to.cast::<u128>().write_unaligned(step ^ u128::from_ne_bytes([flip; STEP]));
-    }
-}
-
-/// # Safety
-/// `to` is writable for `from.len()` bytes.
-#[inline]
-unsafe fn copy_exact(from: &[u8], flip: u8, to: *mut u8) {
-    for (at, byte) in from.iter().enumerate() {
-        // SAFETY: the caller provides `from.len()` bytes at `to`.
-        unsafe { to.add(at).write(byte ^ flip) };
-    }
-}
-
 /// Appends a bit of the byte of each of the first `rows` rows to each of `flags`, 64 rows a word:
 /// the bit with the number beside the vector. Bits after the last row are zeros.
 ///
@@ -203,6 +138,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::lanes::{Scattered, Strided};
+    use super::super::raw::take_raw;
     use super::*;
 
     proptest! {

@@ -25,7 +25,6 @@ pub mod lengths;
 mod pack;
 mod raw;
 pub mod take_blocks;
-pub mod take_lists;
 pub mod take_text;
 #[cfg(test)]
 mod tests;
@@ -34,11 +33,11 @@ mod texts;
 
 pub use bounds::bounds;
 pub use bytes::{ByteLane, Source, put_bytes};
-pub use each::{Read, take_each, take_flags, take_raw, take_some};
+pub use each::{Read, take_each, take_flags, take_some};
 pub use heads::{PackHeads, Strings, pack_heads, shared, shared_each};
 pub use lanes::{
     Bits, Cell, Cells, Code, Held, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word, put,
     put_cells, set_lengths, take, take_cell,
 };
 pub use pack::{Clamp, Pack, clamp, pack};
-pub use raw::{Raw, put_raw};
+pub use raw::{Raw, put_raw, take_raw};

@@ -1,12 +1,13 @@
-//! Writes columns of any width whose bytes appear in rows unchanged or complemented.
+//! Writes and reads columns of any width whose bytes appear in rows unchanged or complemented.
 //!
 //! ```text
-//! aaaaa bbbbb ----- ddddd   -->   | aaaaa | .. | bbbbb | .. | 00000 | .. | ddddd |
+//! aaaaa bbbbb ----- ddddd  <-->   | aaaaa | .. | bbbbb | .. | 00000 | .. | ddddd |
 //! ```
 
 use std::ops::Range;
 
 use super::lanes::{Bits, Places};
+use crate::values::Values;
 
 /// A column of values of `width` bytes.
 #[derive(Clone, Copy, Debug)]
@@ -34,82 +35,96 @@ pub fn put_raw<P: Places>(raw: &Raw<'_>, rows: Range<usize>, places: P, out: &mu
     let bytes = rows.end.checked_mul(width).expect("values fit the address space");
     assert!(raw.values.len() >= bytes, "a value for each row");
     assert!(raw.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
-    let out = out.as_mut_ptr();
-    // SAFETY: places, values and bits were checked above, for all `rows`. Each arm's word is at
-    // most as long as the width.
+    // SAFETY: places, values and bits were checked above, for all `rows`.
     unsafe {
-        match width {
+        move_raw(
+            raw,
+            rows.clone(),
+            |row| row * width,
+            |row| places.place(row - rows.start),
+            out.as_mut_ptr(),
+        );
+    }
+}
+
+/// Appends the `width` bytes of each of the first `rows` rows to `values`, XORed with `flip`.
+///
+/// # Panics
+/// If a place lies outside of `bytes`.
+#[inline(never)]
+pub fn take_raw<P: Places>(
+    width: usize,
+    flip: u8,
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+    values: &mut Values<u8>,
+) {
+    super::lanes::check_bounds(width, rows, places, bytes.len());
+    let all = rows.checked_mul(width).expect("values fit the address space");
+    let target = values.room(all);
+    let raw = Raw { values: bytes, width, valid: None, flip };
+    // SAFETY: the places of all rows were checked, and `target` has space for their values, which
+    // the function writes.
+    unsafe {
+        move_raw(&raw, 0..rows, |row| places.place(row), |row| row * width, target);
+        values.grow(all);
+    }
+}
+
+/// Moves the value of each of `rows` from `from(row)` in the values to `to(row)` in `out`.
+///
+/// # Safety
+/// Each value lies within both. The column has a bit for each of `rows` if it has nulls.
+#[inline(always)]
+unsafe fn move_raw(
+    raw: &Raw<'_>,
+    rows: Range<usize>,
+    from: impl Fn(usize) -> usize,
+    to: impl Fn(usize) -> usize,
+    out: *mut u8,
+) {
+    // SAFETY: as the caller's. Each arm's word is at most as long as the width.
+    unsafe {
+        match raw.width {
             0 => {}
-            1 => put_of::<P, 1>(raw, rows, places, out),
-            2..4 => put_of::<P, 2>(raw, rows, places, out),
-            4..8 => put_of::<P, 4>(raw, rows, places, out),
-            8 => put_of::<P, 8>(&Raw { width: 8, ..*raw }, rows, places, out),
-            16 => put_of::<P, 8>(&Raw { width: 16, ..*raw }, rows, places, out),
-            _ => put_of::<P, 8>(raw, rows, places, out),
+            1 => move_words::<1>(raw, rows, from, to, out),
+            2..4 => move_words::<2>(raw, rows, from, to, out),
+            4..8 => move_words::<4>(raw, rows, from, to, out),
+            8 => move_words::<8>(&Raw { width: 8, ..*raw }, rows, from, to, out),
+            16 => move_words::<8>(&Raw { width: 16, ..*raw }, rows, from, to, out),
+            _ => move_words::<8>(raw, rows, from, to, out),
         }
     }
 }
 
 /// # Safety
-/// The value of the `n`th of `rows` lies within `out` at `places.place(n)`. The column has a value
-/// for each of `rows`, and a bit if it has nulls. `W` is 1, 2, 4 or 8 and at most the width.
+/// As for [`move_raw`]; `W` is 1, 2, 4 or 8 and at most the width.
 #[inline(always)]
-unsafe fn put_of<P: Places, const W: usize>(
+unsafe fn move_words<const W: usize>(
     raw: &Raw<'_>,
     rows: Range<usize>,
-    places: P,
+    from: impl Fn(usize) -> usize,
+    to: impl Fn(usize) -> usize,
     out: *mut u8,
 ) {
-    let Raw { values, width, valid, flip } = *raw;
-    let flip = u64::from_ne_bytes([flip; 8]);
+    let Raw { values, width, valid, .. } = *raw;
+    let flip = u64::from_ne_bytes([raw.flip; 8]);
     for first in rows.clone().step_by(64) {
         let valid = valid.map_or(u64::MAX, |valid| valid.word(first));
         for row in first..rows.end.min(first + 64) {
             let keep = 0u64.wrapping_sub(valid >> (row - first) & 1);
-            // SAFETY: the caller provides a value and its place in `out`. The last word of a value
-            // ends with the value; it overlaps the word before if the width is no multiple of a
-            // word.
-            unsafe {
-                let (from, to) =
-                    (values.as_ptr().add(row * width), out.add(places.place(row - rows.start)));
-                let mut at = 0;
-                while at + W < width {
-                    write::<W>(to.add(at), (read::<W>(from.add(at)) ^ flip) & keep);
-                    at += W;
-                }
-                let last = width - W;
-                write::<W>(to.add(last), (read::<W>(from.add(last)) ^ flip) & keep);
-            }
-        }
-    }
-}
-
-/// # Safety
-/// `from` is readable for `W` bytes. `W` is 1, 2, 4 or 8.
-#[inline(always)]
-unsafe fn read<const W: usize>(from: *const u8) -> u64 {
-    // SAFETY: the caller provides `W` bytes at `from`.
-    unsafe {
-        match W {
-            1 => u64::from(from.read()),
-            2 => u64::from(from.cast::<u16>().read_unaligned()),
-            4 => u64::from(from.cast::<u32>().read_unaligned()),
-            _ => from.cast::<u64>().read_unaligned(),
-        }
-    }
-}
-
-/// # Safety
-/// `to` is writable for `W` bytes. `W` is 1, 2, 4 or 8.
-#[inline(always)]
-unsafe fn write<const W: usize>(to: *mut u8, word: u64) {
-    // SAFETY: the caller provides `W` bytes at `to`.
-    unsafe {
-        match W {
-            1 => to.write(word as u8),
-            2 => to.cast::<u16>().write_unaligned(word as u16),
-            4 => to.cast::<u32>().write_unaligned(word as u32),
-            _ => to.cast::<u64>().write_unaligned(word),
+            let (from, to) = (from(row), to(row));
+            // SAFETY: the caller provides the value in both. The last word of a value ends with
+            // the value; it overlaps the word before if the width is no multiple of a word.
+            let put = |at: usize| unsafe {
+                let mut word = [0; 8];
+                word.as_mut_ptr().copy_from_nonoverlapping(values.as_ptr().add(from + at), W);
+                let word = ((u64::from_ne_bytes(word) ^ flip) & keep).to_ne_bytes();
+                out.add(to + at).copy_from_nonoverlapping(word.as_ptr(), W);
+            };
+            (0..width - W).step_by(W).for_each(put);
+            put(width - W);
         }
     }
 }

@@ -7,7 +7,6 @@ use arrow_array::Array;
 
 use super::blocks::put_blocks;
 use super::exact::{Text, put_counted, put_exact};
-use super::take_lists::{Lists, take_lists};
 use super::take_text::{Coded, Texts, take_strings, take_views};
 use super::*;
 use crate::strings::StringData;
@@ -52,13 +51,11 @@ fn rows_outside_of_their_bytes_are_neither_written_nor_read() {
                 _ => taken::<u128>(columns, places(cursors), bytes),
             };
             bounds_are_kept("take", columns * width, &|cursors, bytes| take(cursors, bytes));
-            if width < 16 {
-                bounds_are_kept("put_cells", columns * (width + 1), &|cursors, out| {
-                    let lane = Lane { code: Code { big: true, ..Code::RAW }, ..lane };
-                    let cells = Cells::new(vec![lane; columns], vec![0; columns], width);
-                    put_cells(&cells, 0..ROWS, places(cursors), out);
-                });
-            }
+            bounds_are_kept("put_cells", columns * (width + 1), &|cursors, out| {
+                let lane = Lane { code: Code { big: true, ..Code::RAW }, ..lane };
+                let cells = Cells::new(vec![lane; columns], vec![0; columns], width);
+                put_cells(&cells, 0..ROWS, places(cursors), out);
+            });
         }
     }
     for columns in 1..20 {
@@ -275,33 +272,6 @@ fn strings_that_do_not_end_within_their_rows_are_damage() {
                     assert!(read(&ends).is_none(), "{coded:?}, row {row} is cut");
                 }
             }
-        }
-    }
-}
-
-#[test]
-fn lists_that_are_cut_are_not_read() {
-    for width in [1, 2, 4, 8, 16, 32] {
-        let (mut bytes, mut starts, mut ends) = (vec![], vec![], vec![]);
-        for count in (0..40).map(|row| row * 7 % 20) {
-            starts.push(bytes.len());
-            for number in 0..count {
-                bytes.extend([1, 1]);
-                bytes.extend(std::iter::repeat_n(number as u8, width));
-            }
-            bytes.push(0);
-            ends.push(bytes.len());
-        }
-        for cut in (0..ends.len()).map(Some).chain([None]) {
-            let mut ends = ends.clone();
-            cut.iter().for_each(|&row| ends[row] -= 1);
-            let (mut at, mut counts) = (starts.clone(), vec![0; ends.len()]);
-            let mut numbers = Values::with_capacity(0);
-            let lists = Lists { bytes: &bytes, ends: &ends, width, flip: 0 };
-            let read = take_lists(&lists, &mut at, &mut numbers, &mut counts);
-            assert_eq!(read, cut.unwrap_or(ends.len()), "numbers of {width} bytes");
-            assert!(counts[..read].iter().enumerate().all(|(row, &count)| count == row * 7 % 20));
-            assert_eq!((&at[..read], &at[read..]), (&ends[..read], &starts[read..]));
         }
     }
 }

@@ -13,13 +13,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    BinaryType, BinaryViewType, ByteArrayType, ByteViewType, Int16Type, Int32Type, Int64Type,
-    LargeBinaryType, LargeUtf8Type, RunEndIndexType, StringViewType, Utf8Type,
+    BinaryType, BinaryViewType, ByteArrayType, ByteViewType, LargeBinaryType, LargeUtf8Type,
+    StringViewType, Utf8Type,
 };
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, PrimitiveArray,
-    RecordBatch, RecordBatchOptions, RunArray, StructArray, downcast_dictionary_array,
-    downcast_primitive_array,
+    RecordBatch, RecordBatchOptions, StructArray, downcast_dictionary_array,
+    downcast_primitive_array, downcast_run_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
@@ -234,20 +234,15 @@ fn has_kernel(data_type: &DataType) -> bool {
 
 /// Returns true if all values are evidently equal: no values, only nulls, one run.
 fn is_same_in_any_order(array: &dyn Array) -> bool {
-    fn is_run<R: RunEndIndexType>(array: &RunArray<R>) -> bool {
-        let ends = array.run_ends();
-        array.is_empty() || ends.get_start_physical_index() == ends.get_end_physical_index()
-    }
-    match array.data_type() {
-        DataType::Null => true,
-        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
-            DataType::Int16 => is_run(array.as_run::<Int16Type>()),
-            DataType::Int32 => is_run(array.as_run::<Int32Type>()),
-            _ => is_run(array.as_run::<Int64Type>()),
+    downcast_run_array!(
+        array => {
+            let ends = array.run_ends();
+            array.is_empty() || ends.get_start_physical_index() == ends.get_end_physical_index()
         },
+        DataType::Null => true,
         // Empty arrays count as well.
         _ => array.null_count() == array.len(),
-    }
+    )
 }
 
 fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {

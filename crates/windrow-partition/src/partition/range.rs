@@ -14,7 +14,6 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::nested::select;
-use windrow_kernel::partition::search::count_not_above;
 use windrow_rows::engine::{Names, Slot};
 use windrow_rows::{Error, Layout, Order, Result, RowEncoder, Rows, SortColumn};
 
@@ -27,9 +26,8 @@ pub(super) struct Range {
     layout: Layout,
     pub(super) splitters: RecordBatch,
     encoder: Arc<Encoder>,
-    cuts: Rows,
-    /// The first eight bytes of each splitter.
-    words: Vec<u64>,
+    /// The encoded splitters after their first eight bytes, which decide most comparisons.
+    cuts: Vec<(u64, Vec<u8>)>,
 }
 
 impl Range {
@@ -55,8 +53,8 @@ impl Range {
         if let Some(row) = (1..cuts.len()).find(falls) {
             return Err(Error::OutOfOrder { input: 0, row: row as u64 });
         }
-        let (layout, encoder, words) = (layout.clone(), Arc::new(encoder), words(&cuts).collect());
-        Ok(Self { layout, splitters, encoder, cuts, words })
+        let cuts = cuts.iter().map(|cut| (word(cut), cut.to_vec())).collect();
+        Ok(Self { layout: layout.clone(), splitters, encoder: Arc::new(encoder), cuts })
     }
 
     /// Chooses splitters that cut the rows of `sample` into `partitions` parts of about equal size.
@@ -87,19 +85,9 @@ impl Range {
         let keys = batch.project(&self.layout.key().collect::<Vec<_>>())?;
         for (block, ids) in ids.chunks_mut(BLOCK).enumerate() {
             let rows = self.encoder.encode(&keys.slice(block * BLOCK, ids.len()))?;
-            let own: Vec<u64> = words(&rows).collect();
-            count_not_above(&self.words, &own, 0, ids);
-            // Splitters of the same word are above the row or not by the bytes after it.
             for (row, id) in rows.iter().zip(ids) {
-                let (mut low, mut high) = (0, *id as usize);
-                while low < high && self.cuts.row(high - 1) > row {
-                    let middle = low.midpoint(high - 1);
-                    match self.cuts.row(middle) > row {
-                        true => high = middle,
-                        false => low = middle + 1,
-                    }
-                }
-                *id = high as u32;
+                let key = (word(row), row);
+                *id = self.cuts.partition_point(|(word, cut)| (*word, &cut[..]) <= key) as u32;
             }
         }
         Ok(())
@@ -137,13 +125,13 @@ impl Encoder {
     }
 }
 
-/// Returns the first eight bytes of each row, with zeros after its end.
-fn words(rows: &Rows) -> impl Iterator<Item = u64> {
-    rows.iter().map(|row| match row.first_chunk() {
+/// Returns the first eight bytes of a row, with zeros after its end.
+fn word(row: &[u8]) -> u64 {
+    match row.first_chunk() {
         Some(word) => u64::from_be_bytes(*word),
         None => row
             .iter()
             .enumerate()
             .fold(0, |word, (at, &byte)| word | u64::from(byte) << (56 - 8 * at)),
-    })
+    }
 }

@@ -167,7 +167,7 @@ pub struct Layout {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     schema: SchemaRef,
     order: Vec<SortColumn>,
@@ -186,13 +186,17 @@ impl Layout {
         let reversed = order.rule.prefers_last();
         check(order)?;
         let names = Names::of(&schema);
-        let time = order.time.as_deref().map(|name| time_column(&names, name)).transpose()?;
-        let diffs = order.diffs.iter().map(|name| diff_column(&names, name));
+        let time = order.time.as_deref();
+        let time = time.map(|name| column_of(&names, name, "the time of a change", is_time));
+        let time = time.transpose()?;
+        let diffs = order.diffs.iter().map(|name| column_of(&names, name, "a diff", is_diff));
         let tail = match &order.tombstone {
             _ if sums => {
                 Tail::Diffs(Diffs { columns: diffs.collect::<Result<_>>()?, fold: order.fold })
             }
-            Some(name) => Tail::Tombstone(tombstone_column(&names, name)?),
+            Some(name) => Tail::Tombstone(column_of(&names, name, "a tombstone", |data_type| {
+                *data_type == DataType::Boolean
+            })?),
             None => Tail::None,
         };
         let mut taken = vec![false; schema.fields().len()];
@@ -216,12 +220,8 @@ impl Layout {
             if std::mem::replace(&mut taken[index], true) {
                 return Err(twice(&column.name));
             }
-            let code =
-                OrderedCode::of(field.data_type()).ok_or_else(|| Error::UnsupportedColumn {
-                    column: column.name.clone(),
-                    data_type: field.data_type().clone(),
-                    role: "a sort key",
-                })?;
+            let code = OrderedCode::of(field.data_type())
+                .ok_or_else(|| unsupported(field, "a sort key"))?;
             let flip = reversed && within_key;
             slots.push(Slot {
                 descending: column.descending != flip,
@@ -260,31 +260,18 @@ impl Layout {
     /// have equal bytes. Spare codes stand for nulls wherever a type has some. The columns of
     /// `then` keep the user's order, even if the rule puts the winner first.
     pub(crate) fn standing_alone(&self) -> Self {
-        let inner = &*self.inner;
-        let mut slots = inner.slots.clone();
+        let mut inner = Inner::clone(&self.inner);
         if inner.rule.prefers_last() {
-            for slot in &mut slots[inner.key_slots..] {
+            for slot in &mut inner.slots[inner.key_slots..] {
                 slot.descending = !slot.descending;
                 slot.nulls_first = !slot.nulls_first;
             }
         }
-        let_escape(&mut slots);
+        let_escape(&mut inner.slots);
         let time_len = inner.time.map_or(0, |time| ordered_width(&inner.schema, time));
-        let payload = inner.payload.clone();
-        let shape = Shape::new(&inner.schema, &slots, &payload, false, time_len, &inner.tail);
-        Self {
-            inner: Arc::new(Inner {
-                schema: Arc::clone(&inner.schema),
-                order: inner.order.clone(),
-                slots,
-                key_slots: inner.key_slots,
-                payload,
-                shape,
-                time: inner.time,
-                tail: inner.tail.clone(),
-                rule: inner.rule,
-            }),
-        }
+        let Inner { schema, slots, payload, tail, .. } = &inner;
+        inner.shape = Shape::new(schema, slots, payload, false, time_len, tail);
+        Self { inner: Arc::new(inner) }
     }
 
     /// Returns the layout of the keys alone. The schema holds the key's columns, in the order of
@@ -443,35 +430,31 @@ pub fn check_fields(expected: &Schema, got: &Schema) -> Result<()> {
     Ok(())
 }
 
-fn time_column(names: &Names<'_>, name: &str) -> Result<usize> {
+fn column_of(
+    names: &Names<'_>,
+    name: &str,
+    role: &'static str,
+    fits: impl Fn(&DataType) -> bool,
+) -> Result<usize> {
     let (index, field) = names.find(name)?;
-    let fits = match OrderedCode::of(field.data_type()) {
-        Some(code @ OrderedCode::FixedBinary(_)) => code.width() <= MOST_TIME_BYTES,
-        Some(code) => code.is_integer() && code.width() <= 8,
-        None => false,
-    };
-    if fits { Ok(index) } else { Err(unsupported(field, "the time of a change")) }
+    if fits(field.data_type()) { Ok(index) } else { Err(unsupported(field, role)) }
+}
+
+fn is_time(data_type: &DataType) -> bool {
+    OrderedCode::of(data_type).is_some_and(|code| match code {
+        OrderedCode::FixedBinary(width) => width <= MOST_TIME_BYTES,
+        code => code.is_integer() && code.width() <= 8,
+    })
+}
+
+fn is_diff(data_type: &DataType) -> bool {
+    use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
+    matches!(data_type, Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32)
 }
 
 /// Returns the bytes of a column's ordered code, or 0 if the type has none.
 fn ordered_width(schema: &Schema, column: usize) -> usize {
     OrderedCode::of(schema.field(column).data_type()).map_or(0, OrderedCode::width)
-}
-
-fn diff_column(names: &Names<'_>, name: &str) -> Result<usize> {
-    let (index, field) = names.find(name)?;
-    use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
-    let fits = matches!(field.data_type(), Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32);
-    if fits { Ok(index) } else { Err(unsupported(field, "a diff")) }
-}
-
-fn tombstone_column(names: &Names<'_>, name: &str) -> Result<usize> {
-    let (index, field) = names.find(name)?;
-    if *field.data_type() == DataType::Boolean {
-        Ok(index)
-    } else {
-        Err(unsupported(field, "a tombstone"))
-    }
 }
 
 fn unsupported(field: &Field, role: &'static str) -> Error {
@@ -485,25 +468,24 @@ fn unsupported(field: &Field, role: &'static str) -> Error {
 /// Checks whether the parts of `order` go together.
 fn check(order: &Order) -> Result<()> {
     let sums = order.rule == Rule::Sum;
-    if sums && !order.then.is_empty() {
-        return Err(Error::InvalidOrder(
-            "a consolidation orders by every column: add the columns of `then` to the key".into(),
-        ));
+    let faults = [
+        (
+            sums && !order.then.is_empty(),
+            "a consolidation orders by every column: add the columns of `then` to the key",
+        ),
+        (
+            order.tombstone.is_some() && !order.rule.prefers_last(),
+            "a tombstone column needs the rule `last` or `last_known`",
+        ),
+        (
+            sums == order.diffs.is_empty() || order.diffs.len() > MOST_LANES,
+            &format!("the rule `sum` needs diff columns, up to {MOST_LANES}"),
+        ),
+        (order.fold.is_some() && !sums, "a fold needs diff columns"),
+        (order.time.is_some() && !sums, "a time column needs a diff column"),
+    ];
+    match faults.iter().find(|(is_wrong, _)| *is_wrong) {
+        Some((_, message)) => Err(Error::InvalidOrder((*message).into())),
+        None => Ok(()),
     }
-    if order.tombstone.is_some() && !order.rule.prefers_last() {
-        return Err(Error::InvalidOrder(
-            "a tombstone column needs the rule `last` or `last_known`".into(),
-        ));
-    }
-    if sums == order.diffs.is_empty() || order.diffs.len() > MOST_LANES {
-        let message = format!("the rule `sum` needs diff columns, up to {MOST_LANES}");
-        return Err(Error::InvalidOrder(message));
-    }
-    if order.fold.is_some() && !sums {
-        return Err(Error::InvalidOrder("a fold needs diff columns".into()));
-    }
-    if order.time.is_some() && !sums {
-        return Err(Error::InvalidOrder("a time column needs a diff column".into()));
-    }
-    Ok(())
 }

@@ -133,27 +133,9 @@ pub trait IntoColumns {
     fn into_columns(self) -> Vec<SortColumn>;
 }
 
-impl IntoColumns for SortColumn {
-    fn into_columns(self) -> Vec<SortColumn> {
-        vec![self]
-    }
-}
-
-impl<S: Into<String>> IntoColumns for (S, SortOptions) {
+impl<C: Into<SortColumn>> IntoColumns for C {
     fn into_columns(self) -> Vec<SortColumn> {
         vec![self.into()]
-    }
-}
-
-impl IntoColumns for &str {
-    fn into_columns(self) -> Vec<SortColumn> {
-        vec![asc(self)]
-    }
-}
-
-impl IntoColumns for String {
-    fn into_columns(self) -> Vec<SortColumn> {
-        vec![asc(self)]
     }
 }
 

@@ -305,7 +305,8 @@ impl RowEncoder {
         };
         rows.materialize();
         let kept = rows.ends.len();
-        let end = prepared.add_ends(rows.used, &mut rows.ends);
+        // If the last end exceeds 32 bits, `room` fails.
+        let end = prepared.add_ends(rows.used, &mut rows.ends, |end| end as u32);
         let bytes = end - rows.used;
         match room(rows, bytes) {
             Ok(out) => {

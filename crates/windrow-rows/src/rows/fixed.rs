@@ -3,16 +3,17 @@
 //! With `x` the value as an unsigned number: integers are `x ^ flip`, floats `x ^ (sign(x) | top) ^
 //! flip`, then big-endian. `flip` holds the sign bit of signed types and all ones when descending.
 
+use std::ops::{BitAnd, BitXor};
+
 use arrow_buffer::{ArrowNativeType, i256};
 
 use crate::order::code::Kind;
 
 /// An unsigned number of one of the widths of values.
-pub(crate) trait Word: Copy + PartialEq {
+pub(crate) trait Word:
+    ArrowNativeType + BitAnd<Output = Self> + BitXor<Output = Self>
+{
     const BYTES: usize;
-    /// The number as a value of Arrow.
-    type Native: ArrowNativeType;
-    fn native(self) -> Self::Native;
     fn read_native(bytes: &[u8]) -> Self;
     fn write_native(self, bytes: &mut [u8]);
     fn read_big(bytes: &[u8]) -> Self;
@@ -22,13 +23,19 @@ pub(crate) trait Word: Copy + PartialEq {
     /// Returns the number with all bits set if `ones`, else 0.
     fn filled(ones: bool) -> Self;
     /// Returns the number if `keep`, else 0.
-    fn and_if(self, keep: bool) -> Self;
+    #[inline(always)]
+    fn and_if(self, keep: bool) -> Self {
+        self & Self::filled(keep)
+    }
     /// Adds `count`; wraps around.
     fn plus(self, count: u8) -> Self;
     /// Subtracts `count`; wraps around.
     fn less(self, count: u8) -> Self;
     /// Complements all bits if `flip`.
-    fn flipped(self, flip: bool) -> Self;
+    #[inline(always)]
+    fn flipped(self, flip: bool) -> Self {
+        self ^ Self::filled(flip)
+    }
     /// Returns 64 bits of the number, the most significant being part 0; all bits of a narrower
     /// number.
     fn part(self, index: usize) -> u64;
@@ -58,12 +65,6 @@ macro_rules! word {
     ($($unsigned:ty, $signed:ty);*) => {$(
         impl Word for $unsigned {
             const BYTES: usize = size_of::<Self>();
-            type Native = Self;
-
-            #[inline(always)]
-            fn native(self) -> Self {
-                self
-            }
 
             #[inline(always)]
             fn read_native(bytes: &[u8]) -> Self {
@@ -126,11 +127,6 @@ macro_rules! word {
             }
 
             #[inline(always)]
-            fn and_if(self, keep: bool) -> Self {
-                self & (0 as Self).wrapping_sub(Self::from(keep))
-            }
-
-            #[inline(always)]
             fn plus(self, count: u8) -> Self {
                 self.wrapping_add(Self::from(count))
             }
@@ -138,11 +134,6 @@ macro_rules! word {
             #[inline(always)]
             fn less(self, count: u8) -> Self {
                 self.wrapping_sub(Self::from(count))
-            }
-
-            #[inline(always)]
-            fn flipped(self, flip: bool) -> Self {
-                self ^ Self::filled(flip)
             }
 
             #[inline(always)]
@@ -155,105 +146,76 @@ macro_rules! word {
 }
 word!(u8, i8; u16, i16; u32, i32; u64, i64; u128, i128);
 
-/// 256 bits, the most significant half first. Only decimals are this wide.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Wide(u128, u128);
-
-impl Word for Wide {
+/// Only decimals are this wide.
+impl Word for i256 {
     const BYTES: usize = 32;
-    type Native = i256;
-
-    #[inline(always)]
-    fn native(self) -> i256 {
-        i256::from_parts(self.1, self.0 as i128)
-    }
 
     fn read_native(bytes: &[u8]) -> Self {
         // Arrow stores the less significant half first on little-endian machines, the only ones
         // whose 256-bit layout it defines.
-        Self(u128::read_native(&bytes[16..]), u128::read_native(&bytes[..16]))
+        Self::from_le_bytes(bytes.try_into().expect("width of the type"))
     }
 
     fn write_native(self, bytes: &mut [u8]) {
-        self.0.write_native(&mut bytes[16..]);
-        self.1.write_native(&mut bytes[..16]);
+        bytes.copy_from_slice(&self.to_le_bytes());
     }
 
     fn read_big(bytes: &[u8]) -> Self {
-        Self(u128::read_big(&bytes[..16]), u128::read_big(&bytes[16..]))
+        Self::from_be_bytes(bytes.try_into().expect("width of the type"))
     }
 
     fn write_big(self, bytes: &mut [u8]) {
-        self.0.write_big(&mut bytes[..16]);
-        self.1.write_big(&mut bytes[16..]);
+        bytes.copy_from_slice(&self.to_be_bytes());
     }
 
     fn code(self, kind: Kind, descending: bool) -> Self {
-        Self(self.0.code(kind, descending), self.1.code(Kind::Unsigned, descending))
+        let top = if kind == Kind::Signed { Self::MIN } else { Self::ZERO };
+        (self ^ top).flipped(descending)
     }
 
     fn value(self, kind: Kind, descending: bool) -> Self {
-        Self(self.0.value(kind, descending), self.1.value(Kind::Unsigned, descending))
+        self.code(kind, descending)
     }
 
     fn filled(ones: bool) -> Self {
-        Self(u128::filled(ones), u128::filled(ones))
-    }
-
-    fn and_if(self, keep: bool) -> Self {
-        Self(self.0.and_if(keep), self.1.and_if(keep))
+        if ones { Self::MINUS_ONE } else { Self::ZERO }
     }
 
     fn plus(self, count: u8) -> Self {
-        let (low, carries) = self.1.overflowing_add(count.into());
-        Self(self.0.wrapping_add(carries.into()), low)
+        self.wrapping_add(Self::from_i128(count.into()))
     }
 
     fn less(self, count: u8) -> Self {
-        let (low, carries) = self.1.overflowing_sub(count.into());
-        Self(self.0.wrapping_sub(carries.into()), low)
-    }
-
-    fn flipped(self, flip: bool) -> Self {
-        Self(self.0.flipped(flip), self.1.flipped(flip))
+        self.wrapping_sub(Self::from_i128(count.into()))
     }
 
     fn part(self, index: usize) -> u64 {
-        if index < 2 { self.0.part(index) } else { self.1.part(index - 2) }
+        let (low, high) = self.to_parts();
+        if index < 2 { (high as u128).part(index) } else { low.part(index - 2) }
     }
 }
 
 /// Runs `$body` with `$word` the number type of `$width` bytes.
 macro_rules! with_word {
-    ($width:expr, $word:ident => $body:expr) => {
+    ($width:expr, $word:ident => $body:expr) => {{
+        macro_rules! of {
+            ($of:ty) => {{
+                type $word = $of;
+                $body
+            }};
+        }
         match $width {
-            1 => {
-                type $word = u8;
-                $body
-            }
-            2 => {
-                type $word = u16;
-                $body
-            }
-            4 => {
-                type $word = u32;
-                $body
-            }
-            8 => {
-                type $word = u64;
-                $body
-            }
-            16 => {
-                type $word = u128;
-                $body
-            }
+            1 => of!(u8),
+            2 => of!(u16),
+            4 => of!(u32),
+            8 => of!(u64),
+            16 => of!(u128),
             _ => {
                 debug_assert_eq!($width, 32);
-                type $word = $crate::rows::fixed::Wide;
-                $body
+                of!(arrow_buffer::i256)
             }
         }
-    };
+    }};
 }
 pub(crate) use with_word;
 

@@ -4,7 +4,7 @@
 //! another.
 
 /// Bytes of the longest length: five for 32 bits.
-pub(super) const LONGEST: usize = 5;
+const LONGEST: usize = 5;
 
 /// Returns the number of bytes of the length `len`.
 #[inline(always)]

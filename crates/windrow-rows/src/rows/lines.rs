@@ -41,7 +41,7 @@ enum Form {
     Bytes,
     /// Numbers of 4, 8 or 16 bytes.
     Numbers(usize),
-    /// Numbers of 4 or 8 bytes, each after its marker.
+    /// Numbers of 4, 8 or 16 bytes, each after its marker.
     Cells(usize),
     /// A column whose bytes are copied unchanged or complemented.
     Raw,
@@ -83,7 +83,7 @@ pub(super) fn slot_groups(layout: &Layout) -> Vec<Group> {
     let mut groups = Vec::new();
     for (at, slot) in layout.slots().iter().enumerate() {
         let form = match (Form::of_slot(slot), slot.has_marker()) {
-            (Form::Numbers(width @ (4 | 8)), true) => Form::Cells(width),
+            (Form::Numbers(width), true) => Form::Cells(width),
             (form, true) => {
                 add(&mut groups, Form::Bytes, Field { at, marker: true });
                 form
@@ -286,13 +286,13 @@ fn add_raw_bytes<'a>(
     width: usize,
     lanes: &mut Vec<ByteLane<'a>>,
 ) -> Option<()> {
-    let Column::Fixed { values, nulls } = column else {
-        return add_bytes(column, OrderedCode::Bool, false, [0, 1], lanes);
+    let code = match column {
+        Column::Bool { .. } => OrderedCode::Bool,
+        _ => OrderedCode::Fixed(width, Kind::Unsigned),
     };
-    for at in 0..width {
-        let source = Source::Values { values, width, at, flip: 0, float: 0 };
-        lanes.push(ByteLane { source, valid: validity(nulls), null: 0 });
-    }
+    let first = lanes.len();
+    add_bytes(column, code, false, [0, 1], lanes)?;
+    lanes[first..].reverse();
     Some(())
 }
 

@@ -6,11 +6,12 @@
 //! ```
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, downcast_integer};
+use arrow_buffer::ArrowNativeType;
 
 use super::bytes::{Each, Visit};
 use super::column::Column;
-use super::{escape, length, sequence, text};
+use super::{escape, length, sequence};
 use crate::error::{Error, Result};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Tail};
@@ -62,12 +63,11 @@ impl Prepared {
     }
 
     /// Appends the end of each row, with the first row starting at `start`; returns the last end.
-    /// If the last end exceeds 32 bits, the appended ends are invalid.
-    pub(crate) fn add_ends(&self, start: usize, ends: &mut Vec<u32>) -> usize {
+    pub fn add_ends<E>(&self, start: usize, ends: &mut Vec<E>, of: impl Fn(usize) -> E) -> usize {
         let mut end = start;
         let mut add = |length: u32| {
             end += length as usize;
-            end as u32
+            of(end)
         };
         match &self.lengths {
             Lengths::Same(length) => ends.extend((0..self.rows).map(|_| add(*length))),
@@ -135,12 +135,34 @@ pub(super) fn prepare(
     let shape = layout.shape();
     let lengths = match shape.common.and_then(|length| u32::try_from(length).ok()) {
         Some(length) if assume || shape.stride.is_some() => Lengths::Same(length),
-        _ => lengths_of(layout, &slots, &payload, sequence, rows, &mut longer)?,
+        _ => {
+            let (lengths, total) =
+                lengths_of(layout, &slots, &payload, sequence, rows, &mut longer);
+            if total >= LONGEST_ROW as u64 {
+                check_rows(layout, batch, sequence, total)?;
+            }
+            Lengths::Each(lengths)
+        }
     };
     Ok(Prepared { slots, payload, time, tail, sequence, rows, lengths, longer })
 }
 
-/// Computes the length of every row.
+/// Fails if a row of a record batch of `total` bytes is too long. Looks at halves: few have as many
+/// bytes.
+fn check_rows(layout: &Layout, batch: &RecordBatch, sequence: u64, total: u64) -> Result<()> {
+    let (rows, half) = (batch.num_rows(), batch.num_rows() / 2);
+    if rows == 1 {
+        return Err(Error::Value {
+            column: "(row)".into(),
+            message: format!("a row of a record batch takes {total} bytes, over 2 GiB"),
+        });
+    }
+    prepare(layout, &batch.slice(0, half), sequence, false)?;
+    prepare(layout, &batch.slice(half, rows - half), sequence, false)?;
+    Ok(())
+}
+
+/// Computes the length of every row, and the sum.
 fn lengths_of(
     layout: &Layout,
     slots: &[Column],
@@ -148,14 +170,18 @@ fn lengths_of(
     sequence: u64,
     rows: usize,
     longer: &mut [bool],
-) -> Result<Lengths> {
+) -> (Vec<u32>, u64) {
     let shape = layout.shape();
     // Lengths may wrap around. `total` detects overflow: no column has 2^63 bytes.
     let mut total = shape.fixed as u64 * rows as u64;
     let mut lengths = vec![shape.fixed as u32; rows];
     if shape.sequence == Sequence::Short {
-        total += rows as u64 * sequence::LONGEST as u64;
-        add_sequences(&mut lengths, sequence);
+        let same = sequence::same_len(sequence, rows);
+        for (length, row) in lengths.iter_mut().zip(0..) {
+            let own = same.unwrap_or_else(|| sequence::short_len(sequence.wrapping_add(row)));
+            total += own as u64;
+            *length += own as u32;
+        }
     }
     for ((slot, column), longer) in layout.slots().iter().zip(slots).zip(longer) {
         if slot.escapes {
@@ -177,60 +203,24 @@ fn lengths_of(
             column.visit(0..rows, add);
         }
     }
-    // Only a record batch of 2 GiB or more can contain such a long row.
-    if total >= LONGEST_ROW as u64 {
-        check_lengths(layout, slots, payload, rows)?;
-    }
-    Ok(Lengths::Each(lengths))
-}
-
-/// Fails if a row is too long. Called only for the rare record batches of sufficient size.
-fn check_lengths(layout: &Layout, slots: &[Column], payload: &[Column], rows: usize) -> Result<()> {
-    let fixed = layout.shape().fixed + sequence::LONGEST + slots.len();
-    let mut lengths = vec![fixed as u64; rows];
-    for (slot, column) in layout.slots().iter().zip(slots) {
-        if let Column::Nested(nested) = column {
-            let bodies = nested.lengths.iter();
-            lengths.iter_mut().zip(bodies).for_each(|(length, &body)| *length += body as u64);
-        }
-        let mut lengths = lengths.iter_mut();
-        let add = Each(|text: Text<'_>| {
-            let own = if text.valid { text::encoded_len(slot.code, text.bytes()) } else { 0 };
-            lengths.next().into_iter().for_each(|length| *length += own as u64);
-        });
-        column.visit(0..rows, add);
-    }
-    for column in payload {
-        let mut lengths = lengths.iter_mut();
-        let add = Each(|text: Text<'_>| {
-            let own = if text.valid { text.len + length::LONGEST } else { 0 };
-            lengths.next().into_iter().for_each(|length| *length += own as u64);
-        });
-        column.visit(0..rows, add);
-    }
-    match lengths.iter().enumerate().find(|&(_, &length)| length >= LONGEST_ROW as u64) {
-        None => Ok(()),
-        Some((row, length)) => Err(Error::Value {
-            column: "(row)".into(),
-            message: format!("row {row} of a record batch takes {length} bytes, over 2 GiB"),
-        }),
-    }
+    (lengths, total)
 }
 
 /// Adds the encoded bytes of each value of `column`, 0 for a null; returns the sum.
 fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
     let mut total = 0;
-    if let Column::Nested(nested) = column {
-        for (length, &body) in lengths.iter_mut().zip(&nested.lengths) {
-            total += body as u64;
-            *length = length.wrapping_add(body as u32);
+    match (column, code) {
+        (Column::Nested(nested), _) => {
+            for (length, &body) in lengths.iter_mut().zip(&nested.lengths) {
+                total += body as u64;
+                *length = length.wrapping_add(body as u32);
+            }
         }
-        return total;
+        (_, OrderedCode::Binary) => {
+            column.visit(0..lengths.len(), AddEscaped { lengths, total: &mut total });
+        }
+        _ => total = column.add_lengths(Form::Ended, lengths),
     }
-    if code != OrderedCode::Binary {
-        return column.add_lengths(Form::Ended, lengths);
-    }
-    column.visit(0..lengths.len(), AddEscaped { lengths, total: &mut total });
     total
 }
 
@@ -247,34 +237,14 @@ impl Visit for AddEscaped<'_> {
     }
 }
 
-/// Adds the bytes of the short codes of `sequence`, `sequence + 1`, ...
-fn add_sequences(mut lengths: &mut [u32], mut sequence: u64) {
-    while !lengths.is_empty() {
-        let same = sequence::same_len_until(sequence) - sequence;
-        let same = usize::try_from(same).map_or(lengths.len(), |s| lengths.len().min(s + 1));
-        let (run, rest) = lengths.split_at_mut(same);
-        let bytes = sequence::short_len(sequence) as u32;
-        run.iter_mut().for_each(|length| *length += bytes);
-        sequence = sequence.wrapping_add(same as u64);
-        lengths = rest;
-    }
-}
-
 fn diffs(array: &dyn Array) -> Vec<i64> {
-    use arrow_array::types as t;
-    use arrow_schema::DataType as T;
-    macro_rules! widen {
+    macro_rules! widened {
         ($type:ty) => {
-            array.as_primitive::<$type>().values().iter().map(|&diff| i64::from(diff)).collect()
+            array.as_primitive::<$type>().values().iter().filter_map(|diff| diff.to_i64()).collect()
         };
     }
-    match array.data_type() {
-        T::Int8 => widen!(t::Int8Type),
-        T::Int16 => widen!(t::Int16Type),
-        T::Int32 => widen!(t::Int32Type),
-        T::UInt8 => widen!(t::UInt8Type),
-        T::UInt16 => widen!(t::UInt16Type),
-        T::UInt32 => widen!(t::UInt32Type),
-        _ => widen!(t::Int64Type),
+    downcast_integer! {
+        array.data_type() => (widened),
+        _ => Vec::new(),
     }
 }

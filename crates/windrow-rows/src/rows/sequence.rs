@@ -12,6 +12,8 @@
 //! Invariant: each number has one code. Codes ascend with the numbers, and no code is a prefix of
 //! another: codes have the shortest form, and a longer form starts with a greater length byte.
 
+use windrow_kernel::copy::copy_short;
+
 /// Bits of the row within its input.
 const ROW_BITS: u32 = 40;
 /// Number of inputs that fit into the first byte.
@@ -21,7 +23,7 @@ const LENGTHS: u64 = 6;
 /// First byte of greater inputs, minus the number of their bytes.
 const FAR: u8 = 239;
 /// Bytes of the longest code.
-pub(super) const LONGEST: usize = 1 + 3 + 1 + 5;
+const LONGEST: usize = 1 + 3 + 1 + 5;
 
 /// Counts the bytes of `number` without leading zeros.
 fn bytes_of(number: u64) -> usize {
@@ -41,7 +43,7 @@ pub(super) fn short_len(sequence: u64) -> usize {
 
 /// Returns the last sequence of the same input whose code has the same length as the code of
 /// `sequence`.
-pub(super) fn same_len_until(sequence: u64) -> u64 {
+fn same_len_until(sequence: u64) -> u64 {
     let (input, row) = parts(sequence);
     input << ROW_BITS | ((1 << (8 * bytes_of(row))) - 1)
 }
@@ -84,13 +86,12 @@ pub(super) fn put_short(
     out: &mut [u8],
 ) -> usize {
     if let Some(len) = same_len(first, cursors.len()) {
-        match len {
-            1 => put_near::<1>(first, flip, cursors, distance, out),
-            2 => put_near::<2>(first, flip, cursors, distance, out),
-            3 => put_near::<3>(first, flip, cursors, distance, out),
-            4 => put_near::<4>(first, flip, cursors, distance, out),
-            5 => put_near::<5>(first, flip, cursors, distance, out),
-            _ => put_near::<6>(first, flip, cursors, distance, out),
+        let (input, row) = parts(first);
+        let head = input * LENGTHS + (len as u64 - 1);
+        let words =
+            (head << (8 * (len - 1)) | row..).map(|word| word ^ u64::from_ne_bytes([flip; 8]));
+        for (cursor, word) in cursors.iter().zip(words) {
+            copy_short(&mut out[cursor + distance..], &word.to_be_bytes()[8 - len..]);
         }
         return distance + len;
     }
@@ -102,23 +103,6 @@ pub(super) fn put_short(
         *cursor += len;
     }
     0
-}
-
-/// Writes codes of `LEN` bytes with a common first byte.
-fn put_near<const LEN: usize>(
-    first: u64,
-    flip: u8,
-    cursors: &[usize],
-    distance: usize,
-    out: &mut [u8],
-) {
-    let (input, row) = parts(first);
-    let head = (input * LENGTHS) + (LEN as u64 - 1);
-    let words = (head << (8 * (LEN - 1)) | row..).map(|word| word ^ u64::from_ne_bytes([flip; 8]));
-    for (cursor, word) in cursors.iter().zip(words) {
-        let target = &mut out[cursor + distance..][..LEN];
-        target.copy_from_slice(&word.to_be_bytes()[8 - LEN..]);
-    }
 }
 
 /// Returns the end of the short code that starts at `at` in `row`; at most the end of the row.

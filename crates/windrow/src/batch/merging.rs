@@ -244,13 +244,7 @@ impl<T: Time> Batch<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Merging<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Merging");
-        out.field("order", &self.layout.order()).field("done", &self.done);
-        out.finish_non_exhaustive()
-    }
-}
+shown!(Merging<T>, it => order: it.layout.order(), done: it.done);
 
 /// Starts a merge of `inputs`, reduced to what can be merged at once. Returns the output run and
 /// the merge.

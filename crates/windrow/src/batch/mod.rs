@@ -409,16 +409,11 @@ impl<T: Time> Batch<T> {
     }
 }
 
-impl<T: Time> std::fmt::Debug for Batch<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Batch");
-        out.field("order", &self.body.layout.order()).field("runs", &self.runs());
-        out.field("lower", &self.body.lower)
-            .field("upper", &self.body.upper)
-            .field("since", &self.body.since);
-        out.finish_non_exhaustive()
-    }
-}
+shown!(
+    Batch<T: Time>,
+    it => order: it.body.layout.order(), runs: it.runs(), lower: it.body.lower,
+    upper: it.body.upper, since: it.body.since
+);
 
 /// Prepares a run for keeping: with a memory limit, its chunks become evictable.
 pub(crate) fn rested(pool: &Pool, mut run: Run) -> Run {

@@ -320,23 +320,8 @@ impl RecordBatchReader for RecordBatches {
     }
 }
 
-impl std::fmt::Debug for Slabs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Slabs");
-        out.field("order", &self.layout.order()).field("finish", &self.finish);
-        out.finish_non_exhaustive()
-    }
-}
+shown!(Slabs, it => order: it.layout.order(), finish: it.finish);
 
-impl std::fmt::Debug for Decoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decoder").field("schema", self.schema()).finish_non_exhaustive()
-    }
-}
+shown!(Decoder, it => schema: it.schema());
 
-impl std::fmt::Debug for RecordBatches {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("RecordBatches");
-        out.field("slabs", &self.slabs).field("rows", &self.rows).finish_non_exhaustive()
-    }
-}
+shown!(RecordBatches, it => slabs: it.slabs, rows: it.rows);

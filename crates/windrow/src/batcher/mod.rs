@@ -24,7 +24,7 @@ mod pusher;
 mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 
@@ -37,7 +37,7 @@ use crate::merge::{Extract, Run, merge_ranges};
 use accounting::{Held, Sink};
 use ladder::Means;
 use later::Later;
-use windrow_pool::Pool;
+use windrow_pool::{Pool, lock};
 use windrow_rows::{Antichain, Error, Layout, Result, Time};
 
 /// Bytes of recycled buffers that a seal leaves to the next seal: as many as it sealed, between these
@@ -58,10 +58,6 @@ struct Shared {
 }
 
 impl Shared {
-    fn runs(&self) -> MutexGuard<'_, Vec<Held>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns `result`; an error marks the batcher's rows as lost.
     fn noting<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() {
@@ -310,16 +306,12 @@ impl<T: Time> Batcher<T> {
         if pushers > 0 {
             return Err(Error::Unflushed { pushers });
         }
-        let held = std::mem::take(&mut *self.shared.runs());
+        let held = std::mem::take(&mut *lock(&self.shared.runs));
         Ok(held.into_iter().filter_map(Held::take).collect())
     }
 }
 
-impl<T: Time> std::fmt::Debug for Batcher<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Batcher");
-        out.field("order", &self.own.layout().order()).field("pushed", &self.pushed);
-        out.field("lower", &self.lower).field("frontier", &self.frontier);
-        out.finish_non_exhaustive()
-    }
-}
+shown!(
+    Batcher<T: Time>,
+    it => order: it.own.layout().order(), pushed: it.pushed, lower: it.lower, frontier: it.frontier
+);

@@ -16,7 +16,7 @@ use super::ladder::{Ladder, Means};
 use crate::batch::{held_by_chunk, merger, own_bytes};
 use crate::chunk::{Chunk, Runs};
 use crate::merge::{Merger, Run};
-use windrow_pool::{Pool, Share};
+use windrow_pool::{Pool, Share, lock};
 use windrow_rows::{Layout, Result, Rule};
 
 /// One part in `WAITING` of a pusher's memory is reserved for pages that wait for compression.
@@ -91,7 +91,7 @@ impl Pile {
 
     /// Hands all runs over to the batcher.
     pub(super) fn hand_over(&mut self) {
-        self.shared.runs().extend(self.ladder.take());
+        lock(&self.shared.runs).extend(self.ladder.take());
         if self.open.take().is_some() {
             self.shared.open.fetch_sub(1, Ordering::Release);
         }
@@ -137,7 +137,7 @@ impl Pile {
         let before = self.ladder.resident;
         let out = self.merged(layout, pool, Run::spilled)?;
         self.live = if is_thinner(layout, before, out.bytes()) { 0 } else { usize::MAX };
-        self.shared.runs().push(Held::new(out, &self.shared.sink));
+        lock(&self.shared.runs).push(Held::new(out, &self.shared.sink));
         Ok(())
     }
 

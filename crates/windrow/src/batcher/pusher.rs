@@ -80,10 +80,4 @@ impl Pusher {
     }
 }
 
-impl std::fmt::Debug for Pusher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Pusher");
-        out.field("order", &self.layout().order()).field("holds_rows", &self.pile.is_open());
-        out.finish_non_exhaustive()
-    }
-}
+shown!(Pusher, it => order: it.layout().order(), holds_rows: it.pile.is_open());

@@ -27,6 +27,7 @@ mod page;
 mod parts;
 mod pending;
 mod resident;
+mod search;
 mod sought;
 mod staged;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub(crate) use output::FEW_SMALL;
 pub(crate) use page::{Found, Page};
 pub(crate) use parts::PartRows;
 pub(crate) use resident::{Chunk, OFFSET_BYTES};
+pub(crate) use search::{bisect, gallop};
 pub(crate) use sought::{Sought, between, word_at};
 pub(crate) use times::{TimeCodes, end_width, time_of, time_width};
 pub(crate) use view::{Starts, View};

@@ -250,13 +250,7 @@ impl Page {
         if self.filter.get().is_some() {
             return Ok(());
         }
-        let chunk = match &*lock(&self.place) {
-            Place::Memory(chunk, _) | Place::Leaving(chunk, _) | Place::Writing(chunk) => {
-                Some(chunk.clone())
-            }
-            Place::Store(_) | Place::Reading(_) => None,
-        };
-        let chunk = match chunk {
+        let chunk = match self.in_memory() {
             Some(chunk) => chunk,
             None if reading => self.read()?,
             None => return Ok(()),

@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 
+use super::search::{bisect, gallop};
 use super::view::{Starts, View};
 
 /// Bytes of rows that a close search reads first, and bounds on their number: a few cache lines.
@@ -119,7 +120,7 @@ impl<'a> Sought<'a> {
             high -= step;
             step *= 2;
         }
-        self.bisect(rows, (high + 1).saturating_sub(step)..high)
+        bisect((high + 1).saturating_sub(step)..high, below)
     }
 
     /// Returns the rows that [`Sought::find_close`] reads first around `guess`.
@@ -151,27 +152,7 @@ impl<'a> Sought<'a> {
     /// Does the same as [`Sought::find`] if all rows before `from` sort before the key.
     #[inline]
     pub(crate) fn find_ahead(&self, rows: View<'_>, from: usize) -> usize {
-        let (len, mut low, mut step) = (rows.len(), from, 1);
-        let below = |index| self.is_behind_row(rows, index);
-        while low + step <= len && below(low + step - 1) {
-            low += step;
-            step *= 2;
-        }
-        self.bisect(rows, low..(low + step - 1).min(len))
-    }
-
-    /// Returns the first row of `range` that does not sort before the key, or the end.
-    #[inline]
-    fn bisect(&self, rows: View<'_>, range: Range<usize>) -> usize {
-        let Range { start: mut low, end: mut high } = range;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.is_behind_row(rows, middle) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        low
+        gallop(from..rows.len(), |row| self.is_behind_row(rows, row))
     }
 }
 

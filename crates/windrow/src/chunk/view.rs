@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::search::bisect;
 use super::sought::word_at;
 use windrow_kernel::merge::{Strided, Varying};
 
@@ -86,16 +87,7 @@ impl<'a> View<'a> {
         range: Range<usize>,
         below: impl Fn(&'a [u8]) -> bool,
     ) -> usize {
-        let Range { start: mut low, end: mut high } = range;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if below(self.row(middle)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        bisect(range, |row| below(self.row(row)))
     }
 
     /// Returns how many rows from the start of `range` fit into `bytes`.

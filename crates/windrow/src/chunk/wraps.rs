@@ -13,11 +13,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
-use windrow_pool::{Lease, Pool};
+use windrow_pool::{Lease, Pool, lock};
 use windrow_rows::{Error, Layout, Result};
 
 /// Approximate bytes of a note beside the bytes of its row.
@@ -44,16 +44,12 @@ struct Note {
 }
 
 impl Wraps {
-    fn notes(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Note>> {
-        self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records that a sum of the row `body` (without its diffs), in a lane, is `wraps` times 2^64
     /// more than stored.
     #[cold]
     pub(crate) fn note(&self, pool: &Pool, body: &[u8], lane: usize, wraps: i64) {
         self.inner.any.store(true, Ordering::Release);
-        let mut notes = self.notes();
+        let mut notes = lock(&self.inner.notes);
         let note = notes.entry(body.to_vec()).or_insert_with(|| Note {
             wraps: SmallVec::new(),
             _lease: pool.budget().lease(body.len() + NOTE_BYTES),
@@ -80,7 +76,7 @@ impl Wraps {
 
     /// Returns true if the stored sum of the row `body` is not its true sum.
     pub(crate) fn has(&self, body: &[u8]) -> bool {
-        self.any() && self.notes().contains_key(body)
+        self.any() && lock(&self.inner.notes).contains_key(body)
     }
 
     /// Adds the notes of `other`.
@@ -88,8 +84,10 @@ impl Wraps {
         if !other.any() || Arc::ptr_eq(&self.inner, &other.inner) {
             return;
         }
-        let notes: Vec<_> =
-            other.notes().iter().map(|(body, note)| (body.clone(), note.wraps.clone())).collect();
+        let notes: Vec<_> = lock(&other.inner.notes)
+            .iter()
+            .map(|(body, note)| (body.clone(), note.wraps.clone()))
+            .collect();
         for (body, wraps) in notes {
             self.note_lanes(pool, &body, &wraps);
         }
@@ -99,7 +97,7 @@ impl Wraps {
     pub(crate) fn split(&self, pool: &Pool, wanted: impl Fn(&[u8]) -> bool) -> Self {
         let out = Self::default();
         if self.any() {
-            let mut notes = self.notes();
+            let mut notes = lock(&self.inner.notes);
             let bodies: Vec<Vec<u8>> = notes.keys().filter(|body| wanted(body)).cloned().collect();
             for body in bodies {
                 if let Some(note) = notes.remove(&body) {
@@ -113,7 +111,7 @@ impl Wraps {
     /// Calls `see` with every row that has a note.
     pub(crate) fn each(&self, see: impl FnMut(&[u8])) {
         if self.any() {
-            self.notes().keys().map(Vec::as_slice).for_each(see);
+            lock(&self.inner.notes).keys().map(Vec::as_slice).for_each(see);
         }
     }
 
@@ -121,7 +119,7 @@ impl Wraps {
     pub(crate) fn map(&self, pool: &Pool, change: impl Fn(&mut [u8])) -> Self {
         let out = Self::default();
         if self.any() {
-            for (body, note) in self.notes().iter() {
+            for (body, note) in lock(&self.inner.notes).iter() {
                 let mut body = body.clone();
                 change(&mut body);
                 out.note_lanes(pool, &body, &note.wraps);
@@ -133,7 +131,7 @@ impl Wraps {
     /// Fails for the first row whose sum does not fit. Valid after everything is merged.
     pub(crate) fn check(&self, layout: &Layout) -> Result<()> {
         if self.any()
-            && let Some(body) = self.notes().keys().next()
+            && let Some(body) = lock(&self.inner.notes).keys().next()
         {
             return Err(overflow(layout, body));
         }

@@ -479,10 +479,4 @@ fn time_and_diff<T: Time>(end: &[u8], width: usize) -> (T, &[u8]) {
     (if width == 0 { T::least() } else { T::decode(time) }, diff)
 }
 
-impl<T> std::fmt::Debug for Cursor<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Cursor");
-        out.field("order", &self.layout.order()).field("batches", &self.readers.len());
-        out.finish_non_exhaustive()
-    }
-}
+shown!(Cursor<T>, it => order: it.layout.order(), batches: it.readers.len());

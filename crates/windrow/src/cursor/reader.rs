@@ -10,11 +10,10 @@
 //! position is after the last row. Only a reader without the probe key may violate this until its
 //! next move.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::hash::Hash;
-use crate::chunk::{Found, Kept, PartRows, Sought, View, end_width, word_at};
+use crate::chunk::{Found, Kept, PartRows, Sought, View, end_width, gallop, word_at};
 use crate::merge::FencedRun;
 use windrow_rows::{Layout, Result};
 
@@ -179,7 +178,7 @@ impl Reader {
         if below(rows.last()) {
             return self.seek_chunk(chunk + 1, below);
         }
-        self.place.row = gallop(rows, row..rows.len(), below);
+        self.place.row = gallop(row + 1..rows.len(), |row| below(rows.row(row)));
         Ok(())
     }
 
@@ -392,15 +391,4 @@ impl Reader {
         }
         Ok(low)
     }
-}
-
-/// Returns the first row of `range` that is not `below`, by galloping; the row at the start is
-/// `below`. The number of comparisons is logarithmic in the distance.
-fn gallop(rows: View<'_>, range: Range<usize>, below: impl Fn(&[u8]) -> bool) -> usize {
-    let (mut low, mut step) = (range.start, 1);
-    while low + step < range.end && below(rows.row(low + step)) {
-        low += step;
-        step *= 2;
-    }
-    rows.partition_point(low + 1..(low + step).min(range.end), below)
 }

@@ -20,6 +20,7 @@ use arrow_select::concat::concat;
 use arrow_select::interleave::interleave;
 
 use super::sorted::sequence;
+use crate::chunk::gallop;
 use windrow_rows::engine::{Encoder, Prepared};
 use windrow_rows::{Error, Layout, Result, RowEncoder, Rows, Rule};
 
@@ -47,8 +48,8 @@ pub struct KeyedBatch {
 /// The lengths of rows, were they encoded whole.
 enum Lengths {
     Same(usize),
-    /// The end of each row.
-    Ends(Vec<usize>),
+    /// The start of each row, and the end of the last one.
+    Starts(Vec<usize>),
 }
 
 impl Lengths {
@@ -56,12 +57,9 @@ impl Lengths {
         match prepared.stride() {
             Some(stride) => Self::Same(stride),
             None => {
-                let mut end = 0;
-                let ends = (0..prepared.len()).map(|row| {
-                    end += prepared.row_len(row);
-                    end
-                });
-                Self::Ends(ends.collect())
+                let mut starts = vec![0];
+                prepared.add_ends(0, &mut starts, |end| end);
+                Self::Starts(starts)
             }
         }
     }
@@ -69,10 +67,7 @@ impl Lengths {
     fn bytes(&self, rows: &Range<usize>) -> usize {
         match self {
             Self::Same(length) => length * rows.len(),
-            Self::Ends(ends) => {
-                let end = |rows: usize| rows.checked_sub(1).map_or(0, |row| ends[row]);
-                end(rows.end) - end(rows.start)
-            }
+            Self::Starts(starts) => starts[rows.end] - starts[rows.start],
         }
     }
 
@@ -81,10 +76,9 @@ impl Lengths {
     fn reaching(&self, rows: &Range<usize>, bytes: usize) -> usize {
         match self {
             Self::Same(length) => rows.end.min(rows.start + bytes.div_ceil((*length).max(1))),
-            Self::Ends(ends) => {
-                let before = rows.start.checked_sub(1).map_or(0, |row| ends[row]);
-                let short = ends[rows.clone()].partition_point(|end| end - before < bytes);
-                rows.end.min(rows.start + short + 1)
+            Self::Starts(starts) => {
+                let short = |start: &usize| start - starts[rows.start] < bytes;
+                rows.start + starts[rows.clone()].partition_point(short)
             }
         }
     }
@@ -291,21 +285,7 @@ impl ColumnarMerge {
             Ordering::Equal => winner < other,
             order => order == Ordering::Less,
         };
-        let (mut end, mut step) = (at + 1, 1);
-        while end + step < current.keys.len() && before(end + step) {
-            end += step;
-            step *= 2;
-        }
-        let mut most = (end + step).min(current.keys.len());
-        while end < most {
-            let middle = end + (most - end) / 2;
-            if before(middle) {
-                end = middle + 1;
-            } else {
-                most = middle;
-            }
-        }
-        end
+        gallop(at + 1..current.keys.len(), before)
     }
 
     /// Appends rows of an input.
@@ -432,17 +412,6 @@ impl Picks {
     }
 }
 
-impl std::fmt::Debug for ColumnarMerge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("ColumnarMerge");
-        out.field("order", &self.layout.order()).field("inputs", &self.heads.len());
-        out.finish_non_exhaustive()
-    }
-}
+shown!(ColumnarMerge, it => order: it.layout.order(), inputs: it.heads.len());
 
-impl std::fmt::Debug for Picks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Picks");
-        out.field("rows", &self.rows).field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
+shown!(Picks, it => rows: it.rows, bytes: it.bytes);

@@ -15,7 +15,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use super::run::Run;
-use crate::chunk::{Filter, KeyHash, Sought, View, between, word_at};
+use crate::chunk::{Filter, KeyHash, Sought, View, between, bisect, word_at};
 use windrow_rows::{Layout, key_len};
 
 /// A compacted run, with its fence pointers once they are built.
@@ -119,14 +119,8 @@ impl Fences {
     /// number of chunks. The fence pointers must be those of `run`.
     #[inline]
     pub(crate) fn chunk_of(&self, run: &Run, sought: &Sought<'_>) -> usize {
-        let (word, mut low, mut len) = (sought.low, 0, self.lasts.len());
-        // Branch-free: the comparison is as unpredictable as the key.
-        while len > 1 {
-            let half = len / 2;
-            low += if self.lasts[low + half - 1] < word { half } else { 0 };
-            len -= half;
-        }
-        low += usize::from(self.lasts[low] < word);
+        let word = sought.low;
+        let low = self.lasts.partition_point(|&last| last < word);
         if sought.inexact && self.lasts.get(low) == Some(&word) {
             return self.exact_chunk_of(run, sought, low);
         }
@@ -136,18 +130,13 @@ impl Fences {
     /// Does the same as [`Fences::chunk_of`] if the last row of chunk `low` has the word of the
     /// key.
     #[cold]
-    fn exact_chunk_of(&self, run: &Run, sought: &Sought<'_>, mut low: usize) -> usize {
+    fn exact_chunk_of(&self, run: &Run, sought: &Sought<'_>, low: usize) -> usize {
         let word = sought.low;
-        let mut high = self.lasts.partition_point(|&last| last <= word);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let last = || run.last_row_of(middle).unwrap_or_default();
-            match sought.is_behind(self.lasts[middle], last) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        low
+        let high = self.lasts.partition_point(|&last| last <= word);
+        bisect(low..high, |chunk| {
+            let last = || run.last_row_of(chunk).unwrap_or_default();
+            sought.is_behind(self.lasts[chunk], last)
+        })
     }
 
     /// Returns true if the words show that all rows of the chunk sort after the key.

@@ -119,12 +119,8 @@ fn encode(
     bytes: &mut Vec<u8>,
 ) -> Result<Vec<usize>> {
     let prepared = encoder.prepare(batch, sequence)?;
-    let mut end = 0;
-    let mut ends = Vec::with_capacity(prepared.len());
-    for row in 0..prepared.len() {
-        end += prepared.row_len(row);
-        ends.push(end);
-    }
+    let mut ends = Vec::new();
+    let end = prepared.add_ends(0, &mut ends, |end| end);
     bytes.resize(end, 0);
     encoder.encode(&prepared, 0..prepared.len(), bytes);
     Ok(ends)

@@ -1,10 +1,11 @@
 //! A merge of a spine, done in slices by calls of the spine or by threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::slot::Slot;
 use crate::batch::{Batch, MergedPart, Merging};
+use windrow_pool::lock;
 use windrow_rows::{Error, Result, Time};
 
 /// A merge reports its finished part `PARTS` times, so that its spine can release merged inputs: at
@@ -58,7 +59,7 @@ impl<T: Time> Merge<T> {
 
     /// Takes the finished part, if it has grown since the last call.
     pub(super) fn done(&self) -> Option<MergedPart> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.done).take()
     }
 
     /// Returns the fuel between two reports of the finished part.
@@ -95,7 +96,7 @@ impl<T: Time> Job for Merge<T> {
                 if before / self.step() < fuel / self.step()
                     && let Some(part) = merging.part()
                 {
-                    *self.done.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
+                    *lock(&self.done) = Some(part);
                 }
                 self.slot.put(Part { merging, fuel });
             }

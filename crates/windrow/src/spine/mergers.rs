@@ -141,8 +141,4 @@ impl Drop for Mergers {
     }
 }
 
-impl std::fmt::Debug for Mergers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mergers").field("threads", &self.threads.len()).finish_non_exhaustive()
-    }
-}
+shown!(Mergers, it => threads: it.threads.len());

@@ -592,11 +592,7 @@ fn go_on<T: Time>(frontier: &mut Antichain<T>, to: &Antichain<T>) -> Result<()> 
     Ok(())
 }
 
-impl<T: Time> std::fmt::Debug for Spine<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Spine");
-        out.field("order", &self.layout.order()).field("batches", &self.batches().count());
-        out.field("upper", &self.upper).field("since", &self.since);
-        out.finish_non_exhaustive()
-    }
-}
+shown!(
+    Spine<T: Time>,
+    it => order: it.layout.order(), batches: it.batches().count(), upper: it.upper, since: it.since
+);

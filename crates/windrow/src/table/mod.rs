@@ -339,10 +339,4 @@ fn last_of_each(keys: &Rows) -> Vec<u32> {
     all.into_iter().map(|(_, row)| row).collect()
 }
 
-impl std::fmt::Debug for Table {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Table");
-        out.field("schema", &self.schema).field("now", &self.now()).field("spine", &self.spine);
-        out.finish_non_exhaustive()
-    }
-}
+shown!(Table, it => schema: it.schema, now: it.now(), spine: it.spine);

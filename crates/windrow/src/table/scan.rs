@@ -108,9 +108,4 @@ impl Iterator for Scanned {
     }
 }
 
-impl std::fmt::Debug for Scanned {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Scanned");
-        out.field("cursor", &self.cursor).field("time", &self.time).finish_non_exhaustive()
-    }
-}
+shown!(Scanned, it => cursor: it.cursor, time: it.time);

@@ -15,7 +15,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::super::bytes::{compare_from, diff_at};
+use super::super::bytes::{compare_from, diff_at, differ};
 use super::super::level::Level;
 use super::super::rows::Rows;
 use super::game::Game;
@@ -168,7 +168,7 @@ pub(super) unsafe fn play<
             let word = (*stream).word;
             let tie = winner ^ now.word <= mask;
             let pair = [(row, len), (now.from, before_len)];
-            let (same, differs) = is_same::<R, L, TIES>(rows, pair, tail, tie);
+            let (same, differs) = is_same::<R, TIES>(rows, pair, tail, tie);
             mixed |= TIES & differs;
             if !TIES & !EXACT & differs {
                 return Stop::Mixed;
@@ -259,17 +259,16 @@ fn ask_ahead<R: Rows>(rows: R, next: *const u8, leaves: usize) {
 /// two differ despite a tie. With `TIES`, a tie counts as equal, without a branch.
 ///
 /// # Safety
-/// Both rows have at least 8 compared bytes and `tail` more at their end. The CPU has the level's
-/// instructions.
+/// Both rows have at least 8 compared bytes and `tail` more at their end.
 #[inline(always)]
-unsafe fn is_same<R: Rows, L: Level, const TIES: bool>(
+unsafe fn is_same<R: Rows, const TIES: bool>(
     rows: R,
     [row, before]: [(*const u8, usize); 2],
     tail: usize,
     tie: bool,
 ) -> (bool, bool) {
-    // SAFETY: the caller provides two such rows and a CPU of the level.
-    let is_equal = || unsafe { equal::<R, L>(rows, row, before, tail) };
+    // SAFETY: the caller provides two such rows.
+    let is_equal = || unsafe { equal(rows, row, before, tail) };
     if TIES {
         return (tie, tie & !is_equal());
     }
@@ -280,10 +279,9 @@ unsafe fn is_same<R: Rows, L: Level, const TIES: bool>(
 /// Returns whether the compared bytes of two rows are equal.
 ///
 /// # Safety
-/// Both rows have at least 8 compared bytes and `tail` more at their end. The CPU has the level's
-/// instructions.
+/// Both rows have at least 8 compared bytes and `tail` more at their end.
 #[inline(always)]
-unsafe fn equal<R: Rows, L: Level>(
+unsafe fn equal<R: Rows>(
     rows: R,
     (p, p_len): (*const u8, usize),
     (q, q_len): (*const u8, usize),
@@ -291,9 +289,9 @@ unsafe fn equal<R: Rows, L: Level>(
 ) -> bool {
     let body = rows.body(p_len, tail);
     // SAFETY: both rows have the same length and `body` bytes, at least 8, and at least 32 where
-    // `differ` is called. The CPU has the level's instructions.
+    // `differ` is called.
     unsafe {
         p_len == q_len
-            && if body >= 32 { !L::differ(p, q, body) } else { compare_from(p, q, 0, body).1 }
+            && if body >= 32 { !differ(p, q, body) } else { compare_from(p, q, 0, body).1 }
     }
 }

@@ -56,43 +56,6 @@ pub(in crate::rows) unsafe fn put_exact<'a>(
     }
 }
 
-/// Writes strings as `put_counted` of the module does: the end of a string under a mask.
-///
-/// Benefit: two texts, and fourteen more as payload, are encoded in 661 us in place of 1,185 for
-/// 8,192 rows, and in 827 in place of 1,472 if a tenth of them are nulls.
-///
-/// # Safety
-/// The CPU has AVX-512 F, BW and VL, and BMI2.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-pub(in crate::rows) unsafe fn put_counted<'a>(
-    strings: impl Iterator<Item = Text<'a>>,
-    count: impl Fn(usize, &mut [u8]) -> usize,
-    cursors: &mut [usize],
-    out: &mut [u8],
-) {
-    for (text, cursor) in strings.zip(cursors) {
-        // A null has length 0, without a branch: nulls are unpredictable.
-        let (string, len) = (text.bytes(), text.len & 0usize.wrapping_sub(usize::from(text.valid)));
-        let to = *cursor + count(len, &mut out[*cursor..]);
-        *cursor = to + len;
-        assert!(*cursor <= out.len(), "a string lies within its bytes");
-        let mut at = 0;
-        loop {
-            let own = _bzhi_u32(u32::MAX, (len - at).min(HALF) as u32);
-            // SAFETY: the mask limits both to the rest of the string, which lies within `out`, as
-            // asserted.
-            unsafe {
-                let v = _mm256_maskz_loadu_epi8(own, string.as_ptr().add(at).cast());
-                _mm256_mask_storeu_epi8(out.as_mut_ptr().add(to + at).cast(), own, v);
-            }
-            at += HALF;
-            if at >= len {
-                break;
-            }
-        }
-    }
-}
-
 /// Writes strings as `put_exact` of the module does, with bytes up to `escape` escaped: half a step
 /// is spread over a whole one.
 ///
@@ -165,38 +128,4 @@ pub(in crate::rows) unsafe fn put_escaped<'a>(
         }
         *cursor = to;
     }
-}
-
-/// Adds lengths as `add_escaped` of the module does.
-///
-/// Benefit: included in that of [`put_escaped`].
-///
-/// # Safety
-/// The CPU has AVX-512 F and BW, BMI2 and POPCNT.
-#[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
-pub(in crate::rows) unsafe fn add_escaped<'a>(
-    strings: impl Iterator<Item = Text<'a>>,
-    escape: u8,
-    lengths: &mut [u32],
-) -> u64 {
-    let greatest = _mm512_set1_epi8(escape as i8);
-    let mut total = 0;
-    for (text, length) in strings.zip(lengths) {
-        let (string, valid) = (text.bytes(), text.valid);
-        let (mut own, mut at) = (string.len() + 1, 0);
-        loop {
-            let mask = _bzhi_u64(u64::MAX, (string.len() - at).min(STEP) as u32);
-            // SAFETY: the mask limits the load to the rest of the string.
-            let v = unsafe { _mm512_maskz_loadu_epi8(mask, string.as_ptr().add(at).cast()) };
-            own += _mm512_mask_cmple_epu8_mask(mask, v, greatest).count_ones() as usize;
-            at += STEP;
-            if at >= string.len() {
-                break;
-            }
-        }
-        own *= usize::from(valid);
-        total += own as u64;
-        *length = length.wrapping_add(own as u32);
-    }
-    total
 }

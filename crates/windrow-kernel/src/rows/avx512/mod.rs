@@ -5,7 +5,6 @@ pub(super) mod blocks;
 pub(super) mod exact;
 pub(super) mod heads;
 pub(super) mod take_blocks;
-pub(super) mod take_lists;
 pub(super) mod take_text;
 
 /// Numbers of eight bytes in a register.

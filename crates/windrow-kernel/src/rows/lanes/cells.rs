@@ -23,7 +23,7 @@ const ROWS: usize = 64;
 
 /// Adjacent columns of one width, and the markers of their nulls.
 ///
-/// Invariant: numbers of 4 or 8 bytes; as many markers as lanes.
+/// Invariant: numbers of 4, 8 or 16 bytes; as many markers as lanes.
 #[derive(Debug)]
 pub struct Cells<'a> {
     lanes: Vec<Lane<'a>>,
@@ -32,13 +32,14 @@ pub struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// Creates columns of `width` bytes, 4 or 8, with the markers `nulls` for null rows.
+    /// Creates columns of `width` bytes, 4, 8 or 16, with the markers `nulls` for null rows. For 16,
+    /// the constants of a code are for the upper half.
     ///
     /// # Panics
-    /// If `width` is neither, if the numbers of lanes and markers differ, or if a lane's codes are
-    /// not big-endian or encode nulls.
+    /// If `width` is none of these, if the numbers of lanes and markers differ, or if a lane's codes
+    /// are not big-endian or encode nulls.
     pub fn new(lanes: Vec<Lane<'a>>, nulls: Vec<u8>, width: usize) -> Self {
-        assert!(width == 4 || width == 8, "numbers of 4 or 8 bytes");
+        assert!(matches!(width, 4 | 8 | 16), "numbers of 4, 8 or 16 bytes");
         assert_eq!(lanes.len(), nulls.len(), "a marker for each lane");
         assert!(lanes.iter().all(|lane| !lane.code.escapes), "nulls are marked");
         assert!(lanes.iter().all(|lane| lane.code.big), "codes are big-endian");
@@ -69,13 +70,14 @@ pub fn put_cells<P: Places>(cells: &Cells<'_>, rows: Range<usize>, places: P, ou
             let valid = lane.valid.map_or(u64::MAX, |bits| bits.word(first));
             let (block, out) = (block.clone(), out.as_mut_ptr());
             // SAFETY: each lane has values and bits of the rows, as asserted, and `check_bounds`
-            // checked that the cells lie within `out`. The width is 4 or 8.
+            // checked that the cells lie within `out`. The width is 4, 8 or 16.
             unsafe {
                 match (cells.width, valid) {
                     (4, u64::MAX) => put_block::<4, false>(lane, block, valid, null, places, out),
                     (4, _) => put_block::<4, true>(lane, block, valid, null, places, out),
-                    (_, u64::MAX) => put_block::<8, false>(lane, block, valid, null, places, out),
-                    _ => put_block::<8, true>(lane, block, valid, null, places, out),
+                    (8, u64::MAX) => put_block::<8, false>(lane, block, valid, null, places, out),
+                    (8, _) => put_block::<8, true>(lane, block, valid, null, places, out),
+                    _ => put_block::<16, true>(lane, block, valid, null, places, out),
                 }
             }
             places = places.shifted(cells.width + 1);
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn cells_are_markers_and_codes() {
-        for width in [4, 8] {
+        for width in [4, 8, 16] {
             for columns in 1..=9 {
                 for rows in [0, 1, 3, 7, 64, 150] {
                     check(width, columns, rows);
@@ -128,16 +130,20 @@ mod tests {
     }
 
     fn check(width: usize, columns: usize, rows: usize) {
-        let numbers: Vec<u64> =
-            (0..200).map(|n: u64| n.wrapping_mul(0x9123_4567_89ab_cdef)).collect();
+        let numbers: Vec<u128> = (0..200)
+            .map(|n: u128| n.wrapping_mul(0x9123_4567_89ab_cdef << 64 | 0x89ab_cdef))
+            .collect();
         let values: Vec<u8> =
             numbers.iter().flat_map(|n| n.to_le_bytes()[..width].to_vec()).collect();
         let bits: Vec<u8> = (0..30).map(|n: u8| n.wrapping_mul(37)).collect();
-        let ones = u64::MAX >> (64 - 8 * width);
+        let ones = u128::MAX >> (128 - 8 * width);
         let top = ones ^ ones >> 1;
+        let flip = |column: usize| if column.is_multiple_of(2) { top } else { ones };
+        let float =
+            |column: usize| if column.is_multiple_of(3) && width < 16 { ones ^ top } else { 0 };
         let lane = |column: usize| {
-            let flip = if column.is_multiple_of(2) { top } else { ones };
-            let float = if column.is_multiple_of(3) { ones ^ top } else { 0 };
+            let flip = (flip(column) >> (8 * width.saturating_sub(8))) as u64;
+            let float = float(column) as u64;
             let valid = [None, Some(Bits { bytes: &bits, first: column })][column / 2 % 2];
             let code = Code { flip, float, big: true, ..Code::RAW };
             Lane { values: &values[column * width..], valid, code }
@@ -150,12 +156,12 @@ mod tests {
             for (column, lane) in lanes.iter().enumerate() {
                 let value = numbers[column + row] & ones;
                 let negative = value & top != 0;
-                let code = value ^ if negative { lane.code.float } else { 0 } ^ lane.code.flip;
+                let code = value ^ if negative { float(column) } else { 0 } ^ flip(column);
                 let is_valid = lane.valid.is_none_or(|bits| bits.word(row) & 1 == 1);
                 let cell = &mut expected[3 + row * stride + column * (width + 1)..][..width + 1];
                 cell[0] = if is_valid { VALUE } else { nulls[column] };
                 let code = if is_valid { code } else { 0 };
-                cell[1..].copy_from_slice(&code.to_be_bytes()[8 - width..]);
+                cell[1..].copy_from_slice(&code.to_be_bytes()[16 - width..]);
             }
         }
         let cells = Cells::new(lanes, nulls, width);

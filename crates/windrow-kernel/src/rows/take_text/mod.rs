@@ -200,7 +200,7 @@ impl Sink for Room {
 ///
 /// # Panics
 /// If the number of cursors differs from the number of ends.
-pub(super) fn room_of(bytes: &[u8], cursors: &[usize], ends: &[usize]) -> Option<usize> {
+fn room_of(bytes: &[u8], cursors: &[usize], ends: &[usize]) -> Option<usize> {
     assert_eq!(ends.len(), cursors.len(), "an end for each cursor");
     // No early return, so that the loop vectorises. Valid lengths have no highest bit.
     let (mut room, mut wrong) = (STEPS, 0);

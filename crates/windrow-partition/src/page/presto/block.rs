@@ -15,10 +15,12 @@
 //!
 //! Invariant: children hold only elements that their parents refer to, in order.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, GenericListArray, Int32Array, OffsetSizeTrait, UInt32Array, downcast_run_array,
+    Array, ArrayRef, GenericListArray, Int32Array, OffsetSizeTrait, PrimitiveArray, UInt32Array,
+    downcast_run_array, downcast_run_end_index,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
@@ -132,7 +134,7 @@ impl Block {
                 let map = array.as_map();
                 let ends = |row: usize| (map.value_offsets()[row], map.value_offsets()[row + 1]);
                 let ends = |row| (ends(row).0 as usize, ends(row).1 as usize);
-                let entries: ArrayRef = std::sync::Arc::new(map.entries().clone());
+                let entries: ArrayRef = Arc::new(map.entries().clone());
                 let (entries, offsets) = compact(&entries, array, ends)?;
                 let entries = entries.as_struct();
                 Ok(Self::Map {
@@ -310,17 +312,14 @@ fn check_decimals(array: &ArrayRef) -> Result<()> {
 
 /// Builds an array of run ends, or `None` if an end does not fit the type.
 pub(super) fn run_ends(data_type: &DataType, ends: &[usize]) -> Option<ArrayRef> {
-    fn of<T: arrow_array::ArrowPrimitiveType>(ends: &[usize]) -> Option<ArrayRef>
-    where
-        T::Native: TryFrom<usize>,
-    {
-        let ends = ends.iter().map(|&end| T::Native::try_from(end).ok());
-        let ends: Option<Vec<T::Native>> = ends.collect();
-        Some(std::sync::Arc::new(arrow_array::PrimitiveArray::<T>::from_iter_values(ends?)))
+    macro_rules! of {
+        ($type:ty) => {{
+            let ends: Option<Vec<_>> = ends.iter().map(|&end| end.try_into().ok()).collect();
+            Some(Arc::new(PrimitiveArray::<$type>::from_iter_values(ends?)))
+        }};
     }
-    match data_type {
-        DataType::Int16 => of::<Int16Type>(ends),
-        DataType::Int32 => of::<Int32Type>(ends),
-        _ => of::<Int64Type>(ends),
+    downcast_run_end_index! {
+        data_type => (of),
+        _ => None,
     }
 }

@@ -26,6 +26,31 @@ const TIME_UNITS: [TimeUnit; 4] =
 const INTERVAL_UNITS: [IntervalUnit; 3] =
     [IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano];
 
+/// Types that need nothing, by their numbers.
+const PLAIN: [DataType; 21] = [
+    DataType::Null,
+    DataType::Boolean,
+    DataType::Int8,
+    DataType::Int16,
+    DataType::Int32,
+    DataType::Int64,
+    DataType::UInt8,
+    DataType::UInt16,
+    DataType::UInt32,
+    DataType::UInt64,
+    DataType::Float16,
+    DataType::Float32,
+    DataType::Float64,
+    DataType::Date32,
+    DataType::Date64,
+    DataType::Utf8,
+    DataType::LargeUtf8,
+    DataType::Utf8View,
+    DataType::Binary,
+    DataType::LargeBinary,
+    DataType::BinaryView,
+];
+
 pub(super) fn put_schema(schema: &Schema, out: &mut Writer) {
     put_fields(schema.fields(), out);
     put_metadata(schema.metadata(), out);
@@ -80,27 +105,6 @@ fn put_type(data_type: &DataType, out: &mut Writer) {
         out.raw(&[number, precision, scale as u8]);
     };
     match data_type {
-        T::Null => out.byte(0),
-        T::Boolean => out.byte(1),
-        T::Int8 => out.byte(2),
-        T::Int16 => out.byte(3),
-        T::Int32 => out.byte(4),
-        T::Int64 => out.byte(5),
-        T::UInt8 => out.byte(6),
-        T::UInt16 => out.byte(7),
-        T::UInt32 => out.byte(8),
-        T::UInt64 => out.byte(9),
-        T::Float16 => out.byte(10),
-        T::Float32 => out.byte(11),
-        T::Float64 => out.byte(12),
-        T::Date32 => out.byte(13),
-        T::Date64 => out.byte(14),
-        T::Utf8 => out.byte(15),
-        T::LargeUtf8 => out.byte(16),
-        T::Utf8View => out.byte(17),
-        T::Binary => out.byte(18),
-        T::LargeBinary => out.byte(19),
-        T::BinaryView => out.byte(20),
         T::Decimal32(precision, scale) => decimal(32, *precision, *scale),
         T::Decimal64(precision, scale) => decimal(33, *precision, *scale),
         T::Decimal128(precision, scale) => decimal(34, *precision, *scale),
@@ -112,9 +116,7 @@ fn put_type(data_type: &DataType, out: &mut Writer) {
             out.raw(&[39, *unit as u8]);
             out.option(zone.as_deref());
         }
-        T::Interval(IntervalUnit::YearMonth) => out.raw(&[40, 0]),
-        T::Interval(IntervalUnit::DayTime) => out.raw(&[40, 1]),
-        T::Interval(IntervalUnit::MonthDayNano) => out.raw(&[40, 2]),
+        T::Interval(unit) => out.raw(&[40, *unit as u8]),
         T::FixedSizeBinary(width) => {
             out.byte(41);
             out.raw(&width.to_le_bytes());
@@ -152,6 +154,10 @@ fn put_type(data_type: &DataType, out: &mut Writer) {
             put_parent(57, ends, out);
             put_field(values, out);
         }
+        plain => match PLAIN.iter().position(|of| of == plain) {
+            Some(number) => out.byte(number as u8),
+            None => unreachable!("a type with a number: {plain}"),
+        },
     }
 }
 
@@ -166,27 +172,6 @@ fn take_type(input: &mut Reader<'_>, depth: usize) -> Result<DataType> {
         return Err(corrupt(format!("types nested over {DEEPEST} levels deep")));
     }
     Ok(match input.byte()? {
-        0 => T::Null,
-        1 => T::Boolean,
-        2 => T::Int8,
-        3 => T::Int16,
-        4 => T::Int32,
-        5 => T::Int64,
-        6 => T::UInt8,
-        7 => T::UInt16,
-        8 => T::UInt32,
-        9 => T::UInt64,
-        10 => T::Float16,
-        11 => T::Float32,
-        12 => T::Float64,
-        13 => T::Date32,
-        14 => T::Date64,
-        15 => T::Utf8,
-        16 => T::LargeUtf8,
-        17 => T::Utf8View,
-        18 => T::Binary,
-        19 => T::LargeBinary,
-        20 => T::BinaryView,
         32 => T::Decimal32(input.byte()?, input.byte()? as i8),
         33 => T::Decimal64(input.byte()?, input.byte()? as i8),
         34 => T::Decimal128(input.byte()?, input.byte()? as i8),
@@ -218,7 +203,10 @@ fn take_type(input: &mut Reader<'_>, depth: usize) -> Result<DataType> {
             T::Dictionary(Box::new(keys), Box::new(take_type(input, depth + 1)?))
         }
         57 => T::RunEndEncoded(take_field(input, depth)?, take_field(input, depth)?),
-        other => return Err(corrupt(format!("no type has the number {other}"))),
+        other => match PLAIN.get(usize::from(other)) {
+            Some(plain) => plain.clone(),
+            None => return Err(corrupt(format!("no type has the number {other}"))),
+        },
     })
 }
 

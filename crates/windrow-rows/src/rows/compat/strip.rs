@@ -1,11 +1,9 @@
 //! Strips: adjacent columns of fixed width that are written together.
 //!
 //! ```text
-//! | 01 code | 01 code | 01 code | 01 code |     adjacent columns of 4 or 8 bytes: one strip, read
-//!                                             by kernels four columns at a time
+//! | 01 code | 01 code | 01 code | 01 code |     adjacent columns of 4, 8 or 16 bytes: one strip
 //! ```
 
-use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::field::{VALUE, flip, null_byte};
@@ -13,8 +11,7 @@ use super::framing::ArrowRow;
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 use crate::rows::column::{Column, Written};
-use crate::rows::fixed::{Word, with_word};
-use crate::rows::lanes::{slot_code, validity};
+use crate::rows::lanes::{number_width, slot_code, validity};
 use crate::rows::lines::{Line, add_bytes, marker_lane};
 use crate::rows::nested::Tree;
 use windrow_kernel::rows::lengths::Form;
@@ -22,19 +19,14 @@ use windrow_kernel::rows::{ByteLane, Cells, Lane, Raw, Scattered, Strided};
 
 type Part = Tree<ArrowRow>;
 
-/// Rows in a word of validity.
-const WORD: usize = 64;
-
 /// Adjacent columns.
 pub(super) enum Strip<'a> {
-    /// Numbers of 4 or 8 bytes after their markers; Booleans, smaller numbers and markers; or bytes
-    /// copied unchanged or complemented.
+    /// Numbers of 4, 8 or 16 bytes after their markers; Booleans, smaller numbers and markers; or
+    /// bytes copied unchanged or complemented.
     Line(Line<'a>),
-    /// A column of fixed width, and its marker.
-    One(&'a Part, OrderedCode, &'a Column),
     /// Strings, with the marker of a null and the complement of the bytes.
     Strings { column: &'a Column, null: u8, flip: u8 },
-    /// Another column that varies, written by its part.
+    /// Another column, written by its part.
     Varying(&'a Part),
 }
 
@@ -72,7 +64,7 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
                 out.push(Strip::Line(Line::Raw(raw)));
             }
             (_, Column::Bytes { .. }) => out.push(Strip::Strings { column, null, flip }),
-            _ => out.push(Strip::One(part, code, column)),
+            _ => out.push(Strip::Varying(part)),
         }
     }
     out
@@ -81,11 +73,7 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
 /// Returns the bytes of a number, if kernels write such numbers after their markers, together with
 /// numbers of the same width.
 fn cell_width(part: &Part) -> Option<usize> {
-    use Kind::{Float, Signed, Unsigned};
-    match part.plain()? {
-        (OrderedCode::Fixed(width @ (4 | 8), Signed | Unsigned | Float), _) => Some(width),
-        _ => None,
-    }
+    number_width(part.plain()?.0)
 }
 
 /// Returns the lane of such a number column, and the marker of its nulls.
@@ -110,7 +98,6 @@ impl Strip<'_> {
     pub(super) fn width(&self) -> Option<usize> {
         match self {
             Self::Line(line) => Some(line.bytes()),
-            Self::One(_, code, _) => Some(1 + code.width()),
             Self::Strings { .. } | Self::Varying(_) => None,
         }
     }
@@ -127,7 +114,7 @@ impl Strip<'_> {
                 pairs.for_each(|(length, &own)| *length = length.wrapping_add(own as u32));
                 own.iter().map(|&own| own as u64).sum()
             }
-            _ => 0,
+            Self::Line(_) => 0,
         }
     }
 
@@ -148,42 +135,14 @@ impl Strip<'_> {
             Self::Strings { column, null, flip } => {
                 column.put(rows, Written::Blocks { null: *null, flip: *flip }, cursors, out);
             }
-            Self::One(part, ..) | Self::Varying(part) => part.put(picks, cursors, out),
+            Self::Varying(part) => part.put(picks, cursors, out),
         }
     }
 
     /// Writes the values of `rows`, of a fixed width, with the first row at `places.first`.
     pub(super) fn put(&self, rows: Range<usize>, places: Strided, out: &mut [u8]) {
-        let (part, code, column) = match self {
-            Self::Line(line) => {
-                line.put(rows, places, out);
-                return;
-            }
-            Self::One(part, code, column) => (part, *code, *column),
-            Self::Strings { .. } | Self::Varying(_) => return,
-        };
-        let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (code, column)
-        else {
-            return;
-        };
-        let (null, descending) = (null_byte(part.framing.0), part.framing.0.descending);
-        let valid = validity(nulls);
-        let end = places.first + (rows.len().max(1) - 1) * places.stride + 1 + width;
-        let mut cells = out[places.first..end].chunks_mut(places.stride.max(1));
-        with_word!(width, W => {
-            let values = values.as_chunks::<{ W::BYTES }>().0[rows.clone()].chunks(WORD);
-            for (values, first) in values.zip(rows.step_by(WORD)) {
-                let mut valid = valid.map_or(u64::MAX, |valid| valid.word(first));
-                for (value, cell) in values.iter().zip(cells.by_ref()) {
-                    // No branch: nulls are unpredictable.
-                    let is_valid = valid & 1 == 1;
-                    valid >>= 1;
-                    let cell = &mut cell[..1 + W::BYTES];
-                    cell[0] = select_unpredictable(is_valid, VALUE, null);
-                    let code = W::read_native(value).code(kind, descending).and_if(is_valid);
-                    code.write_big(&mut cell[1..]);
-                }
-            }
-        });
+        if let Self::Line(line) = self {
+            line.put(rows, places, out);
+        }
     }
 }

@@ -20,7 +20,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, downcast_run_array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 
-use super::super::bytes::Bytes;
 use super::super::column::Column;
 use super::super::fixed::{Word, with_word};
 use super::super::spans::{self, Spans};
@@ -348,11 +347,6 @@ impl<F: Framing> Tree<F> {
             }
             (_, Column::Bytes { values, .. }) => {
                 let valid = |row| self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-                if let Bytes::Small { offsets, data } = values {
-                    let own = |row| &data[offsets[row] as usize..offsets[row + 1] as usize];
-                    let strings = picks.iter().map(|&row| Text::from((own(row), valid(row))));
-                    return framing.put_strings(code, strings, &self.null, cursors, out);
-                }
                 let strings = picks.iter().map(|&row| Text::from((values.get(row), valid(row))));
                 framing.put_strings(code, strings, &self.null, cursors, out);
             }

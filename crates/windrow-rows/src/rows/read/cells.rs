@@ -31,7 +31,6 @@ pub(in crate::rows) fn held(code: OrderedCode, descending: bool, bit: u8) -> Opt
             let slot = Slot { descending, ..Slot::of_number(0, code) };
             Held::Number(width, slot_code(&slot))
         }
-        OrderedCode::FixedBinary(0) => Held::Nothing,
         OrderedCode::FixedBinary(width @ (2 | 4 | 8)) => {
             let flip = u64::from_ne_bytes([flip; 8]) >> (64 - 8 * width);
             Held::Number(width, Code { flip, ..RAW })
@@ -70,19 +69,6 @@ impl Cells {
     }
 }
 
-/// The markers of a column whose values are read separately.
-pub(super) struct Markers(pub(super) Cells);
-
-impl Part for Markers {
-    fn width(&self) -> Option<usize> {
-        self.0.width()
-    }
-
-    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
-        self.0.take(tile, valid)
-    }
-}
-
 impl Part for Cells {
     fn width(&self) -> Option<usize> {
         Some(self.bytes())
@@ -114,6 +100,7 @@ impl Part for Cells {
                     let nulls = columns.nulls(column);
                     columns.put(column, Arc::new(BooleanArray::new(bits.finish(), nulls)))?;
                 }
+                Held::Nothing => {}
                 _ => columns.put_numbers(column, cell.into_values())?,
             }
         }

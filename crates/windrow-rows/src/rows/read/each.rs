@@ -1,6 +1,7 @@
 //! Columns of fixed width that are read one at a time, and null bits.
 
-use arrow_buffer::{ArrowNativeType, MutableBuffer};
+use arrow_array::{ArrowPrimitiveType, downcast_integer};
+use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
 use super::cells::Cells;
@@ -46,7 +47,7 @@ impl Coding {
 pub(super) fn take_longer<W: Word>(
     coding: Coding,
     tile: &mut Tile<'_>,
-    values: &mut Values<W::Native>,
+    values: &mut Values<W>,
     valid: &mut Bits,
 ) -> Result<()> {
     let Coding { kind, null: Null::Escape(escape), .. } = coding else {
@@ -56,7 +57,7 @@ pub(super) fn take_longer<W: Word>(
     let (cursors, ends) = tile.cursors();
     let mut words = Vec::with_capacity(rows.div_ceil(WORD));
     for (cursors, ends) in cursors.chunks_mut(WORD).zip(ends.chunks(WORD)) {
-        let (mut word, mut wrong, mut block) = (0, false, [W::Native::default(); WORD]);
+        let (mut word, mut wrong, mut block) = (0, false, [W::default(); WORD]);
         with_kind!(kind, KIND => {
             let each = cursors.iter_mut().zip(ends).zip(&mut block);
             for (row, ((cursor, &end), value)) in each.enumerate() {
@@ -67,7 +68,7 @@ pub(super) fn take_longer<W: Word>(
                 *cursor += taken.len;
                 wrong |= !taken.fits | (*cursor > end);
                 word |= u64::from(!taken.is_null) << row;
-                *value = taken.value.value(KIND, false).and_if(!taken.is_null).native();
+                *value = taken.value.value(KIND, false).and_if(!taken.is_null);
             }
         });
         if wrong {
@@ -87,7 +88,7 @@ const WORD: usize = 64;
 pub(in crate::rows) struct Each<W: Word> {
     column: usize,
     coding: Coding,
-    values: Values<W::Native>,
+    values: Values<W>,
 }
 
 impl<W: Word> Each<W> {
@@ -115,7 +116,7 @@ impl<W: Word> Each<W> {
                 take_some(W::BYTES, rows, places, bytes, values, valid, |code| {
                     let code = escape.read(W::read_big(code));
                     let value = code.value.value(KIND, false).and_if(!code.is_null);
-                    Read { value: value.native(), valid: !code.is_null, fits: !code.is_longer }
+                    Read { value, valid: !code.is_null, fits: !code.is_longer }
                 })
             }))
         });
@@ -141,7 +142,7 @@ impl<W: Word> Each<W> {
                 let (marker, code) = (cell[0], W::read_big(&cell[1..]));
                 let valid = marker == VALUE;
                 let value = code.value(KIND, descending).and_if(valid);
-                Read { value: value.native(), valid, fits: valid | (marker == null) }
+                Read { value, valid, fits: valid | (marker == null) }
             })
         }))
     }
@@ -167,7 +168,7 @@ impl<W: Word> Part for Each<W> {
                 let values = &mut self.values;
                 with_places!(tile.next(0), places => with_kind!(kind, KIND => {
                     take_each(W::BYTES, rows, places, bytes, values, |code| {
-                        W::read_big(code).value(KIND, descending).native()
+                        W::read_big(code).value(KIND, descending)
                     });
                 }));
             }
@@ -201,12 +202,9 @@ impl Raw {
         rows: usize,
     ) -> Self {
         let markers = null.map(|null| Cells::markers(column, null));
-        let values = Values::with_capacity(rows * width + Self::SLACK);
+        let values = Values::with_capacity(rows * width);
         Self { column, width, flip, markers, values }
     }
-
-    /// Bytes after the values that the reader may overwrite.
-    const SLACK: usize = 16;
 }
 
 impl Part for Raw {
@@ -224,7 +222,7 @@ impl Part for Raw {
         tile.pass(*width);
         if let Some(markers) = markers {
             let words = markers.cells().flat_map(|cell| &cell.valid);
-            let values = values.last_mut(rows * *width).chunks_mut(WORD * *width);
+            let values = values.last_mut(rows * *width).chunks_mut((WORD * *width).max(1));
             for (word, values) in words.zip(values) {
                 let values = values.chunks_exact_mut(*width).enumerate();
                 values.filter(|(row, _)| word >> row & 1 == 0).for_each(|(_, value)| value.fill(0));
@@ -306,31 +304,29 @@ impl Part for Diffs {
     }
 
     fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
-        fn narrowed<T: ArrowNativeType + TryFrom<i64>>(
-            diffs: &[i64],
-            field: &arrow_schema::Field,
-        ) -> Result<MutableBuffer> {
-            let mut out = MutableBuffer::with_capacity(size_of_val(diffs));
-            for &diff in diffs {
-                out.push(T::try_from(diff).map_err(|_| Error::Value {
-                    column: field.name().clone(),
-                    message: format!("the sum {diff} does not fit its type, {}", field.data_type()),
-                })?);
-            }
-            Ok(out)
+        let (values, field) = (Buffer::from(self.values), columns.fields[self.column].clone());
+        if *field.data_type() == DataType::Int64 {
+            return columns.put_numbers(self.column, values);
         }
-        let values: arrow_buffer::Buffer = self.values.into();
-        let field = columns.fields[self.column].clone();
-        let diffs = values.typed_data::<i64>();
-        let narrow = match field.data_type() {
-            DataType::Int8 => narrowed::<i8>(diffs, &field)?,
-            DataType::Int16 => narrowed::<i16>(diffs, &field)?,
-            DataType::Int32 => narrowed::<i32>(diffs, &field)?,
-            DataType::UInt8 => narrowed::<u8>(diffs, &field)?,
-            DataType::UInt16 => narrowed::<u16>(diffs, &field)?,
-            DataType::UInt32 => narrowed::<u32>(diffs, &field)?,
-            _ => return columns.put_numbers(self.column, values),
+        macro_rules! narrowed {
+            ($type:ty) => {{
+                let narrow = |&diff: &i64| {
+                    diff.try_into().map_err(|_| Error::Value {
+                        column: field.name().clone(),
+                        message: format!(
+                            "the sum {diff} does not fit its type, {}",
+                            field.data_type()
+                        ),
+                    })
+                };
+                let narrow = values.typed_data().iter().map(narrow);
+                narrow.collect::<Result<Vec<<$type as ArrowPrimitiveType>::Native>>>()?.into()
+            }};
+        }
+        let values = downcast_integer! {
+            field.data_type() => (narrowed),
+            _ => values,
         };
-        columns.put_numbers(self.column, narrow.into())
+        columns.put_numbers(self.column, values)
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Numbers<T> {
     valid: Vec<Vec<u64>>,
 }
 
-impl<T: Word + fixed::Word<Native = T>> Numbers<T> {
+impl<T: Word + fixed::Word> Numbers<T> {
     pub(super) fn new(numbers: Vec<Number>, rows: usize) -> Self {
         let values = numbers.iter().map(|_| Values::with_capacity(rows)).collect();
         Self { valid: vec![Vec::new(); numbers.len()], values, numbers }
@@ -40,7 +40,7 @@ impl<T: Word + fixed::Word<Native = T>> Numbers<T> {
     }
 }
 
-impl<T: Word + fixed::Word<Native = T>> Part for Numbers<T> {
+impl<T: Word + fixed::Word> Part for Numbers<T> {
     fn width(&self) -> Option<usize> {
         Some(self.bytes())
     }

@@ -7,7 +7,7 @@
 //! ```
 
 use super::built::Built;
-use super::cells::{Cells, Markers, held};
+use super::cells::{Cells, held};
 use super::each::{Coding, Diffs, Each, NullBits, Raw, Skip};
 use super::numbers::{Number, Numbers};
 use super::part::{Part, Room};
@@ -184,7 +184,7 @@ impl<'a> Plan<'a, '_> {
             return Ok(());
         }
         if let Some(null) = null {
-            self.add(Markers(Cells::markers(column, null)));
+            self.cell(column, Cell::new(Held::Nothing, Some(null), 0));
         }
         match (slot.code, lanes::number_width(slot.code)) {
             (OrderedCode::Fixed(_, kind), Some(width)) => {

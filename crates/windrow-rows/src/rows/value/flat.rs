@@ -11,14 +11,13 @@ use arrow_buffer::{MutableBuffer, NullBufferBuilder};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-use super::super::fixed::{Word, with_word};
-use super::super::nested::{Form, Marked, cut_off, other_node};
+use super::super::fixed::{Word, with_kind, with_word};
+use super::super::nested::{END, Form, MORE, Marked, VALUE, cut_off, other_node};
 use super::super::row_ref::Rest;
 use super::reader::ValueReader;
 use super::wire::{append, corrupt, refused, too_many};
 use crate::error::Result;
 use crate::order::code::{Node, OrderedCode};
-use windrow_kernel::rows::take_lists::{Lists, take_lists};
 
 /// Reads numbers, and byte strings of one width, into the buffer of an array.
 pub(super) struct FixedReader {
@@ -123,17 +122,28 @@ impl ValueReader for FixedReader {
         counts: &mut [usize],
     ) -> usize {
         let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return 0 };
-        let lists =
-            Lists { bytes: rows.bytes, ends: rows.ends, width: self.width, flip: form.flip };
-        let start = self.values.len();
-        let mut values = std::mem::replace(&mut self.values, MutableBuffer::new(0)).into();
-        let read = take_lists(&lists, rows.cursors, &mut values, counts);
-        self.values = values.into();
-        with_word!(self.width, W => {
-            for value in self.values[start..].chunks_exact_mut(W::BYTES) {
-                W::read_native(value).value(kind, false).write_native(value);
+        // The list goes on, and the number is not null.
+        let head = [MORE, VALUE].map(|byte| byte ^ form.flip);
+        let (start, values, mut read) = (self.values.len(), &mut self.values, 0);
+        with_word!(self.width, W => with_kind!(kind, KIND => {
+            for (at, count) in counts.iter_mut().enumerate() {
+                let (row, before) = (rows.row(at), values.len());
+                let mut left = row.row();
+                while let Some((cell, behind)) = left.split_first_chunk::<{ 2 + W::BYTES }>()
+                    && cell.starts_with(&head)
+                {
+                    values.push(W::read_big(&cell[head.len()..]).value(KIND, form.descending()));
+                    left = behind;
+                }
+                if left.first() != Some(&(END ^ form.flip)) {
+                    values.truncate(before);
+                    break;
+                }
+                *count = (values.len() - before) / W::BYTES;
+                rows.cursors[at] += row.len() - left.len() + 1;
+                read += 1;
             }
-        });
+        }));
         self.nulls.append_n_non_nulls((self.values.len() - start) / self.width);
         read
     }

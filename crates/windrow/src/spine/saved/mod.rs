@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
@@ -29,7 +29,7 @@ use arrow_schema::ArrowError;
 use super::{Entry, Spine};
 use crate::batch::{Batch, Merging};
 use manifest::{Manifest, Saved};
-use windrow_pool::Pool;
+use windrow_pool::{Pool, lock};
 use windrow_rows::{Error, Layout, Result, Time};
 
 const MANIFEST: &str = "MANIFEST";
@@ -69,7 +69,7 @@ impl<T: Time> Spine<T> {
         let newest = files(directory)?.into_iter().map(|((generation, _), _)| generation).max();
         let last = last.max(newest.unwrap_or(0));
         let generation = last.wrapping_add(1);
-        let mut last_save = self.last_save.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last_save = lock(&self.last_save);
         let named = |saved: &Saved| found.iter().flat_map(|last| &last.batches).any(|b| b == saved);
         if last_save.directory != directory || !last_save.batches.values().all(named) {
             *last_save = LastSave::default();
@@ -118,7 +118,7 @@ impl<T: Time> Spine<T> {
 
     /// Returns true if the last save has all of `ids`.
     pub(super) fn are_saved(&self, ids: &[u64]) -> bool {
-        let last_save = self.last_save.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_save = lock(&self.last_save);
         ids.iter().all(|id| last_save.batches.contains_key(id))
     }
 
