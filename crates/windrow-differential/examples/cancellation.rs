@@ -10,13 +10,13 @@
 //! cargo run --release -p windrow-differential --example cancellation [WORKERS [RECORDS [MIB]]]
 //! ```
 
+use std::cell::Cell;
 use std::fmt::Write;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use differential_dataflow::input::Input;
-use differential_dataflow::trace::{BatchReader, TraceReader};
-use timely::dataflow::operators::Probe;
 use windrow::{Budget, Codec, Pool, PoolOptions};
 use windrow_differential::{ArrangeRows, Context};
 
@@ -87,26 +87,29 @@ fn measured(name: &str, workers: usize, records: u64, pool: Pool) -> Result<Run>
 fn arranged(workers: usize, records: u64, context: Context) -> Result<usize> {
     let config = timely::Config::process(workers);
     let guards = timely::execute(config, move |worker| {
-        let (mut input, probe, mut trace) = worker.dataflow::<u64, _, _>(|scope| {
+        let left = Rc::new(Cell::new(0));
+        let seen = Rc::clone(&left);
+        let (mut input, probe) = worker.dataflow::<u64, _, _>(|scope| {
             let (input, records) = scope.new_collection::<(u64, u64), isize>();
             let arranged = records.arrange_rows(&context);
-            (input, arranged.stream.probe().0, arranged.trace)
+            let records = arranged.as_collection(|key, value| (key.get(), value.get()));
+            let counted = records.inspect(move |_| seen.set(seen.get() + 1));
+            (input, counted.probe().0)
         });
         let record = |number: u64| {
             let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             (key, key >> 7)
         };
         let behind = records / 4;
-        for number in
-            (0..records + behind).filter(|n| n % worker.peers() as u64 == worker.index() as u64)
-        {
+        let (index, peers) = (worker.index() as u64, worker.peers() as u64);
+        for number in (0..records + behind).filter(|number| number % peers == index) {
             if number < records {
                 input.insert(record(number));
             }
             if number >= behind {
                 input.remove(record(number - behind));
             }
-            if number / worker.peers() as u64 % STEP == 0 {
+            if number / peers % STEP == 0 {
                 input.flush();
                 worker.step();
             }
@@ -116,9 +119,7 @@ fn arranged(workers: usize, records: u64, context: Context) -> Result<usize> {
         while probe.less_than(&1) {
             worker.step();
         }
-        let mut left = 0;
-        trace.map_batches(|batch| left += batch.len());
-        left
+        left.get()
     })?;
     guards.join().into_iter().map(|left| left.map_err(Into::into)).sum()
 }

@@ -71,7 +71,7 @@ impl Groups {
     /// # Errors
     /// [`crate::Error::UnsupportedColumn`] for types that have no rows.
     pub fn new(schema: &Schema, pool: &Pool) -> Result<Self> {
-        let encoder = RowEncoder::new(&Order::unordered().bind(&schema.clone().into())?);
+        let encoder = RowEncoder::new(&Order::unordered().bind(schema)?);
         Ok(Self {
             stride: encoder.stride(),
             encoder,

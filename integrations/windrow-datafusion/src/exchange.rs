@@ -169,7 +169,8 @@ impl State {
 
     /// Returns true if every output that was not dropped has a record batch.
     fn is_full(&self, batch: usize) -> bool {
-        let is_full = |number: usize| self.outputs[number].is_dropped || self.has_rows(number, batch);
+        let is_full =
+            |number: usize| self.outputs[number].is_dropped || self.has_rows(number, batch);
         (0..self.outputs.len()).all(is_full)
     }
 
