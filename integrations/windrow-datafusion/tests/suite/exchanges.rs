@@ -170,7 +170,9 @@ proptest! {
             }
             let got = tokio::time::timeout(DEADLINE, rows(&ours, QUERIES[query])).await;
             let (got, plan) = got.expect("no deadlock").expect("rows");
-            assert!(plan.contains("WindrowExchangeExec"), "{plan}");
+            assert!(!plan.contains("RepartitionExec: partitioning=Hash"), "{plan}");
+            // With one partition of few rows, nothing is exchanged.
+            assert!(partitions == 1 || plan.contains("WindrowExchangeExec"), "{plan}");
             assert_eq!(sorted(&got), sorted(&expected), "{plan}");
             given_back(&ours.runtime_env().memory_pool).await;
         });
