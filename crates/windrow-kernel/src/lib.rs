@@ -8,7 +8,6 @@
 //!
 //! ```text
 //! rows  --prefix-->  (prefix | index) words  --radix-->  ordered words  --copy-->  rows in order
-//! columns  --counting-->  rows by small codes
 //! columns  --rows-->  encoded rows  --rows-->  values, strings
 //! ```
 //!
@@ -26,11 +25,9 @@
 pub mod allocator;
 pub mod compare;
 pub mod copy;
-pub mod counting;
 pub mod cpu;
 pub mod merge;
 pub mod partition;
-pub mod places;
 pub mod prefetch;
 pub mod prefix;
 pub mod radix;

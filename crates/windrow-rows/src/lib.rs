@@ -6,7 +6,7 @@
 //! ```text
 //! Order --bind(schema)--> Layout
 //! RecordBatch --RowEncoder--> Rows --> RecordBatch       a < b as bytes iff a < b in the order
-//! RecordBatch --argsort--> permutation                   the same order, without rows
+//! RecordBatch --argsort--> permutation                   the same order
 //! ```
 //!
 //! ```

@@ -5,7 +5,6 @@
 //! bytes      one byte of each row: Booleans, markers, bytes of small numbers
 //! each, raw  values of any width, column by column
 //! text ..    strings of any Arrow layout, in any form of rows
-//! heads ..   bytes for sorting
 //! ```
 //!
 //! Each kernel has a portable path, and a path for an instruction set where it pays; a test runs
@@ -15,14 +14,11 @@
 mod avx512;
 pub mod block;
 pub mod blocks;
-mod bounds;
 mod bytes;
 mod each;
 pub mod exact;
-mod heads;
 mod lanes;
 pub mod lengths;
-mod pack;
 mod raw;
 pub mod take_blocks;
 pub mod take_text;
@@ -31,13 +27,10 @@ mod tests;
 pub mod text;
 mod texts;
 
-pub use bounds::bounds;
 pub use bytes::{ByteLane, Source, put_bytes};
 pub use each::{Read, take_each, take_flags, take_some};
-pub use heads::{PackHeads, Strings, pack_heads, shared, shared_each};
 pub use lanes::{
     Bits, Cell, Cells, Code, Held, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word, put,
     put_cells, set_lengths, take, take_cell,
 };
-pub use pack::{Clamp, Pack, clamp, pack};
 pub use raw::{Raw, put_raw, take_raw};

@@ -1,49 +1,34 @@
-//! Sorting without rows: computes the permutation that sorts a record batch.
+//! Sorting of a record batch: computes the permutation that sorts it.
 //!
 //! ```text
-//! rows sorted already, or in reverse: done
-//! strings: offsets become 32-bit offsets, dictionaries become ranks
-//! sort(group, keys from here on)
-//! 1. plan    bits of each key that distinguish the group's rows: numbers less their minimum, bytes
-//!            after the common prefix; as many keys as fit beside the row's index in one word
-//! 2. pack    word = | key bits | index |, 64 bits
-//! 3. sort    words: sorted already, few runs (merged), or mixed (radix)
-//!            few key bits: no words; rows are counted by them and moved to their positions
-//! 4. ties    groups of equal key bits, if keys are left: sort(group, remaining keys)
+//! encode the columns of the order as rows: bytes that compare in the order         (RowEncoder)
+//! while a group of rows is open, at first all rows:
+//! 1. few rows, or a run: sorted by comparisons
+//! 2. pack   word = | first bits in which the rows differ | position in the group |  (prefix)
+//! 3. sort   the words                                                               (radix)
+//! 4. ties   rows with equal bits are a group, which opens
 //! ```
 //!
-//! Invariant: the sort is stable. A word's low bits are the row's index within its group, so that
-//! no two words are equal and any sort of words is stable.
+//! Invariant: the sort is stable. The rows of an open group are in the order of the input. A word's
+//! low bits are a position in the group, so that no two words are equal and any sort of words is
+//! stable.
 
-mod key;
-mod plan;
-mod rows;
-mod run;
-mod sample;
 #[cfg(test)]
 mod tests;
-mod together;
-mod words;
 
-use std::cmp::Ordering;
-use std::ops::Range;
+use std::slice::from_ref;
 
 use arrow_array::{RecordBatch, UInt32Array};
 
-use self::key::Key;
-use self::plan::{Place, Plan};
-use self::rows::{All, Picked, Rows};
-use self::run::{Run, run};
-use self::together::put_together;
-use self::words::Words;
 use crate::error::{Error, Result};
 use crate::order::Layout;
-use windrow_kernel::counting;
+use crate::rows::{RowEncoder, Rows};
+use windrow_kernel::prefetch::Ahead;
+use windrow_kernel::prefix::Plan;
+use windrow_kernel::radix;
 
-/// Groups up to this size are sorted by comparisons of whole keys.
+/// Groups up to this size are sorted by comparisons of rows.
 const SMALL: usize = 20;
-/// Maximum number of codes for each row in a counting sort, which visits every code once.
-const CODES_PER_ROW: usize = 4;
 
 /// Returns the permutation that sorts `batch` by the columns of the layout's order: entry `i` is
 /// the position of the row with rank `i`. Stable: equal rows keep their order.
@@ -61,13 +46,15 @@ const CODES_PER_ROW: usize = 4;
 /// ```
 ///
 /// # Cost
-/// O(n) if the rows are in order, in reverse, or a few runs. Otherwise about a radix sort of one
-/// word a row, and further sorts of groups that a word leaves undecided. Workspace: up to 24 bytes
-/// a row.
+/// The columns of the order are encoded as rows, and one word a row is sorted by radix; rows that
+/// agree in the first bits that vary, 64 without those of a position, are sorted again by the next
+/// bits. O(n) if the rows are in order or in reverse, or if one word decides. Workspace: the encoded
+/// rows, and up to 28 bytes a row.
 ///
 /// # Errors
 /// [`Error::SchemaMismatch`] if the record batch does not have the layout's schema;
-/// [`Error::Value`] for a null where the schema has none, or more than 2^32 rows.
+/// [`Error::Value`] for a null where the schema has none, more than 2^32 rows, or encoded columns of
+/// the order that take more than 2 GiB in a row or 4 GiB in all.
 pub fn argsort(layout: &Layout, batch: &RecordBatch) -> Result<UInt32Array> {
     Argsorter::default().sort(layout, batch)
 }
@@ -75,16 +62,8 @@ pub fn argsort(layout: &Layout, batch: &RecordBatch) -> Result<UInt32Array> {
 /// Sorts record batches like [`argsort`], one after the other, in a reused workspace.
 #[derive(Debug, Default)]
 pub struct Argsorter {
-    scratch: Scratch,
-}
-
-/// Reused memory.
-#[derive(Debug, Default)]
-struct Scratch {
+    rows: Rows,
     words: Words,
-    /// Codes of rows by keys of few bits, and for each code the end of its rows.
-    codes: Vec<u16>,
-    ends: Vec<u32>,
 }
 
 impl Argsorter {
@@ -100,127 +79,70 @@ impl Argsorter {
                 message: format!("{} rows are more than 32 bits can number", batch.num_rows()),
             });
         };
-        let mut keys = key::keys(layout, batch)?;
-        if count as usize > SMALL {
-            match run(&keys, count as usize) {
-                Some(Run::Up) => return Ok((0..count).collect::<Vec<_>>().into()),
-                Some(Run::Down) => return Ok((0..count).rev().collect::<Vec<_>>().into()),
-                None => {}
+        // The slots of a layout begin with those of its order.
+        let slots = layout.slots().iter().take(layout.order().len());
+        let columns = batch.project(&slots.map(|slot| slot.column).collect::<Vec<_>>())?;
+        RowEncoder::of_order(layout).encode_into(&columns, &mut self.rows)?;
+        let rows = &self.rows;
+        let mut order: Vec<u32> = (0..count).collect();
+        let mut open = vec![(0, order.len())];
+        while let Some((start, end)) = open.pop() {
+            let group = &mut order[start..end];
+            let compare = |a: &u32, b: &u32| rows.compare(*a as usize, *b as usize);
+            if group.len() <= SMALL {
+                group.sort_by(compare);
+                continue;
+            }
+            if group.is_sorted_by(|a, b| compare(a, b).is_le()) {
+                continue;
+            }
+            if group.is_sorted_by(|a, b| compare(a, b).is_gt()) {
+                group.reverse();
+                continue;
+            }
+            let mut start = start;
+            for tied in self.words.sort(rows, group) {
+                if tied > 1 {
+                    open.push((start, start + tied));
+                }
+                start += tied;
             }
         }
-        put_together(&mut keys, count as usize);
-        let mut sorter = Sorter { keys: &keys, scratch: &mut self.scratch };
-        Ok(UInt32Array::from(sorter.order(count)))
+        Ok(order.into())
     }
 }
 
-struct Sorter<'a> {
-    keys: &'a [Key],
-    scratch: &'a mut Scratch,
+/// Words of one group of rows, in reused memory.
+#[derive(Debug, Default)]
+struct Words {
+    words: Vec<u64>,
+    scratch: Vec<u64>,
 }
 
-impl Sorter<'_> {
-    /// Returns the permutation of rows `0..count`, which are not a run.
-    fn order(&mut self, count: u32) -> Vec<u32> {
-        let start = Place { key: 0, depth: 0 };
-        let all = All(count as usize);
-        if count as usize <= SMALL {
-            let mut order = (0..count).collect::<Vec<_>>();
-            self.sort_small(&mut order, start);
-            return order;
-        }
-        let plan = Plan::new(self.keys, &all, start);
-        if plan.bits == 0 {
-            let mut order = (0..count).collect::<Vec<_>>();
-            if !plan.complete {
-                self.sort_small(&mut order, start);
-            }
-            return order;
-        }
-        if plan.bits <= counting::BITS && 1 << plan.bits <= CODES_PER_ROW * all.len() {
-            return self.order_by_codes(&plan, &all);
-        }
-        let mut order = self.scratch.words.sort(&plan, self.keys, &all);
-        self.sort_ties(&mut order, &plan, plan.open(self.keys, &all));
-        order
-    }
-
-    /// Returns the permutation of all rows by a plan of few bits.
-    fn order_by_codes(&mut self, plan: &Plan, all: &All) -> Vec<u32> {
-        let Scratch { codes, ends, .. } = &mut *self.scratch;
-        plan.pack_codes(self.keys, all, codes);
-        let mut order = counting::order(codes, plan.bits, ends);
-        if plan.complete {
-            return order;
-        }
-        let group = |code: usize| [if code == 0 { 0 } else { ends[code - 1] }, ends[code]];
-        let groups: Vec<[u32; 2]> = match plan.left_out(self.keys) {
-            Some(codes) => codes.into_iter().map(|code| group(code as usize)).collect(),
-            None => (0..ends.len()).map(group).collect(),
+impl Words {
+    /// Sorts a group of rows, which are not all equal, by the first bits in which they differ. No
+    /// row is a prefix of another, so that these bits tell some rows apart. Returns the numbers of
+    /// rows with equal bits, in sequence.
+    fn sort(&mut self, rows: &Rows, group: &mut [u32]) -> impl Iterator<Item = usize> {
+        let Self { words, scratch } = self;
+        let low = usize::BITS - (group.len() - 1).leading_zeros();
+        let all = 0..group.len();
+        let row = |at: usize| rows.row(group[at] as usize);
+        let mut pack = |plan: &Plan| {
+            words.clear();
+            plan.pack(0, group.iter().map(|&at| rows.row(at as usize)), low, words)
         };
-        self.sort_groups(&mut order, &groups, plan.rest);
-        order
-    }
-
-    /// Sorts groups with equal bits in `plan` by the undecided keys. `rows` is in the order of the
-    /// words; `open` is the range of words that may leave rows undecided.
-    fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan, open: Range<usize>) {
-        if plan.complete {
-            return;
+        let mut plan = Plan::sampled(from_ref(&all), row, 0, u64::BITS - low);
+        if !pack(&plan) {
+            plan = Plan::new(from_ref(&all), row, 0, u64::BITS - low);
+            let packed = pack(&plan);
+            debug_assert!(packed, "a plan of all rows is one for each");
         }
-        if let Some(codes) = plan.left_out(self.keys) {
-            // All other codes stand for one number each, and no key follows.
-            let words = &self.scratch.words;
-            let group = |&code: &u64| [words.below(plan, code), words.below(plan, code + 1)];
-            let groups: Vec<_> = codes.iter().map(group).collect();
-            return self.sort_groups(rows, &groups, plan.rest);
+        radix::sort(words, scratch, (low, low + plan.bits()), &mut Ahead::default());
+        let before = group.to_vec();
+        for (row, word) in group.iter_mut().zip(&*words) {
+            *row = before[(word & ((1 << low) - 1)) as usize];
         }
-        let ends = self.scratch.words.groups(open);
-        let groups = ends.as_chunks::<2>().0;
-        self.sort_groups(rows, groups, plan.rest);
-    }
-
-    /// Sorts groups of rows by their keys from `from` on. Each group starts in input order.
-    fn sort_groups(&mut self, rows: &mut [u32], groups: &[[u32; 2]], from: Place) {
-        for &[start, end] in groups {
-            self.sort_group(&mut rows[start as usize..end as usize], from);
-        }
-    }
-
-    /// Sorts rows by their keys from `from` on. The rows start in input order. Overwrites the words
-    /// of earlier sorts.
-    fn sort_group(&mut self, rows: &mut [u32], from: Place) {
-        if rows.len() <= SMALL {
-            return self.sort_small(rows, from);
-        }
-        let plan = Plan::new(self.keys, &Picked(rows), from);
-        if plan.bits == 0 {
-            if !plan.complete {
-                self.sort_small(rows, from);
-            }
-            return;
-        }
-        let places = self.scratch.words.sort(&plan, self.keys, &Picked(rows));
-        let before = rows.to_vec();
-        for (row, place) in rows.iter_mut().zip(places) {
-            *row = before[place as usize];
-        }
-        let open = 0..rows.len();
-        self.sort_ties(rows, &plan, open);
-    }
-
-    fn sort_small(&self, rows: &mut [u32], from: Place) {
-        let Some(keys) = self.keys.get(from.key..) else { return };
-        let compare = |a: u32, b: u32| {
-            let orders = keys.iter().map(|key| key.compare(a as usize, b as usize));
-            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        };
-        if let [a, b] = rows {
-            if compare(*a, *b) == Ordering::Greater {
-                std::mem::swap(a, b);
-            }
-            return;
-        }
-        rows.sort_by(|&a, &b| compare(a, b));
+        words.chunk_by(move |a, b| (a ^ b) >> low == 0).map(<[u64]>::len)
     }
 }

@@ -272,3 +272,38 @@ proptest! {
         check(rng, &batch, keys);
     }
 }
+
+/// The order begins with later columns of the schema; a rule reverses no column.
+#[test]
+fn rules_and_other_columns_play_no_part() {
+    let rng = &mut Rng::new(7);
+    let rows = 3000;
+    let mut column = |many: usize| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.below(many) as i64)))
+    };
+    let columns = [("other", column(9)), ("b", column(50)), ("a", column(20))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let value = |at: usize, row: u32| {
+        batch.column(at).as_primitive::<arrow_array::types::Int64Type>().value(row as usize)
+    };
+    let mut expected: Vec<u32> = (0..rows).collect();
+    expected.sort_by_key(|&row| (value(2, row), -value(1, row)));
+    let order = Order::by("a").then(desc("b"));
+    for order in [order.clone(), order.clone().first(), order.last()] {
+        let layout = order.bind(&batch.schema()).unwrap();
+        assert_eq!(argsort(&layout, &batch).unwrap().values(), &expected[..], "{order:?}");
+    }
+}
+
+/// Every word tells few texts from the others, so that a group of all others stays open.
+#[test]
+fn texts_that_differ_late() {
+    let lengths: Vec<usize> = (0..900).map(|at| at * 7 % 900).collect();
+    let texts = lengths.iter().map(|&len| "a".repeat(len * 16));
+    let column: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+    let batch = RecordBatch::try_from_iter([("text", column)]).unwrap();
+    let layout = Order::by("text").bind(&batch.schema()).unwrap();
+    let mut expected: Vec<u32> = (0..900).collect();
+    expected.sort_by_key(|&row| lengths[row as usize]);
+    assert_eq!(argsort(&layout, &batch).unwrap().values(), &expected[..]);
+}

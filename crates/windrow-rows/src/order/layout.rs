@@ -277,13 +277,22 @@ impl Layout {
     /// Returns the layout of the keys alone. The schema holds the key's columns, in the order of
     /// the key; the rows are prefixes of this layout's rows.
     pub(crate) fn of_keys(&self) -> Self {
-        let inner = &*self.inner;
-        let columns: Vec<usize> = self.key().collect();
-        let fields: Vec<_> =
-            columns.iter().map(|&column| Arc::clone(&inner.schema.fields()[column])).collect();
-        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        self.of_first(self.inner.key_slots)
+    }
+
+    /// Returns the layout of the columns of the order alone, like [`Layout::of_keys`], for rows
+    /// that stand alone.
+    pub(crate) fn of_order(&self) -> Self {
+        self.standing_alone().of_first(self.order().len())
+    }
+
+    /// Returns the layout of the columns of the first slots alone.
+    fn of_first(&self, count: usize) -> Self {
+        let (inner, slots) = (&*self.inner, &self.slots()[..count]);
+        let field = |slot: &Slot| Arc::clone(&inner.schema.fields()[slot.column]);
+        let schema: SchemaRef = Arc::new(Schema::new(slots.iter().map(field).collect::<Vec<_>>()));
         let place = |(column, slot): (usize, &Slot)| Slot { column, ..slot.clone() };
-        let slots: Vec<Slot> = self.key_slots().iter().enumerate().map(place).collect();
+        let slots: Vec<Slot> = slots.iter().enumerate().map(place).collect();
         let shape = Shape::new(&schema, &slots, &[], false, 0, &Tail::None);
         Self {
             inner: Arc::new(Inner {

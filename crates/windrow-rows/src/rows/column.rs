@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 use super::bytes::{Bytes, Visit};
 use super::lanes::{bits, validity};
 use super::length;
-use super::nested::{Form as Coded, Ordered, Tree, offsets, other_node, stored};
+use super::nested::{Form as Coded, Ordered, Tree, other_node, stored};
 use super::row_ref::Rest;
 use super::spans;
 use super::value::reader;
@@ -256,15 +256,6 @@ impl Nested {
                 out[end - self.lengths[row]..end].iter_mut().for_each(|byte| *byte ^= flip);
             }
         }
-    }
-
-    /// Returns the codes of all rows, one after the other; the start of each code and the end of
-    /// the last.
-    pub(crate) fn codes(&self) -> (Vec<u8>, Vec<usize>) {
-        let (offsets, rows) = (offsets(self.lengths.iter().copied()), self.lengths.len());
-        let (mut bytes, mut cursors) = (vec![0; offsets[rows]], offsets[..rows].to_vec());
-        self.put(0..rows, 0, &mut cursors, &mut bytes);
-        (bytes, offsets)
     }
 }
 

@@ -263,6 +263,13 @@ impl RowEncoder {
         self.layout.stride()
     }
 
+    /// Creates an encoder of the columns of the order of `layout`, from record batches with these
+    /// columns alone, in the sequence of the order.
+    pub(crate) fn of_order(layout: &Layout) -> Self {
+        let layout = layout.of_order();
+        Self { encoder: Encoder::new(&layout), layout }
+    }
+
     /// Encodes `batch`.
     ///
     /// # Errors

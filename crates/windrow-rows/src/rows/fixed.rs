@@ -36,9 +36,6 @@ pub(crate) trait Word:
     fn flipped(self, flip: bool) -> Self {
         self ^ Self::filled(flip)
     }
-    /// Returns 64 bits of the number, the most significant being part 0; all bits of a narrower
-    /// number.
-    fn part(self, index: usize) -> u64;
 }
 
 /// Swaps the parts of an interval, which Arrow holds least significant first.
@@ -135,12 +132,6 @@ macro_rules! word {
             fn less(self, count: u8) -> Self {
                 self.wrapping_sub(Self::from(count))
             }
-
-            #[inline(always)]
-            fn part(self, index: usize) -> u64 {
-                const PARTS: u32 = <$unsigned>::BITS.div_ceil(64);
-                (self as u128 >> (64 * (PARTS - 1 - index as u32))) as u64
-            }
         }
     )*};
 }
@@ -187,11 +178,6 @@ impl Word for i256 {
 
     fn less(self, count: u8) -> Self {
         self.wrapping_sub(Self::from_i128(count.into()))
-    }
-
-    fn part(self, index: usize) -> u64 {
-        let (low, high) = self.to_parts();
-        if index < 2 { (high as u128).part(index) } else { low.part(index - 2) }
     }
 }
 

@@ -135,7 +135,7 @@ fn batch(column: &ArrayRef, rows: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![Arc::clone(column), places]).unwrap()
 }
 
-/// Checks the header, rows and their order, and the order without rows.
+/// Checks the header, rows and their order, and the permutation that sorts the rows.
 fn as_key(batch: &RecordBatch, options: SortOptions) {
     let what = batch.column(0).data_type();
     let SortOptions { descending, nulls_first } = options;

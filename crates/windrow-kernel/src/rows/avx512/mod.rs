@@ -1,14 +1,10 @@
-//! The AVX-512 paths for strings, and for the heads of a sort.
+//! The AVX-512 paths for strings.
 
 pub(super) mod binary;
 pub(super) mod blocks;
 pub(super) mod exact;
-pub(super) mod heads;
 pub(super) mod take_blocks;
 pub(super) mod take_text;
-
-/// Numbers of eight bytes in a register.
-const GROUP: usize = 8;
 
 /// Returns whether this CPU has the instructions of this folder's kernels.
 #[inline]

@@ -32,7 +32,7 @@ enum Places {
 }
 
 /// Returns the start of each value, and the end of the last, for values of `lens` bytes.
-pub(in crate::rows) fn offsets(lens: impl Iterator<Item = usize>) -> Vec<usize> {
+pub(super) fn offsets(lens: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut end = 0;
     let ends = lens.map(|len| {
         end += len;

@@ -24,7 +24,7 @@ mod form;
 mod framing;
 mod tree;
 
-pub(super) use codes::{offsets, stored};
+pub(super) use codes::stored;
 pub(super) use form::{
     END, Form, MORE, Marked, VALUE, child, cut_off, end_of, null_id, null_marker, other_node,
 };
