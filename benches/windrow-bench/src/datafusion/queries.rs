@@ -53,7 +53,11 @@ pub(crate) const QUERIES: [Query; 16] = [
     query("log-sort", LOG, Sorted(2)),
     query("log-latest", LOG, Whole(LATEST)),
     query("log-distinct", LOG, Whole(DISTINCT)),
-    query("exchange", "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity", Exchanged(16)),
+    query(
+        "exchange",
+        "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity",
+        Exchanged(16),
+    ),
     query("tpch", "", Published),
 ];
 
