@@ -45,13 +45,16 @@ impl fmt::Debug for Run {
 
 impl WindrowExchangeExec {
     /// Returns an operator in the place of `stock`, if that distributes rows by a hash, of an input
-    /// with an end, and in any order.
+    /// with an end, and keeps no order.
     ///
     /// # Errors
     /// DataFusion's error for an inconsistent plan.
     pub fn of(stock: &RepartitionExec) -> Result<Option<Self>> {
         let Partitioning::Hash(keys, partitions) = stock.partitioning() else { return Ok(None) };
-        if stock.preserve_order() || stock.input().boundedness().is_unbounded() {
+        let input = stock.input();
+        // Of one input, stock keeps the order without being told to.
+        let keeps = stock.maintains_input_order().contains(&true);
+        if keeps && input.output_ordering().is_some() || input.boundedness().is_unbounded() {
             return Ok(None);
         }
         Ok(Some(Self {

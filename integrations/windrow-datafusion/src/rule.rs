@@ -59,6 +59,17 @@ pub fn rewrite_above(
     config: &WindrowConfig,
     ends: impl Fn(&Arc<dyn ExecutionPlan>) -> bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = replaced(plan, &ends, |node| replacement(node, config))?;
+    // Other replacements recognize plans by stock's exchanges.
+    if config.exchange { replaced(plan, &ends, exchange) } else { Ok(plan) }
+}
+
+/// Replaces nodes from the leaves up, above nodes for which `ends` is true.
+fn replaced(
+    plan: Arc<dyn ExecutionPlan>,
+    ends: impl Fn(&Arc<dyn ExecutionPlan>) -> bool,
+    replacement: impl Fn(&Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let down = |node| match ends(&node) {
         true => Ok(Transformed::new(node, false, TreeNodeRecursion::Jump)),
         false => Ok(Transformed::no(node)),
@@ -67,12 +78,19 @@ pub fn rewrite_above(
         if ends(&node) {
             return Ok(Transformed::no(node));
         }
-        Ok(match replacement(&node, config)? {
+        Ok(match replacement(&node)? {
             Some(new) => Transformed::yes(new),
             None => Transformed::no(node),
         })
     };
     Ok(plan.transform_down_up(down, up)?.data)
+}
+
+/// Replaces an exchange.
+fn exchange(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(stock) = node.downcast_ref::<RepartitionExec>() else { return Ok(None) };
+    let exchange = WindrowExchangeExec::of(stock)?;
+    Ok(exchange.map(|new| Arc::new(new) as Arc<dyn ExecutionPlan>))
 }
 
 /// Returns the replacement of `node`, whose inputs are rewritten already.
@@ -84,12 +102,6 @@ fn replacement(
         && let Some(latest) = latest::replacement(node, config.fuse)?
     {
         return Ok(Some(latest));
-    }
-    if config.exchange
-        && let Some(stock) = node.downcast_ref::<RepartitionExec>()
-    {
-        let exchange = WindrowExchangeExec::of(stock)?;
-        return Ok(exchange.map(|new| Arc::new(new) as Arc<dyn ExecutionPlan>));
     }
     if config.sort
         && let Some(sorted) = sorted(node, config)?

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::common::{Numbers, Setting, batch, given_back, lines, register, rows, runtime, session};
 use arrow_array::RecordBatch;
-use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::memory::{DataSourceExec, MemorySourceConfig};
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::Partitioning;
 use datafusion::physical_expr::expressions::col;
+use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::common::collect;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -111,6 +111,24 @@ async fn an_error_of_an_input_reaches_every_output() {
     let failed = tokio::time::timeout(DEADLINE, rows(&context, query)).await.expect("it ends");
     assert!(failed.is_err_and(|error| error.to_string().contains("ivide by zero")));
     given_back(&context.runtime_env().memory_pool).await;
+}
+
+#[test]
+fn an_exchange_that_keeps_an_order_stays() {
+    let mut numbers = Numbers::new(9);
+    for (partitions, is_replaced) in [(1, false), (2, true)] {
+        let table = table(&mut numbers, partitions, 2);
+        let schema = table[0][0].schema();
+        let id = || col("id", &schema).expect("a column");
+        let order = LexOrdering::new([PhysicalSortExpr::new_default(id())]).expect("a column");
+        let source = MemorySourceConfig::try_new(&table, schema.clone(), None);
+        let source = source.and_then(|of| of.try_with_sort_information(vec![order]));
+        let input = DataSourceExec::from_data_source(source.expect("a source"));
+        // Of one input, stock keeps the order, and plans rely on it.
+        let stock = RepartitionExec::try_new(input, Partitioning::Hash(vec![id()], 3));
+        let ours = WindrowExchangeExec::of(&stock.expect("an exchange")).expect("a plan");
+        assert_eq!(ours.is_some(), is_replaced);
+    }
 }
 
 /// Queries whose plans exchange rows: by groups, joins and windows, one on top of the other.
