@@ -150,7 +150,10 @@ impl Streams<'_> {
                             .write(&RecordBatch::try_new(batch.schema(), columns)?)?;
                     }
                 }
-                Ok(writers.into_iter().map(|writer| writer.into_inner().map(black_box)).count())
+                writers.into_iter().try_for_each(|writer| {
+                    black_box(writer.into_inner()?);
+                    Ok(())
+                })
             }),
         ];
         let fresh = |_| Ok(((), (ROWS * BATCHES) as f64));
