@@ -87,7 +87,7 @@ fn same_within(
         register(&ours, table).expect("a table");
         // Stock's top-k keeps all rows in memory, too much for a small pool.
         ours.sql("SET windrow.topk_bytes = 0").await.expect("a setting");
-        if sql.len() % 2 == 0 {
+        if sql.len().is_multiple_of(2) {
             ours.sql("SET windrow.exchange = true").await.expect("a setting");
         }
         if sql.contains("topn") {
