@@ -114,10 +114,10 @@ impl<F: PageFormat> PartitionPages<F> {
     ///
     /// # Cost
     /// A look at each partition. Of a partition that is flushed, one copy of the rows more than
-    /// [`PartitionBuilder::flush`].
+    /// [`PartitionBuilder::flush_split`].
     ///
     /// # Errors
-    /// As [`PartitionBuilder::flush`], those of the format and of `send`: rows may be lost, and any
+    /// As [`PartitionBuilder::flush_split`], those of the format and of `send`: rows may be lost, and any
     /// later flush then returns [`Error::Lost`].
     pub fn flush_from(
         &mut self,
@@ -150,7 +150,7 @@ impl<F: PageFormat> PartitionPages<F> {
         if std::mem::replace(&mut self.lost, true) {
             return Err(Error::Lost);
         }
-        for chunk in self.builder.flush(partition)? {
+        for chunk in self.builder.flush_split(partition)? {
             let chunk = chunk?;
             let mut page = Vec::with_capacity(self.format.bytes(&chunk)?);
             self.format.write(&chunk, &mut page)?;

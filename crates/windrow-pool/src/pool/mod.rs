@@ -118,10 +118,9 @@ impl Pool {
     /// Returns the counters of the pool.
     pub fn stats(&self) -> PoolStats {
         let reused = lock(&self.inner.recycled).reused;
-        let in_flight = self.inner.spiller.in_flight();
-        let stats =
-            self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size(), reused);
-        PoolStats { in_flight, ..stats }
+        let Inner { metrics, budget, store, spiller, .. } = &*self.inner;
+        let in_flight = spiller.in_flight();
+        PoolStats { in_flight, ..metrics.snapshot(budget, store.size(), reused) }
     }
 
     /// Compresses chunks spilled from now on with `codec`.
