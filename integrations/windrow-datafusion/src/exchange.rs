@@ -1,25 +1,28 @@
 //! The exchange: distributes the rows of all input partitions by a hash of keys.
 //!
 //! ```text
-//! input 0 --task: hash, split-->  waiting rows of output 0  --poll: one record batch--> output 0
-//! input 1 --task: hash, split-->  waiting rows of output 1  --poll: one record batch--> output 1
-//!                                       | more than two record batches, or no memory
-//!                                       v
-//!                                 overflow: in the memory of the session's pool, on disk beyond
+//! input 0 --task: hash, split--> filling 0 --whole record batches--> ready 0 --poll--> output 0
+//! input 1 --task: hash, split--> filling 1 --whole record batches--> ready 1 --poll--> output 1
+//!                                   | no memory                        | more than two
+//!                                   v                                  v
+//!                                overflow: in the memory of the session's pool, on disk beyond
 //! ```
+//! Rows are copied from a split into the record batch that an output fills, so that the memory of a
+//! split is used again by the next one, and nothing that waits keeps record batches of an input alive.
 //! An input waits while every output has a record batch that nobody has taken: whichever output is
 //! polled then goes on. As long as an output has none, inputs go on, whatever the others hold, so
 //! that no circle of waits can arise.
 //!
-//! Invariant: every row of an input is in the waiting rows or the overflow of its output, or was
+//! Invariant: every row of an input is in the filling or ready rows or the overflow of its output, or was
 //! returned, unless the output was dropped or an error is returned to all outputs.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::common::hash_utils::create_hashes;
 use datafusion::common::internal_datafusion_err;
 use datafusion::common::runtime::JoinSet;
@@ -30,13 +33,15 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::repartition::REPARTITION_RANDOM_STATE;
 use futures::{Stream, StreamExt, stream};
 use tokio::sync::Notify;
-use windrow::{PartitionBuilder, PartitionChunks, Partitioned, Partitioner};
+use windrow::{PartitionBuilder, PartitionChunks, Partitioner};
 
 use crate::error::datafusion_error;
 use crate::memory::{RunMetrics, Workspace};
 
 /// Record batches of an output that wait in memory as they are; more go to the overflow.
 const WAITING: usize = 2;
+/// Bytes of the memory of a split that is used again: a usual record batch, which caches still hold.
+const SPLIT: usize = 4 << 20;
 
 /// One run of an exchange.
 pub(crate) struct Exchange {
@@ -44,6 +49,11 @@ pub(crate) struct Exchange {
     schema: SchemaRef,
     context: Arc<TaskContext>,
     metrics: RunMetrics,
+    /// One of each output.
+    filling: Vec<Mutex<Filling>>,
+    /// Memory of filling and ready rows.
+    reserved: MemoryReservation,
+    /// Locked after a [`Filling`], never before.
     state: Mutex<State>,
     /// Told when an output has taken rows or was dropped.
     room: Arc<Notify>,
@@ -57,17 +67,21 @@ struct State {
     running: usize,
     failed: Option<Arc<DataFusionError>>,
     outputs: Vec<Output>,
-    /// Memory of waiting rows.
-    reserved: MemoryReservation,
     overflow: Option<Overflow>,
 }
 
-/// Waiting rows of an output.
+/// The record batch of an output that is not whole yet.
+struct Filling {
+    /// None once the output was dropped.
+    rows: Option<BatchCoalescer>,
+    /// Reserved bytes.
+    bytes: usize,
+}
+
+/// Whole record batches of an output, with their reserved bytes.
 #[derive(Default)]
 struct Output {
-    slices: Vec<RecordBatch>,
-    rows: usize,
-    bytes: usize,
+    ready: VecDeque<(RecordBatch, usize)>,
     waker: Option<Waker>,
     is_dropped: bool,
 }
@@ -88,12 +102,18 @@ impl Exchange {
         metrics: RunMetrics,
     ) -> Self {
         let reserved = MemoryConsumer::new("WindrowExchange").register(context.memory_pool());
+        let batch = context.session_config().batch_size();
+        let filling = |_| {
+            let rows = Some(BatchCoalescer::new(Arc::clone(&schema), batch));
+            Mutex::new(Filling { rows, bytes: 0 })
+        };
+        let filling = (0..partitions).map(filling).collect();
         let mut outputs = Vec::new();
         outputs.resize_with(partitions, Output::default);
         let (tasks, running) = (JoinSet::new(), inputs.len());
         let (failed, overflow) = Default::default();
-        let state = State { inputs, tasks, running, failed, outputs, reserved, overflow };
-        Self { keys, schema, context, metrics, state: Mutex::new(state), room: Arc::default() }
+        let state = Mutex::new(State { inputs, tasks, running, failed, outputs, overflow });
+        Self { keys, schema, context, metrics, filling, reserved, state, room: Arc::default() }
     }
 
     /// Returns the rows of an output. Nothing runs before the first poll of any.
@@ -107,6 +127,45 @@ impl Exchange {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn filling(&self, number: usize) -> MutexGuard<'_, Filling> {
+        self.filling[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds rows to the record batch that an output fills. Hands over whole record batches, and what
+    /// has no memory.
+    fn fill(&self, number: usize, rows: RecordBatch) -> Result<()> {
+        let mut filling = self.filling(number);
+        let Filling { rows: Some(filled), bytes } = &mut *filling else { return Ok(()) };
+        filled.push_batch(rows)?;
+        let grown = filled.size().saturating_sub(*bytes);
+        let has_memory = self.reserved.try_grow(grown).is_ok();
+        if has_memory {
+            *bytes += grown;
+        } else {
+            filled.finish_buffered_batch()?;
+        }
+        if !filled.has_completed_batch() {
+            return Ok(());
+        }
+        let mut state = self.state();
+        while let Some(whole) = filled.next_completed_batch() {
+            state.add(self, number, whole, has_memory)?;
+        }
+        let left = filled.size().min(*bytes);
+        self.reserved.shrink(*bytes - left);
+        *bytes = left;
+        Ok(())
+    }
+
+    /// Hands over the last rows of an output.
+    fn finish(&self, number: usize) -> Result<Option<RecordBatch>> {
+        let Filling { rows, bytes } = &mut *self.filling(number);
+        self.reserved.shrink(std::mem::take(bytes));
+        let Some(mut filled) = rows.take() else { return Ok(None) };
+        filled.finish_buffered_batch()?;
+        Ok(filled.next_completed_batch())
     }
 
     /// Returns the usual number of rows of a record batch.
@@ -147,8 +206,13 @@ async fn distribute_all(
     Ok(())
 }
 
-/// Waits while every output has rows to take.
+/// Waits while every output has rows to take. Lets those that take rows go on before more rows go to
+/// the overflow.
 async fn wait_for_room(exchange: &Weak<Exchange>, room: &Notify) {
+    let is_crowded = |exchange: Arc<Exchange>| exchange.state().is_crowded();
+    if exchange.upgrade().is_some_and(is_crowded) {
+        tokio::task::yield_now().await;
+    }
     loop {
         let mut told = std::pin::pin!(room.notified());
         told.as_mut().enable();
@@ -164,7 +228,7 @@ impl State {
     /// Returns true if an output has a record batch of `batch` rows.
     fn has_rows(&self, number: usize, batch: usize) -> bool {
         let stored = || self.overflow.as_ref().map_or(0, |over| over.builder.rows(number));
-        self.outputs[number].rows >= batch || stored() >= batch
+        !self.outputs[number].ready.is_empty() || stored() >= batch
     }
 
     /// Returns true if every output that was not dropped has a record batch.
@@ -174,36 +238,39 @@ impl State {
         (0..self.outputs.len()).all(is_full)
     }
 
-    /// Adds the parts of a record batch to their outputs.
-    fn add(&mut self, exchange: &Exchange, parts: &Partitioned) -> Result<()> {
-        let bytes = parts.batch().get_array_memory_size();
-        let (total, most) = (parts.batch().num_rows().max(1), WAITING * exchange.batch_size());
-        for (number, rows) in parts.occupied() {
-            let output = &mut self.outputs[number];
-            if output.is_dropped {
-                continue;
-            }
-            let bytes = bytes * rows.num_rows() / total;
-            if output.rows < most && self.reserved.try_grow(bytes).is_ok() {
-                output.rows += rows.num_rows();
-                output.bytes += bytes;
-                output.slices.push(rows);
-            } else {
-                let overflow = match &mut self.overflow {
-                    Some(overflow) => overflow,
-                    none => none.insert(Overflow::open(exchange, self.outputs.len())?),
-                };
-                let ids = vec![number as u32; rows.num_rows()];
-                overflow.builder.push_by_ids(&rows, &ids).map_err(datafusion_error)?;
-                overflow.workspace.tell();
-            }
+    /// Returns true if an output's next record batch goes to the overflow.
+    fn is_crowded(&self) -> bool {
+        self.outputs.iter().any(|output| output.ready.len() >= WAITING)
+    }
+
+    /// Adds a record batch to an output: to those that are ready, or to the overflow.
+    fn add(
+        &mut self,
+        exchange: &Exchange,
+        number: usize,
+        rows: RecordBatch,
+        has_memory: bool,
+    ) -> Result<()> {
+        let output = &mut self.outputs[number];
+        if output.is_dropped {
+            return Ok(());
         }
-        for number in 0..self.outputs.len() {
-            if self.has_rows(number, exchange.batch_size())
-                && let Some(waker) = self.outputs[number].waker.take()
-            {
-                waker.wake();
-            }
+        let bytes = rows.get_array_memory_size();
+        if has_memory && output.ready.len() < WAITING && exchange.reserved.try_grow(bytes).is_ok() {
+            output.ready.push_back((rows, bytes));
+        } else {
+            let overflow = match &mut self.overflow {
+                Some(overflow) => overflow,
+                none => none.insert(Overflow::open(exchange, self.outputs.len())?),
+            };
+            let ids = vec![number as u32; rows.num_rows()];
+            overflow.builder.push_by_ids(&rows, &ids).map_err(datafusion_error)?;
+            overflow.workspace.tell();
+        }
+        if self.has_rows(number, exchange.batch_size())
+            && let Some(waker) = self.outputs[number].waker.take()
+        {
+            waker.wake();
         }
         Ok(())
     }
@@ -232,7 +299,8 @@ struct Source {
 
 impl Source {
     fn new(partitions: usize) -> Self {
-        Self { partitioner: Partitioner::ids(partitions), hashes: Vec::new(), ids: Vec::new() }
+        let partitioner = Partitioner::ids(partitions).keeping(SPLIT).pinning();
+        Self { partitioner, hashes: Vec::new(), ids: Vec::new() }
     }
 
     /// Splits a record batch by DataFusion's hash, on which other operators rely.
@@ -247,9 +315,15 @@ impl Source {
         create_hashes(&keys, REPARTITION_RANDOM_STATE.random_state(), &mut self.hashes)?;
         let partitions = self.partitioner.partitions() as u64;
         self.ids.clear();
-        self.ids.extend(self.hashes.iter().map(|hash| (hash % partitions) as u32));
+        // A division takes as long as the rest of a hash.
+        match partitions.is_power_of_two() {
+            true => {
+                self.ids.extend(self.hashes.iter().map(|hash| (hash & (partitions - 1)) as u32))
+            }
+            false => self.ids.extend(self.hashes.iter().map(|hash| (hash % partitions) as u32)),
+        }
         let parts = self.partitioner.split_by_ids(&batch, &self.ids).map_err(datafusion_error)?;
-        exchange.state().add(exchange, &parts)
+        parts.occupied().try_for_each(|(number, rows)| exchange.fill(number, rows))
     }
 }
 
@@ -279,7 +353,7 @@ struct Taker {
     number: usize,
     /// Rows taken from the overflow.
     chunks: Option<PartitionChunks>,
-    /// A record batch of more rows than are usual.
+    /// Rows to return, of which the overflow may have more together than is usual.
     rest: Option<RecordBatch>,
 }
 
@@ -311,8 +385,8 @@ impl Taker {
         }
     }
 
-    /// Takes waiting rows, or rows of the overflow. Returns false if there are none yet, and no
-    /// error after the last.
+    /// Takes rows that are ready or the last ones, or `chunks` of the overflow. Returns false if there
+    /// are none yet, and no error after the last.
     fn take(
         &mut self,
         context: &Context<'_>,
@@ -325,15 +399,11 @@ impl Taker {
             return Err(Some(DataFusionError::from(error)));
         }
         let (is_last, batch) = (state.running == 0, exchange.batch_size());
-        let output = &mut state.outputs[self.number];
-        if output.rows >= batch || is_last && output.rows > 0 {
-            let slices = std::mem::take(&mut output.slices);
-            state.reserved.shrink(output.bytes);
-            (output.rows, output.bytes) = (0, 0);
+        if let Some((rows, bytes)) = state.outputs[self.number].ready.pop_front() {
             drop(locked);
+            exchange.reserved.shrink(bytes);
             exchange.room.notify_waiters();
-            self.rest =
-                Some(concat_batches(&exchange.schema, &slices).map_err(|e| Some(e.into()))?);
+            self.rest = Some(rows);
             return Ok(true);
         }
         if let Some(Overflow { builder, .. }) = &mut state.overflow {
@@ -355,7 +425,9 @@ impl Taker {
             }
         }
         if is_last {
-            return Err(None);
+            drop(locked);
+            self.rest = Some(exchange.finish(self.number).map_err(Some)?.ok_or(None)?);
+            return Ok(true);
         }
         state.outputs[self.number].waker = Some(context.waker().clone());
         Ok(false)
@@ -364,11 +436,13 @@ impl Taker {
 
 impl Drop for Taker {
     fn drop(&mut self) {
-        let mut state = self.exchange.state();
-        let state = &mut *state;
-        let output = &mut state.outputs[self.number];
-        state.reserved.shrink(output.bytes);
-        *output = Output { is_dropped: true, ..Output::default() };
-        self.exchange.room.notify_waiters();
+        let exchange = &self.exchange;
+        let Filling { rows, bytes } = &mut *exchange.filling(self.number);
+        *rows = None;
+        exchange.reserved.shrink(std::mem::take(bytes));
+        let output = Output { is_dropped: true, ..Output::default() };
+        let dropped = std::mem::replace(&mut exchange.state().outputs[self.number], output);
+        dropped.ready.iter().for_each(|(_, bytes)| exchange.reserved.shrink(*bytes));
+        exchange.room.notify_waiters();
     }
 }

@@ -8,12 +8,14 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryPool, TrackConsumersPool, UnboundedMemoryPool,
 };
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::Partitioning;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_expr::Partitioning;
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream, execute_stream_partitioned};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use windrow_datafusion::WithWindrow;
+use windrow_datafusion::{WindrowExchangeExec, WithWindrow};
 
 use super::check::Check;
 use super::queries::{QUERIES, Query};
@@ -94,13 +96,17 @@ async fn measured(
     let mut check = options.check.then(Check::default);
     for sql in sqls {
         let begun = Instant::now();
-        let mut frame = context.sql(&sql).await?;
-        if let (Some(partitions), false) = (query.partitions(), side == Side::Scan) {
-            let by = datafusion::prelude::col("l_orderkey");
-            frame = frame.repartition(Partitioning::Hash(vec![by], partitions))?;
+        let frame = context.sql(&sql).await?;
+        let mut plan = frame.create_physical_plan().await?;
+        let mut in_turns = false;
+        if let (Some(exchange), false) = (query.exchange(), side == Side::Scan) {
+            (plan, in_turns) = (exchanged(plan, exchange.0, side)?, exchange.1);
         }
-        let plan = frame.create_physical_plan().await?;
-        let mut rows = execute_stream(Arc::clone(&plan), context.task_ctx())?;
+        let (of, task) = (Arc::clone(&plan), context.task_ctx());
+        let mut rows = match in_turns {
+            true => stream::iter(execute_stream_partitioned(of, task)?).flatten().boxed(),
+            false => execute_stream(of, task)?,
+        };
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             if let Some(check) = &mut check {
@@ -114,6 +120,18 @@ async fn measured(
     }
     run.checksum = check.map_or(0, |check| check.sum);
     Ok(())
+}
+
+/// Returns `plan` with its rows distributed by a hash of their first column.
+fn exchanged(
+    plan: Arc<dyn ExecutionPlan>,
+    partitions: usize,
+    side: Side,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let key = col(plan.schema().field(0).name(), &plan.schema())?;
+    let stock = RepartitionExec::try_new(plan, Partitioning::Hash(vec![key], partitions))?;
+    let ours = if side == Side::Ours { WindrowExchangeExec::of(&stock)? } else { None };
+    Ok(ours.map_or_else(|| Arc::new(stock) as _, |ours| Arc::new(ours) as _))
 }
 
 /// Returns the bytes spilled by the operators of `plan`.

@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// Memory of the pool in MiB; 0 is without a limit
     #[arg(long, value_delimiter = ',', default_value = "0,1024,512,256,128,64")]
     limits: Vec<usize>,
-    /// Queries by name: q1 to q11, log-sort, log-latest, log-distinct, exchange; tpch, without a limit; all unless given
+    /// Queries by name: q1 to q11, log-sort, log-latest, log-distinct, exchange, exchange-in-turns; tpch, without a limit; all unless given
     #[arg(long, value_delimiter = ',')]
     queries: Vec<String>,
     /// Partitions

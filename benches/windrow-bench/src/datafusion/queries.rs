@@ -1,5 +1,5 @@
-//! The queries: the eleven of DataFusion's own bench of sorts, three of change logs, an exchange, and all
-//! of TPC-H.
+//! The queries: the eleven of DataFusion's own bench of sorts, three of change logs, two exchanges, and
+//! all of TPC-H.
 
 use Rest::{Exchanged, Published, Sorted, Whole};
 
@@ -14,14 +14,16 @@ pub(crate) struct Query {
 enum Rest {
     /// Ordered by the first n columns.
     Sorted(usize),
-    /// Distributed into n partitions by a hash of the first column.
-    Exchanged(usize),
+    /// Distributed into n partitions by a hash of the first column, which are read together or, if
+    /// true, one after another.
+    Exchanged(usize, bool),
     /// A complete statement.
     Whole(&'static str),
     /// The 22 queries of TPC-H, run in sequence.
     Published,
 }
 
+const EXCHANGED: &str = "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity";
 const WIDE: &str = "l_linenumber, l_suppkey, l_orderkey, l_partkey, l_quantity, l_extendedprice, l_discount, l_tax, \
     l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode";
 const WIDEST: &str = "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity, l_extendedprice, \
@@ -38,7 +40,7 @@ const fn query(name: &'static str, columns: &'static str, rest: Rest) -> Query {
     Query { name, columns, rest }
 }
 
-pub(crate) const QUERIES: [Query; 16] = [
+pub(crate) const QUERIES: [Query; 17] = [
     query("q1", "l_linenumber, l_partkey", Sorted(1)),
     query("q2", "l_orderkey, l_partkey", Sorted(1)),
     query("q3", "l_comment, l_partkey", Sorted(1)),
@@ -53,11 +55,8 @@ pub(crate) const QUERIES: [Query; 16] = [
     query("log-sort", LOG, Sorted(2)),
     query("log-latest", LOG, Whole(LATEST)),
     query("log-distinct", LOG, Whole(DISTINCT)),
-    query(
-        "exchange",
-        "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity",
-        Exchanged(16),
-    ),
+    query("exchange", EXCHANGED, Exchanged(16, false)),
+    query("exchange-in-turns", EXCHANGED, Exchanged(16, true)),
     query("tpch", "", Published),
 ];
 
@@ -67,7 +66,7 @@ impl Query {
         let order = (1..=self.key()).map(|column| column.to_string()).collect::<Vec<_>>();
         match self.rest {
             Sorted(_) => Some(format!("{} ORDER BY {}", self.scan(), order.join(", "))),
-            Exchanged(_) => Some(self.scan()),
+            Exchanged(..) => Some(self.scan()),
             Whole(sql) => Some(sql.to_owned()),
             Published => None,
         }
@@ -79,9 +78,14 @@ impl Query {
         format!("SELECT {} FROM {table}", self.columns)
     }
 
-    /// Returns the number of partitions into which rows are distributed.
-    pub(crate) fn partitions(&self) -> Option<usize> {
-        if let Exchanged(partitions) = self.rest { Some(partitions) } else { None }
+    /// Returns the number of partitions into which rows are distributed, and whether these are read
+    /// one after another.
+    pub(crate) fn exchange(&self) -> Option<(usize, bool)> {
+        if let Exchanged(partitions, in_turns) = self.rest {
+            Some((partitions, in_turns))
+        } else {
+            None
+        }
     }
 
     /// Returns the number of leading columns that must ascend.

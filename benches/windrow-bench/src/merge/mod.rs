@@ -18,6 +18,8 @@
 //! *Pressure* (`--pressure`): each cell beside itself where every chunk leaves memory, by target and
 //! codec, and where a limit is so far away that none does.
 //!
+//! *A memory group* (`batcher --group`): our spill beside the system's swap.
+//!
 //! *Seals.* Two million changes, whose times are spread, are sealed time by time, beside one seal of
 //! the same changes and beside 0.26's batcher over vectors.
 //!
@@ -30,6 +32,7 @@
 mod data;
 #[cfg(feature = "differential")]
 mod differential;
+mod group;
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -60,6 +63,13 @@ pub(crate) struct Options {
     /// or in memory outside of the process, as it is and with LZ4
     #[arg(long)]
     pressure: bool,
+    /// A batcher of four times as many MiB as a memory group of the kernel's has, by its own spill
+    /// and by the system's swap; needs the permission to create memory groups
+    #[arg(long)]
+    group: Option<usize>,
+    /// What the process in a group measures
+    #[arg(long, hide = true)]
+    engine: Option<String>,
 }
 
 /// What is measured.
@@ -112,6 +122,12 @@ impl Work {
 }
 
 pub(crate) fn run(work: Work, options: &Options, mut cells: Cells) -> Result<()> {
+    if let Some(mebibytes) = options.group {
+        return match &options.engine {
+            Some(engine) => group::child(mebibytes, engine),
+            None => group::beside_swap(mebibytes, cells),
+        };
+    }
     keep_freed_memory();
     #[cfg(feature = "differential")]
     let mut rivals = differential::rivals();

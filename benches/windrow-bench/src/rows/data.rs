@@ -54,6 +54,8 @@ pub(super) const CODEC: &[Shapes] = &[
     ("mixed: i64 f64 i32 bool utf8", &[I64, F64, I32, Bool, TEXT], PLAIN),
     ("i64 i32 bool utf8", &[I64, I32, Bool, TEXT], BOTH),
     ("20 columns", &[I64, TEXT, Decimal, I32, TEXT, F64, Bool, I16, Fixed, TEXT], BOTH),
+    ("fixed widths, widest first", &[Decimal, Decimal, I64, I64, I32, I32, I16, I8, Bool], BOTH),
+    ("fixed widths, mixed", &[Bool, Decimal, I8, I64, I32, Decimal, I16, I64, I32], BOTH),
     ("dictionary", &[Dictionary(100)], PLAIN),
     ("list", &[List], PLAIN),
     ("struct", &[Struct], PLAIN),
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_shape_has_its_rows() {
-        assert_eq!((shapes(CODEC).count(), shapes(SORT).count()), (46, 17));
+        assert_eq!((shapes(CODEC).count(), shapes(SORT).count()), (50, 17));
         for shape in shapes(CODEC).chain(shapes(SORT)) {
             let rows = shape.batch(1, 100).expect("a record batch").num_rows();
             assert_eq!(rows, 100, "{}", shape.name);

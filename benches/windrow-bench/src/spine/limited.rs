@@ -9,10 +9,6 @@
 //! own cache; the system's page cache, through which all their reads go, needs the rest. No store
 //! syncs. All receive the same calls.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use windrow::{Budget, Mergers, Pool};
 
 use super::table::{Figures, Store, VALUE, measured, ours, report};
@@ -26,9 +22,6 @@ use crate::process;
 pub(super) const LIMITED: &str = "limited";
 /// Bytes of a process besides its rows: code, and the rows of a call.
 const BESIDE: u64 = 48 << 20;
-/// Directories of memory cgroups, with the name of the limit file.
-const GROUPS: [(&str, &str); 2] =
-    [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 const ENGINES: [&str; 4] = ["ours", "ours, merging on a thread", "redb", "fjall"];
 /// Rows per call during loading.
 const LOAD: usize = 10_000;
@@ -60,28 +53,10 @@ fn part(options: &Options) -> u64 {
 
 /// Runs a store in a cgroup; returns its figures and its peak resident bytes.
 fn in_group(options: &Options, engine: &str) -> Result<(Figures, u64)> {
-    let (root, limit) = GROUPS
-        .into_iter()
-        .find(|(root, _)| Path::new(root).join("cgroup.procs").exists())
-        .ok_or("there are no memory groups")?;
-    let group = Group(Path::new(root).join(format!("windrow-bench-{}", std::process::id())));
-    fs::create_dir(&group.0).map_err(|error| format!("no memory group: {error}"))?;
-    fs::write(group.0.join(limit), (part(options) + BESIDE).to_string())?;
-    let mut command = Command::new("sh");
-    command.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]).arg(group.0.join("cgroup.procs"));
-    command.arg(std::env::current_exe()?).args(["spine", "--only", LIMITED, "--engine", engine]);
+    let words = ["spine", "--only", LIMITED, "--engine", engine].map(str::to_owned);
     let numbers = [("keys", options.keys), ("calls", options.calls as u64), ("part", options.part)];
-    command.args(numbers.map(|(name, number)| format!("--{name}={number}")));
-    process::answer(&mut command)
-}
-
-/// A memory cgroup, removed after its process.
-struct Group(PathBuf);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _gone = fs::remove_dir(&self.0);
-    }
+    let numbers = numbers.map(|(name, number)| format!("--{name}={number}"));
+    process::in_group(part(options) + BESIDE, words.into_iter().chain(numbers))
 }
 
 /// Runs one store in the child process.

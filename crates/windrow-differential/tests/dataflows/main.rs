@@ -6,11 +6,11 @@ mod common;
 
 mod batches;
 mod beside_stock;
-mod change_log;
 mod column_errors;
 mod column_sums;
 mod columns;
 mod damage;
+mod examples;
 mod logging;
 mod loops;
 mod partial_times;

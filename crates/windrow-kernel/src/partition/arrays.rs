@@ -44,7 +44,8 @@ pub fn byte_array<T: ByteArrayType>(
 }
 
 /// Returns the views of `array` in order, with `nulls`. The views refer to the same buffers, or to
-/// a copy of the used bytes if the buffers have more than [`PINNED`] times as many.
+/// a copy of the used bytes if the buffers have more than [`PINNED`] times as many and the views are
+/// not `is_pinning`.
 ///
 /// # Panics
 /// If the array has another number of rows than the order.
@@ -53,6 +54,7 @@ pub fn byte_views<T: ByteViewType>(
     memory: &mut impl Supply,
     array: &GenericByteViewArray<T>,
     nulls: Option<NullBuffer>,
+    is_pinning: bool,
 ) -> GenericByteViewArray<T> {
     let rows = array.len();
     assert!(rows == order.rows() && nulls.as_ref().is_none_or(|nulls| nulls.len() == rows));
@@ -62,7 +64,7 @@ pub fn byte_views<T: ByteViewType>(
     let mut buffers = array.data_buffers().to_vec();
     let pinned: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     // If the buffers are smaller than the views themselves, a copy is not worth the search.
-    if pinned > rows * size_of::<u128>() {
+    if !is_pinning && pinned > rows * size_of::<u128>() {
         let used = outside_bytes(views);
         if used < pinned / PINNED && i32::try_from(used).is_ok() {
             let mut out = memory.take(used + views::PAD);

@@ -49,6 +49,8 @@ pub(super) struct Columns<'a> {
     pub(super) bitmaps: &'a mut Vec<BooleanBuffer>,
     /// The permutation as rows to gather, for types without a kernel.
     pub(super) rows: Option<Vec<u64>>,
+    /// Strings of views stay where they are.
+    pub(super) is_pinning: bool,
 }
 
 impl Columns<'_> {
@@ -185,7 +187,8 @@ impl Columns<'_> {
     }
 
     fn views<T: ByteViewType>(&mut self, of: &dyn Array, nulls: Option<NullBuffer>) -> ArrayRef {
-        Arc::new(byte_views::<T>(&mut self.order, self.memory, of.as_byte_view(), nulls))
+        let of = of.as_byte_view::<T>();
+        Arc::new(byte_views(&mut self.order, self.memory, of, nulls, self.is_pinning))
     }
 
     fn primitive<T: ArrowPrimitiveType>(

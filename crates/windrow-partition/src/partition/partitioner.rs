@@ -177,6 +177,14 @@ impl Partitioner {
         self
     }
 
+    /// Leaves the strings of view columns in the buffers of the record batch, even if these hold much
+    /// more: for callers who copy the slices, or drop them soon.
+    #[must_use]
+    pub fn pinning(mut self) -> Self {
+        self.splitter.is_pinning = true;
+        self
+    }
+
     /// Keeps no more than 32 MiB unless the caller set a limit: for callers with a budget.
     pub(super) fn keep_little(&mut self) {
         self.splitter.keep_little();

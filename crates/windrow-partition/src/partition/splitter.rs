@@ -18,6 +18,8 @@ const MAX_PARTITIONS: usize = 1 << 24;
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
     pub(super) partitions: usize,
+    /// Strings of views stay where they are.
+    pub(super) is_pinning: bool,
     order: Order,
     memory: Memory,
     scratch: Scratch,
@@ -28,6 +30,7 @@ impl Splitter {
     pub(super) fn new(partitions: usize) -> Self {
         Self {
             partitions,
+            is_pinning: false,
             order: Order::new(Level::detect()),
             memory: Memory::default(),
             scratch: Scratch::default(),
@@ -72,6 +75,7 @@ impl Splitter {
             scratch: &mut self.scratch,
             bitmaps: &mut self.bitmaps,
             rows: None,
+            is_pinning: self.is_pinning,
         };
         let permuted = columns.record_batch(batch)?;
         Ok(Partitioned::new(permuted, self.order.take_offsets()))

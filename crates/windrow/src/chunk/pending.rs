@@ -1,18 +1,25 @@
-//! Small record batches, concatenated before encoding.
+//! Small record batches, copied together before encoding.
 //!
 //! ```text
 //! push  [16 rows] [16 rows] [16 rows] ...  -->  [ some thousand rows ]  --> encoder
 //! ```
 //!
 //! Resolving the columns of a record batch takes as long as encoding hundreds of rows; copying its
-//! rows costs hardly anything. Only plain columns without nulls wait here, so invalid values are
-//! refused at once.
+//! rows costs hardly anything, and leaves the memory of the record batch to its owner. Only plain
+//! columns without nulls wait here, so invalid values are refused at once.
 
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::DataType;
-use arrow_select::concat::concat_batches;
+use arrow_array::builder::{
+    ArrayBuilder, FixedSizeBinaryBuilder, GenericByteBuilder, PrimitiveBuilder,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch, downcast_primitive};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::{DataType, SchemaRef};
 
 use windrow_rows::{Layout, Result};
 
@@ -20,13 +27,16 @@ use windrow_rows::{Layout, Result};
 const MOST_ROWS: usize = 512;
 /// Rows encoded together: their columns stay in the second-level cache.
 const ROWS: usize = 4096;
-/// Most bytes held by all waiting columns. The budget does not count these bytes.
+/// Most bytes of waiting rows. The budget does not count these bytes.
 const BYTES: usize = 256 << 10;
 
-/// Waiting record batches, consecutive in the input.
-#[derive(Debug, Default)]
+/// Waiting rows, consecutive in the input.
+#[derive(Default)]
 pub(super) struct Pending {
-    batches: Vec<RecordBatch>,
+    /// The schema of the last record batch.
+    schema: Option<SchemaRef>,
+    /// The columns of that schema; none if rows of such columns do not wait.
+    columns: Vec<Box<dyn Waiting>>,
     rows: usize,
     bytes: usize,
     /// Position of the first row in the input.
@@ -34,8 +44,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Takes `batch`, whose first row has position `sequence`, if concatenation pays and there is
-    /// capacity. Returns true if the batch was taken.
+    /// Takes the rows of `batch`, whose first row has position `sequence`, if waiting pays and there
+    /// is capacity. Returns true if the rows were taken.
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`].
@@ -52,16 +62,24 @@ impl Pending {
         {
             return Ok(false);
         }
-        let same = |last: &RecordBatch| Arc::ptr_eq(last.schema_ref(), batch.schema_ref());
-        if !self.batches.last().is_some_and(same) {
-            layout.check_schema(batch.schema_ref())?;
+        let schema = batch.schema_ref();
+        if !self.schema.as_ref().is_some_and(|last| Arc::ptr_eq(last, schema)) {
+            layout.check_schema(schema)?;
+            if self.schema.is_none() {
+                let columns = schema.fields().iter().map(|field| waiting(field.data_type()));
+                self.columns = columns.collect::<Option<_>>().unwrap_or_default();
+            }
+            self.schema = Some(Arc::clone(schema));
+        }
+        if self.columns.is_empty() {
+            return Ok(false);
         }
         let mut bytes = self.bytes;
-        for column in batch.columns() {
-            if column.null_count() > 0 || !plain(column.data_type()) {
+        for (waiting, column) in self.columns.iter().zip(batch.columns()) {
+            if column.null_count() > 0 {
                 return Ok(false);
             }
-            bytes += column.get_buffer_memory_size();
+            bytes += waiting.bytes(column);
         }
         if bytes > BYTES {
             return Ok(false);
@@ -70,29 +88,97 @@ impl Pending {
             self.sequence = sequence;
         }
         (self.rows, self.bytes) = (self.rows + rows, bytes);
-        self.batches.push(batch.clone());
+        for (waiting, column) in self.columns.iter_mut().zip(batch.columns()) {
+            waiting.append(column)?;
+        }
         Ok(true)
     }
 
     /// Returns all waiting rows as one record batch, and the position of the first row.
     ///
     /// # Errors
-    /// [`crate::Error::Arrow`], if the batches cannot be concatenated.
+    /// [`crate::Error::Arrow`], if the rows are no record batch.
     pub(super) fn take(&mut self) -> Result<Option<(RecordBatch, u64)>> {
-        let batches = std::mem::take(&mut self.batches);
+        let Some(schema) = self.schema.as_ref().filter(|_| self.rows > 0) else { return Ok(None) };
         (self.rows, self.bytes) = (0, 0);
-        let whole = match &batches[..] {
-            [] => return Ok(None),
-            [batch] => batch.clone(),
-            [first, ..] => concat_batches(first.schema_ref(), &batches)?,
-        };
-        Ok(Some((whole, self.sequence)))
+        let columns = self.columns.iter_mut().map(|waiting| waiting.finish()).collect();
+        Ok(Some((RecordBatch::try_new(Arc::clone(schema), columns)?, self.sequence)))
     }
 }
 
-/// Returns true if copying a column of this type is only copying its bytes.
-fn plain(data_type: &DataType) -> bool {
-    use DataType::{Binary, FixedSizeBinary, LargeBinary, LargeUtf8, Utf8};
-    data_type.is_primitive()
-        || matches!(data_type, Utf8 | LargeUtf8 | Binary | LargeBinary | FixedSizeBinary(_))
+shown!(Pending, it => rows: it.rows, bytes: it.bytes);
+
+/// A column of waiting rows. All columns that it is given have its type.
+trait Waiting: Send {
+    /// Returns the bytes that the values of `column` take here.
+    fn bytes(&self, column: &dyn Array) -> usize;
+
+    /// Copies values, none of which is null.
+    fn append(&mut self, column: &dyn Array) -> Result<()>;
+
+    /// Returns all values, and starts anew.
+    fn finish(&mut self) -> ArrayRef;
+}
+
+impl<T: ArrowPrimitiveType> Waiting for PrimitiveBuilder<T> {
+    fn bytes(&self, column: &dyn Array) -> usize {
+        size_of::<T::Native>() * column.len()
+    }
+
+    fn append(&mut self, column: &dyn Array) -> Result<()> {
+        self.append_slice(column.as_primitive::<T>().values());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        ArrayBuilder::finish(self)
+    }
+}
+
+impl<T: ByteArrayType> Waiting for GenericByteBuilder<T> {
+    fn bytes(&self, column: &dyn Array) -> usize {
+        let offsets = column.as_bytes::<T>().offsets();
+        let bytes = |at: Option<&T::Offset>| at.map_or(0, |at| at.as_usize());
+        size_of::<T::Offset>() * column.len() + bytes(offsets.last()) - bytes(offsets.first())
+    }
+
+    fn append(&mut self, column: &dyn Array) -> Result<()> {
+        Ok(self.append_array(column.as_bytes::<T>())?)
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        ArrayBuilder::finish(self)
+    }
+}
+
+impl Waiting for FixedSizeBinaryBuilder {
+    fn bytes(&self, column: &dyn Array) -> usize {
+        column.as_fixed_size_binary().value_length() as usize * column.len()
+    }
+
+    fn append(&mut self, column: &dyn Array) -> Result<()> {
+        Ok(self.append_array(column.as_fixed_size_binary())?)
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        ArrayBuilder::finish(self)
+    }
+}
+
+/// Returns an empty column of a type whose values are copied as bytes.
+fn waiting(data_type: &DataType) -> Option<Box<dyn Waiting>> {
+    macro_rules! primitive {
+        ($type:ty) => {
+            Some(Box::new(PrimitiveBuilder::<$type>::new().with_data_type(data_type.clone())))
+        };
+    }
+    downcast_primitive! {
+        data_type => (primitive),
+        DataType::Utf8 => Some(Box::new(GenericByteBuilder::<Utf8Type>::new())),
+        DataType::LargeUtf8 => Some(Box::new(GenericByteBuilder::<LargeUtf8Type>::new())),
+        DataType::Binary => Some(Box::new(GenericByteBuilder::<BinaryType>::new())),
+        DataType::LargeBinary => Some(Box::new(GenericByteBuilder::<LargeBinaryType>::new())),
+        DataType::FixedSizeBinary(width) => Some(Box::new(FixedSizeBinaryBuilder::new(*width))),
+        _ => None,
+    }
 }

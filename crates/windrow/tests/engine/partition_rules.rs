@@ -203,4 +203,7 @@ fn views_that_pin_much_more_than_they_use_are_compacted() {
     let copied = Partitioner::ids(3).split_by_ids(&few, &ids[..100]).unwrap();
     assert!(pinned(&shared) > 100_000 && pinned(&copied) < 20_000);
     assert_eq!(copied.partition(ids[0] as usize).column(0).len(), 34);
+    let left = Partitioner::ids(3).pinning().split_by_ids(&few, &ids[..100]).unwrap();
+    assert!(pinned(&left) > 100_000);
+    assert_eq!(left.batch(), copied.batch());
 }
