@@ -24,7 +24,7 @@ const DIRECTORY: &str = "directory";
 pub(crate) fn command() -> Command {
     let completions = Command::new("completions")
         .about("Print shell completions or the man page")
-        .before_help(texts::COMPLETIONS)
+        .before_help(texts::of("completions").0)
         .arg(
             Arg::new("shell")
                 .required(true)
@@ -35,7 +35,7 @@ pub(crate) fn command() -> Command {
     let topics = topics.chain(["completions", "help", EXAMPLES, EXIT_CODES]);
     let help = Command::new("help")
         .about("Explain a verb, `examples` (ten recipes) or `exit-codes`")
-        .before_help(texts::HELP)
+        .before_help(texts::of("help").0)
         .arg(
             Arg::new("topic")
                 .value_name("TOPIC")
@@ -43,6 +43,7 @@ pub(crate) fn command() -> Command {
                 .value_parser(PossibleValuesParser::new(topics)),
         );
     let verbs = Verb::ALL.into_iter().map(verb).chain([completions, help]);
+    let (about, overview) = texts::of("overview");
     Command::new("windrow")
         .version(env!("CARGO_PKG_VERSION"))
         .about(texts::ABOUT)
@@ -51,12 +52,12 @@ pub(crate) fn command() -> Command {
         .subcommand_value_name("VERB")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .help_template(texts::OVERVIEW)
+        .help_template(format!("{about}\n\n{overview}"))
         .subcommands(verbs.map(|verb| verb.help_template(texts::VERB)))
 }
 
 fn verb(verb: Verb) -> Command {
-    let (examples, notes) = texts::of(verb);
+    let (examples, notes) = texts::of(verb.name());
     let json = switch("json", "One JSON object per file");
     let quiet = switch("quiet", "Say nothing; the exit code tells").short('q');
     Command::new(verb.name())

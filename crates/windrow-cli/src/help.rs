@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn every_example_parses() {
         let command = args::command();
-        let texts = [texts::OVERVIEW, texts::RECIPES].map(str::to_owned).into_iter();
+        let texts = [texts::of("overview").1, texts::RECIPES.to_owned()].into_iter();
         let texts = texts.chain(command.get_subcommands().flat_map(|verb| {
             let texts = [verb.get_before_help(), verb.get_after_help()];
             texts.into_iter().flatten().map(ToString::to_string)

@@ -34,21 +34,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ! {
     if limits.iter().any(|limit| limit.current.is_some()) {
         let _ = windrow::share_heap();
     }
-    silence_caught_panics();
+    windrow_files::silence_caught_panics();
     let cancel = Cancel::new();
     signals::install(&cancel);
     match run::run(&matches, &cancel) {
         Ok(()) => std::process::exit(0),
         Err(failure) => failure.end(),
     }
-}
-
-/// Suppresses the output of panics reported as errors of an input.
-fn silence_caught_panics() {
-    let others = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !windrow_files::panics_are_caught() {
-            others(panic);
-        }
-    }));
 }

@@ -129,32 +129,20 @@ impl<'a> Run<'a> {
 
     fn check(&self, spec: &CheckSpec) -> Result<()> {
         let checked = windrow_files::check(&self.inputs()?, spec, self.cancel)?;
-        let message = match checked {
-            Checked::OutOfOrder { file, row, sorted_by: None } => {
-                format!("{file}: row {row} sorts before the row in front of it")
-            }
-            Checked::OutOfOrder { file, row, sorted_by: Some((by, floats)) } => {
-                let floats = match floats {
-                    FloatOrder::Sql => " --float-order sql",
-                    _ => "",
-                };
-                format!(
-                    "{file}: row {row} sorts before the row in front of it; the file is sorted --by \
-                 {by}{floats}"
-                )
-            }
-            Checked::Repeated { file, row } => {
-                format!("{file}: row {row} has the same key as the row before it")
-            }
-            Checked::InOrder { files, rows, .. } => {
+        let by = match &checked {
+            Checked::InOrder { .. } => {
                 if !self.report.quiet {
-                    let rows = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
-                    say(format_args!("in order: {files} files{rows}"));
+                    say(format_args!("{checked}"));
                 }
                 return Ok(());
             }
-            _ => "not in order".to_owned(),
+            Checked::OutOfOrder { sorted_by: Some((by, floats)), .. } => {
+                let floats = if *floats == FloatOrder::Sql { " --float-order sql" } else { "" };
+                format!("; the file is sorted --by {by}{floats}")
+            }
+            _ => String::new(),
         };
+        let message = format!("{checked}{by}");
         Err(Failure::Check(if self.report.quiet { String::new() } else { message }))
     }
 

@@ -38,7 +38,7 @@
 //!
 //! A call starts threads and returns when they have ended. [`Cancel`] ends the call from outside.
 //! Two jobs in one process are independent: the crate has no global state, installs no signal
-//! handler or panic hook, and prints nothing.
+//! handler, sets a panic hook only in [`silence_caught_panics`], and prints nothing.
 
 #![forbid(unsafe_code)]
 
@@ -87,7 +87,7 @@ pub use columns::{Columns, Names, OrderBy, TextAs};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use input::{
     Charset, CsvOptions, DeclaredColumn, FileInfo, Filter, Inputs, ReadOptions, Reader, Source,
-    expand, expand_with, panics_are_caught, parse_schema,
+    expand, expand_with, parse_schema, silence_caught_panics,
 };
 pub use inspect::FileFacts;
 pub use job::{Batches, Explain, Job};

@@ -15,11 +15,10 @@
 //! [`STEP`] since, and where a large allocation would exceed the limit if no part came from free
 //! blocks.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::{fs, io};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, UInt32Array};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::take::take_record_batch;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};

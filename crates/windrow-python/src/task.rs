@@ -13,7 +13,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl Task {
         py: Python<'_>,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        quiet_caught_panics();
+        windrow_files::silence_caught_panics();
         let (send, done) = sync_channel(1);
         // A receiver alone cannot be shared with a detached thread.
         let done = Mutex::new(done);
@@ -181,17 +181,4 @@ impl Progress for Watch {
         let is_wanted = !self.fresh.swap(true, Ordering::Relaxed);
         self.take(moment, is_wanted.then(|| moment.spilled_bytes()));
     }
-}
-
-/// Silences the panic message of panics that become input errors. All others are printed as before.
-fn quiet_caught_panics() {
-    static FIRST: Once = Once::new();
-    FIRST.call_once(|| {
-        let others = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !windrow_files::panics_are_caught() {
-                others(panic);
-            }
-        }));
-    });
 }

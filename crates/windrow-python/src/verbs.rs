@@ -253,32 +253,20 @@ pub(crate) fn check(
         let inputs = Inputs::open(&sources, &read.cancelled_by(&cancel))?;
         windrow_files::check(&inputs, &spec, &cancel)
     })?;
-    let mut counts = (None, None);
-    let (place, sorted_by, message) = match checked {
-        Checked::OutOfOrder { file, row, sorted_by } => {
-            let as_in_sql = match sorted_by {
-                Some((_, FloatOrder::Sql)) => ", with floats as in SQL",
-                _ => "",
-            };
-            let sorted_by = sorted_by.map(|(columns, _)| columns.to_string());
-            let but =
-                sorted_by.as_ref().map(|by| format!("; the file is sorted by={by:?}{as_in_sql}"));
-            let but = but.unwrap_or_default();
-            let message = format!("{file}: row {row} sorts before the row in front of it{but}");
-            (Some((file, row)), sorted_by, message)
-        }
-        Checked::Repeated { file, row } => {
-            let message = format!("{file}: row {row} has the same key as the row before it");
-            (Some((file, row)), None, message)
-        }
-        Checked::InOrder { files, rows } => {
-            counts = (Some(files), rows);
-            let rows = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
-            (None, None, format!("in order: {files} files{rows}"))
+    let (mut message, mut sorted_by) = (checked.to_string(), None);
+    let ((files, rows), (file, row)) = match checked {
+        Checked::InOrder { files, rows } => ((Some(files), rows), (None, None)),
+        Checked::Repeated { file, row } => ((None, None), (Some(file), Some(row))),
+        Checked::OutOfOrder { file, row, sorted_by: by } => {
+            sorted_by = by.map(|(by, floats)| {
+                let sql = if floats == FloatOrder::Sql { ", with floats as in SQL" } else { "" };
+                message += &format!("; the file is sorted by={:?}{sql}", by.to_string());
+                by.to_string()
+            });
+            ((None, None), (Some(file), Some(row)))
         }
         other => return Err(PyRuntimeError::new_err(format!("internal error: {other:?}"))),
     };
-    let ((files, rows), (file, row)) = (counts, place.unzip());
     json(&serde_json::json!({
         "ok": file.is_none(), "file": file, "row": row, "sorted_by": sorted_by,
         "files": files, "rows": rows, "message": message,

@@ -132,7 +132,8 @@ pub(super) struct Cursor<'a> {
     /// The number of the first change of the next record batch.
     next: u64,
     batches: Rows<'a>,
-    current: Option<ChangeBatch>,
+    /// The current record batch.
+    pub(super) current: Option<ChangeBatch>,
     /// The row in the current batch.
     at: usize,
 }
@@ -167,11 +168,6 @@ impl Cursor<'_> {
         let left = self.range.end.saturating_sub(batch.first);
         let end = (batch.rows.num_rows() as u64).min(left);
         ((self.at as u64) < end).then_some((batch, self.at))
-    }
-
-    /// Returns the current record batch.
-    pub(super) fn batch(&self) -> Option<&ChangeBatch> {
-        self.current.as_ref()
     }
 
     /// Goes to the next change of the record batch.

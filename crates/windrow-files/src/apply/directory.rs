@@ -241,7 +241,7 @@ impl Apply {
     pub fn run(self, write: &WriteOptions) -> Result<Applied> {
         let Self { place, table, job, mode, limits, dry_run, cancel, progress } = self;
         let prepared = Prepared::new(table, mode, job, write, &limits, &cancel)?;
-        if dry_run || prepared.is_idle() {
+        if dry_run || prepared.plans.is_empty() {
             return Ok(Applied { dry_run, ..prepared.run(None, None, &*progress)? });
         }
         match place {

@@ -25,7 +25,7 @@ use parquet::basic::Type;
 
 use super::table::{Table, group_rows};
 use crate::error::Result;
-use crate::input::{Footer, PageStatistics, is_of_the_first_form};
+use crate::input::{Footer, Statistics, is_of_the_first_form};
 use crate::watch::Watch;
 
 /// Bytes that follow any key in the order: no encoding of a value begins with as many.
@@ -125,7 +125,7 @@ impl Extents {
         let mut files = Vec::new();
         for ordinal in 0..table.names.len() {
             watch.pause()?;
-            let Some(footer) = table.inputs.parquet_footer(ordinal)? else { continue };
+            let Some(footer) = table.inputs.content(ordinal).footer()? else { continue };
             files.push(TableFile::new(ordinal, by_statistics(&footer, table)?, false));
         }
         Ok(files)
@@ -181,7 +181,8 @@ fn overlapping(files: &mut [TableFile]) -> BTreeSet<usize> {
 
 /// Returns the bounds of the row groups as far as the footer states them.
 fn by_statistics(footer: &Footer, table: &Table) -> Result<Vec<Group>> {
-    let known = statistics(footer, table);
+    let known = converter(footer, table)
+        .and_then(|column| Statistics::of_groups(&column, table.code.leading(), footer));
     let (mut groups, mut first) = (Vec::new(), 0);
     for (index, group) in footer.metadata().row_groups().iter().enumerate() {
         let rows = group.num_rows().unsigned_abs();
@@ -197,12 +198,12 @@ fn by_statistics(footer: &Footer, table: &Table) -> Result<Vec<Group>> {
 }
 
 /// Returns the bounds of the keys in a row group or page.
-fn bounds((mins, maxes, nulls): &Statistics, index: usize, table: &Table) -> Result<Bounds> {
+fn bounds(known: &Statistics, index: usize, table: &Table) -> Result<Bounds> {
     let (by, floats) = (&table.key[0], table.code.leading().is_floating());
     let mut bounds = (Vec::new(), END.to_vec());
-    let ends = [mins, maxes].map(|ends| ends.slice(index, 1));
+    let ends = [&known.least, &known.most].map(|ends| ends.slice(index, 1));
     let [least, most] = if by.descending { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
-    let has_nulls = nulls[index] != Some(0);
+    let has_nulls = known.nulls.is_null(index) || known.nulls.value(index) > 0;
     // The greatest float is unknown: it may be NaN. Nulls stand at an end.
     let no_least = floats && by.descending || has_nulls && by.nulls_first;
     let no_most = floats && !by.descending || has_nulls && !by.nulls_first;
@@ -219,13 +220,12 @@ fn bounds((mins, maxes, nulls): &Statistics, index: usize, table: &Table) -> Res
 /// Returns the rows of the pages of the first key column in a row group, and the bounds of keys in them, by
 /// the page index; `None` if that does not tell, or bounds do not ascend.
 pub(super) fn pages(footer: &Footer, table: &Table, group: usize) -> Result<Option<Vec<Page>>> {
-    let kind = table.code.leading();
     let known = converter(footer, table)
-        .and_then(|column| PageStatistics::of(&column, kind, footer, group));
-    let Some(PageStatistics { rows, least, most, nulls }) = known else { return Ok(None) };
-    let known = (least, most, nulls.iter().collect());
-    let page = |(index, rows)| Ok((rows, bounds(&known, index, table)?));
-    let pages: Vec<_> = rows.into_iter().enumerate().map(page).collect::<Result<_>>()?;
+        .and_then(|column| Statistics::of_pages(&column, table.code.leading(), footer, group));
+    let Some(known) = known else { return Ok(None) };
+    let page =
+        |(index, rows): (usize, &Range<u64>)| Ok((rows.clone(), bounds(&known, index, table)?));
+    let pages: Vec<_> = known.rows.iter().enumerate().map(page).collect::<Result<_>>()?;
     let ascend = pages.windows(2).all(|pair| pair[0].1.0 <= pair[1].1.0);
     Ok(ascend.then_some(pages))
 }
@@ -239,9 +239,6 @@ fn is_bound(value: &ArrayRef) -> bool {
     value.is_valid(0) && !(value.data_type().is_floating() && is_nan())
 }
 
-/// Minima, maxima and numbers of nulls of the first key column.
-type Statistics = (ArrayRef, ArrayRef, Vec<Option<u64>>);
-
 /// Returns the reader of statistics of the first key column; `None` if they tell no order.
 fn converter<'a>(footer: &'a Footer, table: &'a Table) -> Option<StatisticsConverter<'a>> {
     let metadata = footer.metadata();
@@ -254,18 +251,6 @@ fn converter<'a>(footer: &'a Footer, table: &'a Table) -> Option<StatisticsConve
     let is_nested = table.code.leading().is_nested();
     let tells = !is_int96 && !is_nested && !is_of_the_first_form(metadata, leaf);
     tells.then_some(column)
-}
-
-fn statistics(footer: &Footer, table: &Table) -> Option<Statistics> {
-    let (kind, column) = (table.code.leading(), converter(footer, table)?);
-    let groups = || footer.metadata().row_groups().iter();
-    let bounds = |bounds: ArrayRef| cast(&bounds, kind).ok();
-    let nulls = column.row_group_null_counts(groups()).ok()?;
-    Some((
-        bounds(column.row_group_mins(groups()).ok()?)?,
-        bounds(column.row_group_maxes(groups()).ok()?)?,
-        nulls.iter().collect(),
-    ))
 }
 
 /// Returns `file` with bounds found by reading the key columns.

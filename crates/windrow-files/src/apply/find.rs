@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
         let Some(start) = groups().map(|(_, range)| range.start).min() else { return Ok(()) };
         let end = groups().map(|(_, range)| range.end).max().unwrap_or(start);
         let inputs = self.table.keys_of(file.ordinal)?;
-        let footer = inputs.page_index(0)?;
+        let footer = inputs.content(0).page_index()?;
         let mut changes = self.cursor(start..end);
         // The greatest bound so far: the changes before it may have been passed.
         let mut passed: &[u8] = &[];

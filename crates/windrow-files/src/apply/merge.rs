@@ -129,7 +129,7 @@ impl<'a> Merger<'a> {
         while picks.len() < MOST_ROWS {
             let Some((changes, change)) = self.changes.row() else {
                 // The next changes are read first, unless there are none.
-                if let (None, Some(rows)) = (self.changes.batch(), &mut self.current) {
+                if let (None, Some(rows)) = (&self.changes.current, &mut self.current) {
                     picks.extend((rows.at..rows.batch.num_rows()).map(|row| (TABLE, row)));
                     rows.at = rows.batch.num_rows();
                 }
@@ -204,7 +204,7 @@ impl<'a> Merger<'a> {
     fn picked(&self, picks: &[Pick]) -> Result<RecordBatch> {
         let schema = self.table.schema();
         let table = self.current.as_ref().map(|rows| &rows.batch);
-        let changes = self.changes.batch().map(|changes| &changes.rows);
+        let changes = self.changes.current.as_ref().map(|changes| &changes.rows);
         if let (Some(table), Some(&(TABLE, first))) = (table, picks.first())
             && picks.iter().zip(first..).all(|(pick, row)| *pick == (TABLE, row))
         {

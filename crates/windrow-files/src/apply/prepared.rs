@@ -29,7 +29,7 @@ use crate::watch::{Cancel, Watch};
 /// Changes ready to be applied to a table.
 pub(super) struct Prepared {
     rewriting: Rewriting,
-    plans: Vec<FilePlan>,
+    pub(super) plans: Vec<FilePlan>,
     /// The rows to hide, unless their files are rewritten.
     found: Option<Found>,
     rewrites: Rewrites,
@@ -115,11 +115,6 @@ impl Prepared {
             sort_limits: Mutex::new(sort_limits),
         };
         Ok(Self { rewriting, plans, found, rewrites, start, applied })
-    }
-
-    /// Returns true if no file can have a changed key.
-    pub(super) fn is_idle(&self) -> bool {
-        self.plans.is_empty()
     }
 
     /// Applies the changes: writes new files of `version` into `folder`, or only counts if it is `None`.

@@ -64,7 +64,7 @@ impl Rewriting {
         if file.ascends && !file.groups.is_empty() {
             match self.by_groups(plan, file) {
                 Err(error) if error.kind() == ErrorKind::Unsorted => {
-                    self.sides.table.inputs.forget(file.ordinal);
+                    self.sides.table.inputs.content(file.ordinal).forget();
                 }
                 done => return done,
             }

@@ -204,7 +204,7 @@ impl Table {
 
     /// Returns all row groups of a file, from a new read of its footer.
     pub(super) fn row_groups(&self, file: usize) -> Result<Arc<RowGroups>> {
-        let groups = self.inputs.whole_row_groups(file)?;
+        let groups = self.inputs.content(file).whole_row_groups()?;
         groups.map(Arc::new).ok_or_else(|| {
             let name = &self.inputs.files()[file].name;
             Error::usage(format!("{name}: is encrypted, and a new file in its place would not be"))

@@ -179,17 +179,7 @@ impl Envelope {
         }
         Ok(columns)
     }
-}
 
-/// The old rows of updates that changed the key. The rows are to be deleted.
-pub(super) struct Moved {
-    /// The indices of the updates.
-    pub(super) rows: Vec<usize>,
-    /// The row's columns of all events, from `before`.
-    pub(super) columns: Vec<ArrayRef>,
-}
-
-impl Envelope {
     /// Finds the updates that changed the key. An update without an old key is not recognized.
     pub(super) fn moved(&self, batch: &RecordBatch, changes: &[Change]) -> Result<Option<Moved>> {
         let (Some(_), Some(before)) = (&self.after, &self.before) else { return Ok(None) };
@@ -215,6 +205,14 @@ impl Envelope {
         let columns = self.row.iter().map(|part| part.of(batch, &part.before));
         Ok(Some(Moved { rows, columns: columns.collect::<Result<_>>()? }))
     }
+}
+
+/// The old rows of updates that changed the key. The rows are to be deleted.
+pub(super) struct Moved {
+    /// The indices of the updates.
+    pub(super) rows: Vec<usize>,
+    /// The row's columns of all events, from `before`.
+    pub(super) columns: Vec<ArrayRef>,
 }
 
 impl RowColumn {

@@ -355,9 +355,7 @@ impl ChangeLog {
         let rows = filter_record_batch(&whole, &BooleanArray::new(kept, None)).map_err(misfit)?;
         Ok((rows, Some(ordinals)))
     }
-}
 
-impl ChangeLog {
     /// Returns the rows of `whole` without ignored ones, and a delete of the old key before each
     /// row that changed its key.
     fn with_moved(

@@ -25,7 +25,6 @@ mod row_groups;
 mod schema;
 mod source;
 mod text;
-mod told;
 mod units;
 
 #[cfg(test)]
@@ -37,9 +36,10 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::nested::with_type;
 use crate::packing::Packing;
 use crate::settings::{Format, Preset};
 use crate::store::{Stores, is_far};
@@ -47,17 +47,16 @@ use crate::store::{Stores, is_far};
 use formats::opening::Like;
 use formats::parquet::footers::FooterCache;
 use logs::Logs;
-use opened::{Needs, Span};
+use opened::{Content, Needs, Span};
 use opener::Opener;
 use schema::hive::Hive;
 use schema::wanted::Common;
 use source::origin::Stream;
 use text::named::Named;
-use told::{advised, agreed};
 use units::unit::File;
 
 pub use charset::Charset;
-pub(crate) use filter::{PageStatistics, is_of_the_first_form, literal};
+pub(crate) use filter::{Statistics, is_of_the_first_form, literal};
 pub(crate) use formats::parquet::annotations::annotated;
 pub(crate) use formats::parquet::dictionaries::readable;
 pub(crate) use formats::parquet::{common_order, declared_order};
@@ -75,7 +74,7 @@ pub use source::expand::{Source, expand, expand_with};
 pub use source::info::{DeclaredColumn, FileInfo};
 pub use source::reader::Reader;
 pub(crate) use text::exact::{exact, widened};
-pub use units::guard::panics_are_caught;
+pub use units::guard::silence_caught_panics;
 pub(crate) use units::lengths::long_values;
 pub(crate) use units::turns::{OpenUnit, Step, UnitReader};
 pub(crate) use units::unit::Unit;
@@ -221,7 +220,7 @@ impl Inputs {
             kept.push(match filter.excludes(&self.schema, |column| appendix?.value(column)) {
                 true => Some(Vec::new()),
                 false => {
-                    let footer = self.parquet_footer(file)?;
+                    let footer = self.content(file).footer()?;
                     footer.map(|footer| filter::groups(filter, &footer, &self.schema))
                 }
             });
@@ -239,7 +238,7 @@ impl Inputs {
         let mut rows: Option<(usize, Vec<filter::KeptRows>)> = None;
         for unit in &mut self.units {
             if rows.as_ref().is_none_or(|(file, _)| *file != unit.file) {
-                let footer = self.contents[unit.file].content.page_index().transpose()?;
+                let footer = self.contents[unit.file].content.page_index()?;
                 let kept = footer.map(|footer| filter::rows(filter, &footer, &self.schema));
                 rows = Some((unit.file, kept.unwrap_or_default()));
             }
@@ -392,25 +391,30 @@ impl Inputs {
         self.contents[file].appendix.as_ref().map_or(&[], |appendix| appendix.fields())
     }
 
-    /// Returns all row groups of a Parquet input, with page index and Bloom filters, from a new read
-    /// of the footer; `None` for other formats.
-    pub(crate) fn whole_row_groups(&self, file: usize) -> Result<Option<RowGroups>> {
-        self.contents[file].content.whole_row_groups()
+    /// Returns the content of an input.
+    pub(crate) fn content(&self, file: usize) -> &dyn Content {
+        &*self.contents[file].content
     }
+}
 
-    /// Reads the footer of a local Parquet input with a page index; `None` if the index is large, and for
-    /// objects and other formats.
-    pub(crate) fn page_index(&self, file: usize) -> Result<Option<Footer>> {
-        self.contents[file].content.page_index().transpose()
+/// Adds the number of lines that seem to precede the column names, if `error` is about a missing
+/// column.
+fn advised(error: Error, contents: &[File]) -> Error {
+    match contents.iter().find_map(|file| file.about.preamble) {
+        Some(lines) => error.behind_lines(lines),
+        None => error,
     }
+}
 
-    /// Frees what was loaded of an input and not read.
-    pub(crate) fn forget(&self, file: usize) {
-        self.contents[file].content.forget();
+/// Returns the final schema of all files. A column of the type `Null`, in CSV files without rows,
+/// is text.
+fn agreed(schema: SchemaRef, files: &[FileInfo]) -> SchemaRef {
+    if files.iter().any(|file| file.format != Format::Csv) {
+        return schema;
     }
-
-    /// Reads the footer of a Parquet input, with statistics; `None` for other formats.
-    pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<Footer>> {
-        self.contents[file].content.footer().transpose()
-    }
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Null => with_type(field, DataType::Utf8),
+        _ => Arc::clone(field),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }

@@ -76,13 +76,13 @@ pub(crate) trait Content: Send + Sync {
     }
 
     /// Returns the Parquet footer with the page index, if the index is small.
-    fn page_index(&self) -> Option<Result<Footer>> {
-        None
+    fn page_index(&self) -> Result<Option<Footer>> {
+        Ok(None)
     }
 
     /// Returns the footer of a Parquet file, with statistics.
-    fn footer(&self) -> Option<Result<Footer>> {
-        None
+    fn footer(&self) -> Result<Option<Footer>> {
+        Ok(None)
     }
 
     /// Returns the row groups of a local Parquet file for an unchanged copy, if its page index is

@@ -100,7 +100,7 @@ impl FileFacts {
         });
         let mut metadata_keys: Vec<String> = inputs.schema().metadata().keys().cloned().collect();
         let mut parquet = None;
-        if let Some(footer) = inputs.parquet_footer(0)? {
+        if let Some(footer) = inputs.content(0).footer()? {
             let about = footer.metadata().file_metadata();
             let pairs = about.key_value_metadata().into_iter().flatten();
             metadata_keys = pairs.map(|pair| pair.key.clone()).collect();

@@ -2,12 +2,17 @@
 
 use windrow::{Batch, Batcher, ColumnarMerge};
 
+use super::ingest;
 use super::plan::Plan;
 use super::running::{Job, Running};
-use super::{ingest, sampling};
-use crate::error::Result;
+use super::source::{Step, Units};
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+use crate::lock::{lock, unlocked};
+use crate::partition::Ids;
 use crate::progress::Phase;
 use crate::verbs::Way;
+use crate::watch::Watch;
 
 /// The rows of a job, before the last merge.
 pub(super) enum Arranged {
@@ -24,7 +29,7 @@ impl Job {
         let ids = self.partitioning.as_ref().and_then(|partitioning| partitioning.ids.as_deref());
         if let Some(ids) = ids {
             tally.enter(Phase::Read);
-            sampling::sample(inputs, ids, plan.readers, &running.watch)?;
+            sample(inputs, ids, plan.readers, &running.watch)?;
         }
         match arrangement.way {
             Way::Unordered => {
@@ -52,4 +57,34 @@ impl Job {
             }
         }
     }
+}
+
+/// Determines the ranges of `ids`, if needed, in an extra pass over the inputs.
+fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) -> Result<()> {
+    let Some(mut sample) = ids.sample()? else { return Ok(()) };
+    if let Some(file) = inputs.files().iter().find(|file| file.bytes.is_none()) {
+        return Err(Error::usage(format!(
+            "`range`: {} is a stream, and finding ranges needs to read it twice; give them with \
+             `range_at`, or name a file",
+            file.name
+        )));
+    }
+    let units = Units::new(inputs, watch);
+    let drawn = std::sync::Mutex::new(Vec::new());
+    let work = || -> Result<()> {
+        let Some(mut sample) = ids.sample()? else { return Ok(()) };
+        let mut reader = units.reader();
+        while let Some(step) = reader.next()? {
+            watch.pause()?;
+            let Step::Rows(batch, place) = step else { continue };
+            sample.push(&ids.prepared(&inputs.selected(batch)?.0)?, place)?;
+        }
+        lock(&drawn).push(sample);
+        Ok(())
+    };
+    ingest::side_by_side(std::iter::repeat_n(work, readers))?;
+    for other in unlocked(drawn) {
+        sample.merge(other);
+    }
+    ids.cut(sample)
 }

@@ -31,7 +31,6 @@ mod replan;
 mod rewrites;
 mod rows;
 mod running;
-mod sampling;
 mod sized;
 mod source;
 mod tally;

@@ -200,7 +200,7 @@ impl Job {
             return Ok(false);
         }
         for file in 0..files {
-            let footer = inputs.parquet_footer(file)?;
+            let footer = inputs.content(file).footer()?;
             if !footer.is_some_and(|footer| may_be_in_order(&footer, order)) {
                 return Ok(false);
             }

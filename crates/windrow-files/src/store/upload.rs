@@ -88,9 +88,7 @@ impl Stores {
         Begun::new(place.clone(), place.begin(cancel)?).discard();
         Ok(())
     }
-}
 
-impl Stores {
     /// Puts an object, unless there is one at `address`. Returns true if it was put.
     ///
     /// # Errors

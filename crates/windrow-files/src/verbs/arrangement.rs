@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::Array;
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 use windrow::{Decoder, Finish, Layout, Order, Rule, SortColumn as Column};
 

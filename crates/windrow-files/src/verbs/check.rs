@@ -1,5 +1,6 @@
 //! The verb `check`: tests whether every file is sorted.
 
+use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::Field;
@@ -68,6 +69,23 @@ pub enum Checked {
         /// Row number in the input, from 0.
         row: u64,
     },
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InOrder { files, rows } => {
+                let rows = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
+                write!(f, "in order: {files} files{rows}")
+            }
+            Self::OutOfOrder { file, row, .. } => {
+                write!(f, "{file}: row {row} sorts before the row in front of it")
+            }
+            Self::Repeated { file, row } => {
+                write!(f, "{file}: row {row} has the same key as the row before it")
+            }
+        }
+    }
 }
 
 /// Checks that each input by itself is sorted as `spec` requires.

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use windrow::{IntoColumns, Order, SortColumn as Column};
 
-use super::project;
 use super::sift::{Alone, Sifting};
-use super::{Arrangement, Transform};
+use super::{Arrangement, Transform, project};
 use crate::columns::names;
 use crate::equality::{floats, with_one_form};
 use crate::error::{Result, failed};

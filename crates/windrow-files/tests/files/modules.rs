@@ -45,7 +45,7 @@ const ORDER: [&str; 34] = [
 ];
 
 /// The floors of `input`, in the order of the data.
-const INPUT: [&str; 13] = [
+const INPUT: [&str; 12] = [
     "charset",
     "options",
     "source",
@@ -58,7 +58,6 @@ const INPUT: [&str; 13] = [
     "units",
     "logs",
     "opener",
-    "told",
 ];
 
 /// The floors of `apply`, in the order of the data.

@@ -39,12 +39,7 @@ impl OrderedCode {
             Physical::FixedBinary(width) => Self::FixedBinary(width),
             Physical::Bytes(_, true) => Self::Text,
             Physical::Bytes(_, false) => Self::Binary,
-            Physical::List(..)
-            | Physical::FixedList(..)
-            | Physical::Struct(_)
-            | Physical::Union(..)
-            | Physical::Dictionary(..)
-            | Physical::Runs(..) => return Node::of(data_type).map(|_| Self::Nested),
+            _ => return Node::of(data_type).map(|_| Self::Nested),
         })
     }
 
@@ -91,15 +86,7 @@ impl PayloadCode {
             Some(Physical::Boolean) => Self::Bool,
             Some(Physical::Number(width, _) | Physical::FixedBinary(width)) => Self::Fixed(width),
             Some(Physical::Bytes(..)) => Self::Bytes,
-            Some(
-                Physical::List(..)
-                | Physical::FixedList(..)
-                | Physical::Struct(_)
-                | Physical::Union(..)
-                | Physical::Dictionary(..)
-                | Physical::Runs(..),
-            )
-            | None => Self::Value,
+            _ => Self::Value,
         }
     }
 

@@ -123,15 +123,7 @@ impl<'a> Physical<'a> {
     pub(crate) fn width(self) -> Option<usize> {
         match self {
             Self::Number(width, _) | Self::FixedBinary(width) => Some(width),
-            Self::Null
-            | Self::Boolean
-            | Self::Bytes(..)
-            | Self::List(..)
-            | Self::FixedList(..)
-            | Self::Struct(_)
-            | Self::Union(..)
-            | Self::Dictionary(..)
-            | Self::Runs(..) => None,
+            _ => None,
         }
     }
 
@@ -140,15 +132,7 @@ impl<'a> Physical<'a> {
         match self {
             Self::Dictionary(_, values) => Some(values),
             Self::Runs(_, values) => Some(values.data_type()),
-            Self::Null
-            | Self::Boolean
-            | Self::Number(..)
-            | Self::FixedBinary(_)
-            | Self::Bytes(..)
-            | Self::List(..)
-            | Self::FixedList(..)
-            | Self::Struct(_)
-            | Self::Union(..) => None,
+            _ => None,
         }
     }
 }
@@ -178,15 +162,6 @@ pub(crate) fn without_dictionaries(data_type: &DataType) -> DataType {
             T::Union(fields.iter().map(|(id, child)| (id, field(child))).collect(), *mode)
         }
         T::RunEndEncoded(ends, values) => T::RunEndEncoded(Arc::clone(ends), field(values)),
-        T::Null | T::Boolean | T::Interval(_) | T::FixedSizeBinary(_) => data_type.clone(),
-        T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => data_type.clone(),
-        T::Int8 | T::Int16 | T::Int32 | T::Int64 => data_type.clone(),
-        T::Float16 | T::Float32 | T::Float64 => data_type.clone(),
-        T::Date32 | T::Date64 | T::Time32(_) | T::Time64(_) => data_type.clone(),
-        T::Timestamp(..) | T::Duration(_) => data_type.clone(),
-        T::Decimal32(..) | T::Decimal64(..) => data_type.clone(),
-        T::Decimal128(..) | T::Decimal256(..) => data_type.clone(),
-        T::Utf8 | T::LargeUtf8 | T::Utf8View => data_type.clone(),
-        T::Binary | T::LargeBinary | T::BinaryView => data_type.clone(),
+        _ => data_type.clone(),
     }
 }

@@ -10,11 +10,10 @@ use arrow_schema::DataType;
 
 use super::bytes::{Bytes, Visit};
 use super::lanes::{bits, validity};
-use super::length;
 use super::nested::{Form as Coded, Ordered, Tree, other_node, stored};
 use super::row_ref::Rest;
-use super::spans;
 use super::value::reader;
+use super::{length, spans};
 use crate::error::{Error, Result};
 use crate::order::Slot;
 use crate::order::code::{Node, PayloadCode, plain_type};
@@ -129,10 +128,10 @@ impl Column {
     pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Null | Self::Value { .. } => None,
-            Self::Bool { nulls, .. } | Self::Fixed { nulls, .. } | Self::Bytes { nulls, .. } => {
-                nulls.as_ref()
-            }
-            Self::Nested(nested) => nested.nulls(),
+            Self::Bool { nulls, .. }
+            | Self::Fixed { nulls, .. }
+            | Self::Bytes { nulls, .. }
+            | Self::Nested(Nested { nulls, .. }) => nulls.as_ref(),
         }
     }
 
@@ -141,11 +140,7 @@ impl Column {
     pub(crate) fn add_lengths(&self, form: Form, lengths: &mut [u32]) -> u64 {
         match self {
             Self::Bytes { values, nulls } => values.add_lengths(validity(nulls), form, lengths),
-            Self::Null
-            | Self::Bool { .. }
-            | Self::Fixed { .. }
-            | Self::Nested(_)
-            | Self::Value { .. } => 0,
+            _ => 0,
         }
     }
 
@@ -236,10 +231,6 @@ impl Nested {
         let valid = |row: &usize| self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
         let key = |row: usize| self.keys.as_ref().map_or(row, |keys| keys[row]);
         rows.filter(valid).map(|row| (row, key(row))).unzip()
-    }
-
-    pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
-        self.nulls.as_ref()
     }
 
     /// Writes the codes of `rows`, complemented by `flip`, at the cursors, and moves the cursors

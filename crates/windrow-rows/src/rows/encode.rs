@@ -190,12 +190,8 @@ struct Lines<'a> {
     payload: Vec<Option<Line<'a>>>,
 }
 
-/// Returns the code of times in rows.
-fn time_code(layout: &Layout, column: usize) -> OrderedCode {
-    let data_type = layout.schema().field(column).data_type();
-    OrderedCode::of(data_type).expect("checked when the layout was bound")
-}
-
+/// Returns a slot for the times in column `column`.
 pub(super) fn time_slot(layout: &Layout, column: usize) -> Slot {
-    Slot::of_number(column, time_code(layout, column))
+    let code = OrderedCode::of(layout.schema().field(column).data_type());
+    Slot::of_number(column, code.expect("checked when the layout was bound"))
 }

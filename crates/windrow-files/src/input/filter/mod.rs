@@ -17,8 +17,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, Scalar};
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
 use arrow_ord::cmp;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
 use regex::{Regex, RegexBuilder};
@@ -35,7 +34,7 @@ use crate::settings::Setting;
 use between::Between;
 
 pub(super) use prune::{KeptRows, groups, rows};
-pub(crate) use prune::{PageStatistics, is_of_the_first_form};
+pub(crate) use prune::{Statistics, is_of_the_first_form};
 
 impl Filter {
     /// Binds the filter to the columns of `schema`.

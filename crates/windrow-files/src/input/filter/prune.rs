@@ -13,8 +13,7 @@ use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Datum, Scalar, UInt64Array};
 use arrow_cast::cast;
 use arrow_ord::cmp;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::{LogicalType, Type};
 use parquet::file::metadata::ParquetMetaData;
@@ -32,7 +31,9 @@ use super::{Bound, BoundCondition, BoundTest};
 pub(in crate::input) fn groups(filter: &Bound, footer: &Footer, schema: &Schema) -> Vec<bool> {
     let metadata = footer.metadata();
     let allowed = &mut |condition: &BoundCondition| {
-        let known = ColumnStatistics::of(condition, footer, schema);
+        let known = converter(condition, footer, schema)
+            .and_then(|(column, kind)| Statistics::of_groups(&column, &kind, footer))
+            .map(Statistics::in_one_form);
         let allow = |group| known.as_ref().is_none_or(|known| known.allow(condition, group));
         Ok::<Vec<bool>, ()>((0..metadata.num_row_groups()).map(allow).collect())
     };
@@ -56,11 +57,13 @@ pub(in crate::input) fn rows(filter: &Bound, footer: &Footer, schema: &Schema) -
     let rows = groups.map(|(index, group)| {
         let all = 0..group.num_rows().unsigned_abs();
         let allowed = &mut |condition: &BoundCondition| {
-            let known = ColumnStatistics::of_pages(condition, footer, schema, index);
-            let Some((known, pages)) = known else { return Ok(Vec::from([all.clone()])) };
-            let allowed = pages.into_iter().enumerate();
+            let known = converter(condition, footer, schema)
+                .and_then(|(column, kind)| Statistics::of_pages(&column, &kind, footer, index))
+                .map(Statistics::in_one_form);
+            let Some(known) = known else { return Ok(Vec::from([all.clone()])) };
+            let allowed = known.rows.iter().enumerate();
             let allowed = allowed.filter(|(page, _)| known.allow(condition, *page));
-            Ok::<Vec<Range<u64>>, ()>(allowed.map(|(_, rows)| rows).collect())
+            Ok::<Vec<Range<u64>>, ()>(allowed.map(|(_, rows)| rows.clone()).collect())
         };
         let kept = filter.0.fold(allowed, &|any, mut one, other| {
             if !any {
@@ -96,54 +99,62 @@ fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 type Comparison = fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError>;
 
-/// Statistics of a column, with an entry for each row group or page.
-struct ColumnStatistics {
-    least: ArrayRef,
-    most: ArrayRef,
-    nulls: UInt64Array,
-    rows: Vec<u64>,
-    floats: bool,
+/// Statistics of a column, with an entry for each row group or each page of a row group.
+pub(crate) struct Statistics {
+    /// Rows of each page within its row group. Rows of each row group from zero on.
+    pub(crate) rows: Vec<Range<u64>>,
+    pub(crate) least: ArrayRef,
+    pub(crate) most: ArrayRef,
+    pub(crate) nulls: UInt64Array,
 }
 
-impl ColumnStatistics {
-    /// Returns the statistics of row groups. `None` for a member of a struct, and if two columns
-    /// have the name.
-    fn of(condition: &BoundCondition, footer: &Footer, schema: &Schema) -> Option<Self> {
-        let (converter, kind) = converter(condition, footer, schema)?;
-        let groups = || footer.metadata().row_groups().iter();
-        let bounds = |bounds: Result<ArrayRef, _>| cast(&bounds.ok()?, &kind).ok();
+impl Statistics {
+    /// Returns the statistics of row groups in the column of `converter`, with bounds of type `kind`.
+    pub(crate) fn of_groups(
+        converter: &StatisticsConverter<'_>,
+        kind: &DataType,
+        footer: &Footer,
+    ) -> Option<Self> {
+        let groups = footer.metadata().row_groups();
         Some(Self {
-            least: one_form(&bounds(converter.row_group_mins(groups()))?),
-            most: one_form(&bounds(converter.row_group_maxes(groups()))?),
-            nulls: converter.row_group_null_counts(groups()).ok()?,
-            rows: groups().map(|group| group.num_rows().unsigned_abs()).collect(),
-            floats: kind.is_floating(),
+            rows: groups.iter().map(|group| 0..group.num_rows().unsigned_abs()).collect(),
+            least: cast(&converter.row_group_mins(groups).ok()?, kind).ok()?,
+            most: cast(&converter.row_group_maxes(groups).ok()?, kind).ok()?,
+            nulls: converter.row_group_null_counts(groups).ok()?,
         })
     }
 
-    /// Returns the statistics of a row group's pages, and the rows of each page.
-    fn of_pages(
-        condition: &BoundCondition,
+    /// Returns the statistics of the column of `converter`, with bounds of type `kind`; `None` if the page
+    /// index lacks some of them.
+    pub(crate) fn of_pages(
+        converter: &StatisticsConverter<'_>,
+        kind: &DataType,
         footer: &Footer,
-        schema: &Schema,
         group: usize,
-    ) -> Option<(Self, Vec<Range<u64>>)> {
-        let (converter, kind) = converter(condition, footer, schema)?;
-        let pages = PageStatistics::of(&converter, &kind, footer, group)?;
-        let known = Self {
-            least: one_form(&pages.least),
-            most: one_form(&pages.most),
-            nulls: pages.nulls,
-            rows: pages.rows.iter().map(|rows| rows.end - rows.start).collect(),
-            floats: kind.is_floating(),
-        };
-        Some((known, pages.rows))
+    ) -> Option<Self> {
+        let metadata = footer.metadata();
+        let (bounds, places) = (metadata.column_index()?, metadata.offset_index()?);
+        let leaf = converter.parquet_column_index()?;
+        bounds.get(group)?.get(leaf)?;
+        let pages = places.get(group)?.get(leaf)?.page_locations();
+        let rows = rows_of(pages, metadata.row_group(group).num_rows().unsigned_abs())?;
+        let least = cast(&converter.data_page_mins(bounds, places, [&group]).ok()?, kind).ok()?;
+        let most = cast(&converter.data_page_maxes(bounds, places, [&group]).ok()?, kind).ok()?;
+        let nulls = converter.data_page_null_counts(bounds, places, [&group]).ok()?;
+        let agree = [least.len(), most.len(), nulls.len()] == [rows.len(); 3];
+        agree.then_some(Self { rows, least, most, nulls })
+    }
+
+    /// Returns the bounds in the form in which values compare.
+    fn in_one_form(self) -> Self {
+        Self { least: one_form(&self.least), most: one_form(&self.most), ..self }
     }
 
     /// Returns true if rows of the row group, or of the page, can meet the condition.
     fn allow(&self, condition: &BoundCondition, group: usize) -> bool {
         let nulls = self.nulls.is_valid(group).then(|| self.nulls.value(group));
-        let none = nulls.is_some_and(|nulls| nulls >= self.rows[group]);
+        let rows = &self.rows[group];
+        let none = nulls.is_some_and(|nulls| nulls >= rows.end - rows.start);
         match &condition.test {
             BoundTest::Null(true) => nulls != Some(0),
             BoundTest::Null(false) => !none,
@@ -163,15 +174,16 @@ impl ColumnStatistics {
             // A null, or a NaN, is no bound.
             met.map_or(true, |met| met.is_null(0) || is_nan(&bound) || met.value(0))
         };
+        let floats = self.least.data_type().is_floating();
         let below = |is: Comparison| bound(&self.least, is);
-        let above = |is: Comparison| self.floats || bound(&self.most, is);
+        let above = |is: Comparison| floats || bound(&self.most, is);
         match op {
             Op::Less => below(cmp::lt),
             Op::LessOrEqual => below(cmp::lt_eq),
             Op::Greater => above(cmp::gt),
             Op::GreaterOrEqual => above(cmp::gt_eq),
             Op::Equal => below(cmp::lt_eq) && above(cmp::gt_eq),
-            Op::NotEqual => self.floats || below(cmp::neq) || above(cmp::neq),
+            Op::NotEqual => floats || below(cmp::neq) || above(cmp::neq),
         }
     }
 }
@@ -199,37 +211,6 @@ fn converter<'a>(
     match converter.parquet_column_index() {
         Some(leaf) if is_of_the_first_form(metadata, leaf) => None,
         _ => Some((converter, kind)),
-    }
-}
-
-/// What the page index tells of a column in a row group, with an entry for each page.
-pub(crate) struct PageStatistics {
-    pub(crate) rows: Vec<Range<u64>>,
-    pub(crate) least: ArrayRef,
-    pub(crate) most: ArrayRef,
-    pub(crate) nulls: UInt64Array,
-}
-
-impl PageStatistics {
-    /// Returns the statistics of the column of `converter`, with bounds of type `kind`; `None` if the page
-    /// index lacks some of them.
-    pub(crate) fn of(
-        converter: &StatisticsConverter<'_>,
-        kind: &DataType,
-        footer: &Footer,
-        group: usize,
-    ) -> Option<Self> {
-        let metadata = footer.metadata();
-        let (bounds, places) = (metadata.column_index()?, metadata.offset_index()?);
-        let leaf = converter.parquet_column_index()?;
-        bounds.get(group)?.get(leaf)?;
-        let pages = places.get(group)?.get(leaf)?.page_locations();
-        let rows = rows_of(pages, metadata.row_group(group).num_rows().unsigned_abs())?;
-        let least = cast(&converter.data_page_mins(bounds, places, [&group]).ok()?, kind).ok()?;
-        let most = cast(&converter.data_page_maxes(bounds, places, [&group]).ok()?, kind).ok()?;
-        let nulls = converter.data_page_null_counts(bounds, places, [&group]).ok()?;
-        let agree = [least.len(), most.len(), nulls.len()] == [rows.len(); 3];
-        agree.then_some(Self { rows, least, most, nulls })
     }
 }
 

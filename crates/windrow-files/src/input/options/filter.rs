@@ -121,6 +121,20 @@ impl Filter {
         }
         columns.into_iter()
     }
+
+    /// Parses a condition. The error does not name the setting.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let words = words(text)?;
+        let mut rest = words.as_slice();
+        let tree = any(&mut rest, false, 0)?;
+        match rest.first() {
+            None => Ok(Self(tree)),
+            Some(word) => Err(format!(
+                "{} where `and` or `or` is expected; put a value that holds blanks in single quotes",
+                shown(word)
+            )),
+        }
+    }
 }
 
 /// A token of a filter.
@@ -144,22 +158,6 @@ impl FromStr for Filter {
     fn from_str(text: &str) -> Result<Self> {
         let fault = |what: String| Error::usage(format!("{}: {what}", Setting::Where));
         Self::parse(text).map_err(fault)
-    }
-}
-
-impl Filter {
-    /// Parses a condition. The error does not name the setting.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let words = words(text)?;
-        let mut rest = words.as_slice();
-        let tree = any(&mut rest, false, 0)?;
-        match rest.first() {
-            None => Ok(Self(tree)),
-            Some(word) => Err(format!(
-                "{} where `and` or `or` is expected; put a value that holds blanks in single quotes",
-                shown(word)
-            )),
-        }
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
+use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, Result, failed};
 use crate::input::opened::Opened;
@@ -173,19 +174,8 @@ fn levels(source: &Source) -> Vec<(String, Option<String>)> {
 
 /// Decodes percent escapes. Returns `text` unchanged if the result is not UTF-8.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        let digits = behind
-            .get(..2)
-            .filter(|_| first == b'%')
-            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let byte = digits
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &behind[2..] } else { behind };
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+    let bytes = percent_decode_str(text);
+    bytes.decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
 /// Returns the common type of all values.

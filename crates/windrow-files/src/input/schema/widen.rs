@@ -19,9 +19,8 @@ use arrow_array::{Array, ArrayRef, StructArray, new_null_array};
 use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
 use arrow_ord::cmp::distinct;
-use arrow_schema::ArrowError;
 use arrow_schema::DataType as D;
-use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, TimeUnit};
 
 use crate::names::Places;
 use crate::nested::{of_decimal, strict_cast, with_children, with_type};

@@ -9,16 +9,14 @@
 //! Patterns and names are bytes, as on disk. A character is a UTF-8 character where the bytes are
 //! valid, or else one byte. Hidden names need a part with a dot in front, and `**` skips them, as
 //! well as directories such as `_temporary`. Links are followed; `**` skips links to a directory
-//! around it. The crate `globset` takes `?` for one byte, and braces for alternatives.
+//! around it. The crate `globset` takes `?` for one byte, and braces for alternatives. The search of the
+//! crate `glob` takes text alone.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-use regex::Regex;
+use std::{fs, io};
 
 use crate::error::{Error, Result};
 
@@ -102,7 +100,7 @@ enum PathPart {
     Name(OsString),
     /// `**`
     Directories,
-    Like(Regex),
+    Like(glob::Pattern),
 }
 
 fn parts(pattern: &[u8]) -> Result<Vec<PathPart>, &'static str> {
@@ -124,52 +122,11 @@ fn parts(pattern: &[u8]) -> Result<Vec<PathPart>, &'static str> {
     Ok(parts)
 }
 
-/// Returns the expression for a part of a pattern.
-fn like(part: &[u8]) -> Result<Regex, &'static str> {
-    let part: Vec<char> = characters(part).chars().collect();
-    let mut like = "(?s)^".to_owned();
-    let mut rest = part.as_slice();
-    loop {
-        let (piece, behind) = match rest {
-            [] => break,
-            ['*', '*', ..] => {
-                return Err("** stands for directories, and so between slashes alone");
-            }
-            ['*', rest @ ..] => (".*".to_owned(), rest),
-            ['?', rest @ ..] => (".".to_owned(), rest),
-            ['[', set @ ..] => {
-                let (start, set) = match set {
-                    ['!', set @ ..] => ("[^", set),
-                    set => ("[", set),
-                };
-                // A closing bracket in first place is a member of the set.
-                let end = set.iter().skip(1).position(|c| *c == ']').map(|end| end + 1);
-                let end = end.ok_or("a bracket is not closed, or nothing is in it")?;
-                (format!("{start}{}]", members(&set[..end])), &set[end + 1..])
-            }
-            [c, rest @ ..] => (regex::escape(&c.to_string()), rest),
-        };
-        like += &piece;
-        rest = behind;
-    }
-    Regex::new(&(like + "$")).map_err(|_| "it is too long")
-}
-
-/// Returns the members of a set for an expression.
-fn members(mut set: &[char]) -> String {
-    // A set must have a member. No name has this one.
-    let mut members = r"\x00".to_owned();
-    while let Some((first, rest)) = set.split_first() {
-        let (last, rest) = match rest {
-            ['-', last, rest @ ..] => (last, rest),
-            rest => (first, rest),
-        };
-        if first <= last {
-            members += &format!(r"\x{{{:x}}}-\x{{{:x}}}", u32::from(*first), u32::from(*last));
-        }
-        set = rest;
-    }
-    members
+fn like(part: &[u8]) -> Result<glob::Pattern, &'static str> {
+    glob::Pattern::new(&characters(part)).map_err(|error| match error.msg {
+        "invalid range pattern" => "a bracket is not closed, or nothing is in it",
+        _ => "** stands for directories, and so between slashes alone",
+    })
 }
 
 /// Returns the characters of a name. An invalid byte becomes one of the last private characters.
@@ -180,9 +137,9 @@ fn characters(name: &[u8]) -> String {
 }
 
 /// Returns true if `name` matches. A hidden name also needs a dot in front of the pattern.
-fn is_like(name: &OsStr, like: &Regex) -> bool {
-    let hidden = name.as_bytes().starts_with(b".") && !like.as_str().starts_with(r"(?s)^\.");
-    !hidden && like.is_match(&characters(name.as_bytes()))
+fn is_like(name: &OsStr, like: &glob::Pattern) -> bool {
+    let hidden = name.as_bytes().starts_with(b".") && !like.as_str().starts_with('.');
+    !hidden && like.matches(&characters(name.as_bytes()))
 }
 
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! Dialects of text files, with a decoder for each.
 
 use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::input::options::csv::{CsvOptions, NO_QUOTE};

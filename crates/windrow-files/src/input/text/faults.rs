@@ -14,8 +14,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use arrow_schema::ArrowError;
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::error::Error;
 use crate::input::charset::newlines;

@@ -114,6 +114,36 @@ impl TextFile {
         let columns = leaves(self.columns.schema.fields());
         most.min(BLOCK_BYTES / self.line_bytes.max(1)).min(BLOCK_BYTES / columns.max(1)).max(1)
     }
+
+    /// Returns the file in batches of at most `batch_rows` rows, and blocks of at most `most`.
+    pub(crate) fn pieces(&self, batch_rows: usize, most: Most, watch: &Watch) -> Result<Pieces> {
+        let text = Arc::new(Text {
+            origin: Arc::clone(&self.origin),
+            dialect: self.dialect.clone(),
+            columns: self.columns.clone(),
+            batch_rows,
+            buffers: Buffers::default(),
+            nulls: match &self.dialect {
+                Dialect::Csv(csv) => QuotedNulls::of(csv),
+                Dialect::Ndjson => None,
+            },
+            decoders: Mutex::default(),
+            begun: Mutex::default(),
+        });
+        // Faults of the options are reported before any reading.
+        text.decoder(Position::START)
+            .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?;
+        let mut blocks = Blocks::new(&self.origin, &self.dialect, most, &text.buffers, watch)?;
+        Ok(Box::new(std::iter::from_fn(move || {
+            Some(blocks.next().transpose()?.map(|next| match next {
+                Next::Room => Piece::Rows(RecordBatch::new_empty(text.columns.schema.clone())),
+                Next::Block(block) => {
+                    let (text, done) = (Arc::clone(&text), None);
+                    Piece::Text(Box::new(TextBlock { text, block, marked: Ok(false), done }))
+                }
+            }))
+        })))
+    }
 }
 
 /// Counts the columns of `fields`, with all members of nested columns.
@@ -157,38 +187,6 @@ impl Content for TextFile {
     fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
         let batch_rows = self.batch_rows(batch_rows);
         self.pieces(batch_rows, self.most(batch_rows), watch)
-    }
-}
-
-impl TextFile {
-    /// Returns the file in batches of at most `batch_rows` rows, and blocks of at most `most`.
-    pub(crate) fn pieces(&self, batch_rows: usize, most: Most, watch: &Watch) -> Result<Pieces> {
-        let text = Arc::new(Text {
-            origin: Arc::clone(&self.origin),
-            dialect: self.dialect.clone(),
-            columns: self.columns.clone(),
-            batch_rows,
-            buffers: Buffers::default(),
-            nulls: match &self.dialect {
-                Dialect::Csv(csv) => QuotedNulls::of(csv),
-                Dialect::Ndjson => None,
-            },
-            decoders: Mutex::default(),
-            begun: Mutex::default(),
-        });
-        // Faults of the options are reported before any reading.
-        text.decoder(Position::START)
-            .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?;
-        let mut blocks = Blocks::new(&self.origin, &self.dialect, most, &text.buffers, watch)?;
-        Ok(Box::new(std::iter::from_fn(move || {
-            Some(blocks.next().transpose()?.map(|next| match next {
-                Next::Room => Piece::Rows(RecordBatch::new_empty(text.columns.schema.clone())),
-                Next::Block(block) => {
-                    let (text, done) = (Arc::clone(&text), None);
-                    Piece::Text(Box::new(TextBlock { text, block, marked: Ok(false), done }))
-                }
-            }))
-        })))
     }
 }
 

@@ -11,8 +11,8 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Once};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, make_array};
@@ -29,10 +29,18 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns true if a panic of this thread becomes an error of an input. A panic hook of the process
-/// can then stay silent. This crate sets no hook.
-pub fn panics_are_caught() -> bool {
-    GUARDED.get()
+/// Silences the panic hook of the process for panics that become an error of an input. Sets a hook
+/// in front of the current one; a second call has no effect. No job calls this function.
+pub fn silence_caught_panics() {
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
 }
 
 /// Runs `work` on the input `name`, and turns a panic into an error.

@@ -87,13 +87,8 @@ impl Terms {
     }
 
     /// Returns the largest number of readers or files, up to `most`, whose need leaves at least
-    /// `least` bytes and a third of the memory left by `base`; at least 1.
-    fn most(&self, most: usize, base: usize, least: usize, need: impl Fn(usize) -> usize) -> usize {
-        self.most_beside(3, most, base, least, need)
-    }
-
-    /// Does the same for another share than a third.
-    fn most_beside(
+    /// `least` bytes and a share of the memory left by `base`; at least 1.
+    fn most(
         &self,
         share: usize,
         most: usize,
@@ -109,7 +104,7 @@ impl Terms {
     /// quarter of the memory suffices for the runs.
     fn writers(&self, costs: &Costs, in_turn: bool) -> usize {
         let need = |n: usize| costs.writing(in_turn, n);
-        self.most_beside(4, self.writers, costs.process(1), costs.least_sorting(), need)
+        self.most(4, self.writers, costs.process(1), costs.least_sorting(), need)
     }
 }
 
@@ -247,7 +242,7 @@ fn in_turn(costs: &Costs, terms: &Terms) -> bool {
 fn reading(costs: &Costs, terms: &Terms, in_turn: bool, writers: usize) -> Reading {
     let (process, least) = (costs.process(1), costs.least_sorting());
     if costs.way == Way::Unordered {
-        let readers = terms.most(terms.readers, process, least, |n| costs.reading(n));
+        let readers = terms.most(3, terms.readers, process, least, |n| costs.reading(n));
         let budget = terms.spare(costs.reading(readers));
         return Reading { readers, beside: None, open_files: 0, budget };
     }
@@ -261,9 +256,9 @@ fn reading(costs: &Costs, terms: &Terms, in_turn: bool, writers: usize) -> Readi
         return Reading { readers, beside: Some(writers), open_files, budget };
     }
     let readers = terms.readers.min(costs.allowed);
-    let readers = terms.most(readers, process, least, |n| costs.reading(n));
+    let readers = terms.most(3, readers, process, least, |n| costs.reading(n));
     let group = costs.files.min(costs.allowed / readers);
-    let group = terms.most(group, process, least, |n| costs.reading(n * readers));
+    let group = terms.most(3, group, process, least, |n| costs.reading(n * readers));
     let budget = terms.spare(costs.reading(group * readers));
     Reading { readers, beside: None, open_files: group, budget }
 }

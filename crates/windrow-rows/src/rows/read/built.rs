@@ -71,11 +71,8 @@ impl Part for Built {
         let Some(slot) = &self.slot else { return self.take_bodies(tile) };
         let (node, form, rest) = (&*self.node, Form::of(slot), &mut tile.rest());
         let (null, value) = text::markers(slot);
-        let read = match slot.has_marker() {
-            true => self.reader.read_marked(node, form, Marked { null, value }, rest),
-            false => self.reader.read_bodies(node, form, rest),
-        };
-        in_column(&self.name, read)
+        let marked = slot.has_marker().then_some(Marked { null, value });
+        in_column(&self.name, self.reader.read_marked(node, form, marked, rest))
     }
 
     fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {

@@ -198,15 +198,8 @@ impl<'a> Plan<'a, '_> {
                 with_word!(width, W => self.add(Each::<W>::new(column, coding, rows)));
             }
             (OrderedCode::FixedBinary(width), _) => self.raw(column, width, slot.descending),
-            (
-                // Read above.
-                OrderedCode::Null
-                | OrderedCode::Bool
-                | OrderedCode::Text
-                | OrderedCode::Binary
-                | OrderedCode::Nested,
-                _,
-            ) => {}
+            // Read above.
+            _ => {}
         }
         Ok(())
     }

@@ -28,24 +28,21 @@ impl BytesReader {
 }
 
 impl ValueReader for BytesReader {
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
-        let Node::Plain(code) = node else { return Err(other_node()) };
-        self.nulls.append_n_non_nulls(rows.len());
-        let coded = strings::coded(*code, form.descending());
-        self.values.read_codes(coded, None, rows, &mut Vec::new())
-    }
-
     fn read_marked(
         &mut self,
         node: &Node,
         form: Form,
-        marked: Marked,
+        marked: Option<Marked>,
         rows: &mut Rest<'_, '_>,
     ) -> Result<()> {
         let Node::Plain(code) = node else { return Err(other_node()) };
+        let coded = strings::coded(*code, form.descending());
+        let Some(marked) = marked else {
+            self.nulls.append_n_non_nulls(rows.len());
+            return self.values.read_codes(coded, None, rows, &mut Vec::new());
+        };
         marked.are_values(rows)?;
         let (mut valid, count) = (Vec::with_capacity(rows.len().div_ceil(64)), rows.len());
-        let coded = strings::coded(*code, form.descending());
         self.values.read_codes(coded, Some(marked.null), rows, &mut valid)?;
         let valid = BooleanBuffer::new(Buffer::from_vec(valid), 0, count);
         self.nulls.append_buffer(&NullBuffer::new(valid));

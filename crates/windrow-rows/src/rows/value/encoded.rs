@@ -57,16 +57,22 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
         self.keys.push(K::Native::default());
         self.nulls.append_null();
     }
+}
 
-    /// Reads values, each after a marker if `marked`. Looks up every value, and then reads the new
-    /// values at once.
-    fn read_keys(
+impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
+    fn read_marked(
         &mut self,
         node: &Node,
         form: Form,
         marked: Option<Marked>,
         rows: &mut Rest<'_, '_>,
     ) -> Result<()> {
+        if matches!(node, Node::Nothing) {
+            if let Some(marked) = marked {
+                rows.for_each(|row| marked.is_value(row).map(|_| ()))?;
+            }
+            return self.fill(rows.len(), false);
+        }
         let is_union = matches!(node, Node::Union(_));
         let is_text = matches!(node, Node::Plain(OrderedCode::Text));
         let bytes = rows.bytes;
@@ -114,32 +120,7 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
         }
         self.values.read_bodies(node, form, &mut new.rest(bytes))
     }
-}
 
-impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
-        if matches!(node, Node::Nothing) {
-            return self.fill(rows.len(), false);
-        }
-        self.read_keys(node, form, None, rows)
-    }
-
-    fn read_marked(
-        &mut self,
-        node: &Node,
-        form: Form,
-        marked: Marked,
-        rows: &mut Rest<'_, '_>,
-    ) -> Result<()> {
-        if matches!(node, Node::Nothing) {
-            rows.for_each(|row| marked.is_value(row).map(|_| ()))?;
-            return self.read_bodies(node, form, rows);
-        }
-        self.read_keys(node, form, Some(marked), rows)
-    }
-
-    /// Appends placeholders for the first value, whatever its bytes: placeholders never use up a
-    /// key.
     fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
         self.keys.resize(self.keys.len() + count, K::Native::default());
         append(&mut self.nulls, count, valid);

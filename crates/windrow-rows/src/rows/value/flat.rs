@@ -39,29 +39,6 @@ impl FixedReader {
         }
     }
 
-    /// Reads values, each after a marker if `marked`.
-    fn read(
-        &mut self,
-        node: &Node,
-        form: Form,
-        marked: Option<Marked>,
-        rows: &mut Rest<'_, '_>,
-    ) -> Result<()> {
-        match *node {
-            Node::Plain(OrderedCode::Fixed(_, kind)) => with_word!(self.width, W => {
-                self.read_each(W::BYTES, marked, rows, |code, value| {
-                    W::read_big(code).value(kind, form.descending()).write_native(value);
-                })
-            }),
-            Node::Plain(OrderedCode::FixedBinary(width)) => {
-                self.read_each(width, marked, rows, |code, value| {
-                    value.iter_mut().zip(code).for_each(|(value, code)| *value = code ^ form.flip);
-                })
-            }
-            _ => Err(other_node()),
-        }
-    }
-
     /// Reads values like [`FixedReader::read`]. `read` converts a code of `width` bytes into the
     /// given value.
     #[inline(always)]
@@ -100,18 +77,26 @@ impl FixedReader {
 }
 
 impl ValueReader for FixedReader {
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
-        self.read(node, form, None, rows)
-    }
-
     fn read_marked(
         &mut self,
         node: &Node,
         form: Form,
-        marked: Marked,
+        marked: Option<Marked>,
         rows: &mut Rest<'_, '_>,
     ) -> Result<()> {
-        self.read(node, form, Some(marked), rows)
+        match *node {
+            Node::Plain(OrderedCode::Fixed(_, kind)) => with_word!(self.width, W => {
+                self.read_each(W::BYTES, marked, rows, |code, value| {
+                    W::read_big(code).value(kind, form.descending()).write_native(value);
+                })
+            }),
+            Node::Plain(OrderedCode::FixedBinary(width)) => {
+                self.read_each(width, marked, rows, |code, value| {
+                    value.iter_mut().zip(code).for_each(|(value, code)| *value = code ^ form.flip);
+                })
+            }
+            _ => Err(other_node()),
+        }
     }
 
     fn read_lists(

@@ -13,25 +13,29 @@ use crate::order::code::Node;
 /// or returns a meaningless array, but does not panic.)
 pub(crate) trait ValueReader: Send {
     /// Reads the ordered code of a value, without its marker, from each of `rows`, and advances the
-    /// rows. No value is null. Text is not validated before the end.
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()>;
+    /// rows. No value is null. Text is not validated before the end. A reader implements this method
+    /// or [`ValueReader::read_marked`].
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
+        self.read_marked(node, form, None, rows)
+    }
 
     /// Reads values inside other values like [`ValueReader::read_bodies`], with their markers.
     fn read_codes(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         match node {
             Node::Nothing | Node::Union(_) => self.read_bodies(node, form, rows),
-            _ => self.read_marked(node, form, form.marked(), rows),
+            _ => self.read_marked(node, form, Some(form.marked()), rows),
         }
     }
 
-    /// Reads nullable values like [`ValueReader::read_bodies`], each after a marker.
+    /// Reads nullable values like [`ValueReader::read_bodies`], each after a marker if `marked`.
     fn read_marked(
         &mut self,
         node: &Node,
         form: Form,
-        marked: Marked,
+        marked: Option<Marked>,
         rows: &mut Rest<'_, '_>,
     ) -> Result<()> {
+        let Some(marked) = marked else { return self.read_bodies(node, form, rows) };
         if marked.are_values(rows)? {
             rows.cursors.iter_mut().for_each(|cursor| *cursor += 1);
             return self.read_bodies(node, form, rows);

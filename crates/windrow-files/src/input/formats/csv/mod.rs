@@ -33,8 +33,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_csv::reader::Format as Reader;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 use memchr::memchr_iter;
 
 use crate::error::{Error, Result};

@@ -105,14 +105,6 @@ pub(super) fn load(
     origin: &Origin,
     file: &RandomFile,
     statistics: ParquetStatisticsPolicy,
-) -> Result<Footer> {
-    load_with(origin, file, statistics, PageIndexPolicy::Skip)
-}
-
-pub(super) fn load_with(
-    origin: &Origin,
-    file: &RandomFile,
-    statistics: ParquetStatisticsPolicy,
     pages: PageIndexPolicy,
 ) -> Result<Footer> {
     survey(origin, file, Ceiling::default())?;

@@ -30,9 +30,9 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 use parquet::basic::ConvertedType;
-use parquet::file::metadata::{
-    PageIndexPolicy, ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData,
-};
+use parquet::file::metadata::PageIndexPolicy::{Optional, Skip};
+use parquet::file::metadata::ParquetStatisticsPolicy::{KeepAll, SkipAll};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use crate::error::Result;
 use crate::input::formats::opening::{InputFormat, Opening};
@@ -53,7 +53,7 @@ use chosen::Chosen;
 use footer_depth::Survey;
 use footers::{
     CachedFooter, FooterCache, MOST_INDEX_BYTES, footer_bytes, has_small_index, index_bytes, load,
-    load_with, parsed, survey,
+    parsed, survey,
 };
 use profile::Profile;
 use segments::{Ahead, Segments, steps};
@@ -99,7 +99,7 @@ fn open(
     let file = origin.random()?;
     let batch_rows = options.batch_rows();
     let Survey { encrypted, .. } = survey(&origin, &file, options.ceiling)?;
-    let footer = parsed(&origin, &file, ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Skip)?;
+    let footer = parsed(&origin, &file, SkipAll, Skip)?;
     let metadata = footer.metadata();
     let chosen = Chosen::of(&footer, counted(footer.schema()));
     let encrypted = encrypted.any(|leaf| chosen.reads(leaf));
@@ -284,7 +284,7 @@ impl ParquetFile {
             Some(known) => known,
             None => {
                 let file = self.origin.random()?;
-                let footer = load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?;
+                let footer = load(&self.origin, &file, SkipAll, Skip)?;
                 let groups = footer.metadata().row_groups();
                 let rows: i64 = groups.iter().map(RowGroupMetaData::num_rows).sum();
                 if groups.len() != self.groups || rows as u64 != self.rows {
@@ -367,18 +367,13 @@ impl Content for ParquetFile {
         self.segments(part, Some(rows), batch_rows, watch)
     }
 
-    fn page_index(&self) -> Option<Result<Footer>> {
-        if self.encrypted || self.origin.is_far() {
-            return None;
+    fn page_index(&self) -> Result<Option<Footer>> {
+        let known = self.footers.get(self.ordinal);
+        let has_index = |known: CachedFooter| has_small_index(known.footer.metadata());
+        if self.encrypted || self.origin.is_far() || !known.is_some_and(has_index) {
+            return Ok(None);
         }
-        let CachedFooter { footer, .. } = self.footers.get(self.ordinal)?;
-        if !has_small_index(footer.metadata()) {
-            return None;
-        }
-        Some(self.origin.random().and_then(|file| {
-            let (statistics, pages) = (ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Optional);
-            load_with(&self.origin, &file, statistics, pages)
-        }))
+        load(&self.origin, &self.origin.random()?, SkipAll, Optional).map(Some)
     }
 
     fn row_groups(&self, wanted: &dyn Fn(&Footer) -> bool) -> Result<Option<RowGroups>> {
@@ -388,15 +383,14 @@ impl Content for ParquetFile {
         let file = self.origin.random()?;
         let footer = match self.footers.get(self.ordinal) {
             Some(known) => known.footer,
-            None => load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?,
+            None => load(&self.origin, &file, SkipAll, Skip)?,
         };
         let metadata = footer.metadata();
         if index_bytes(metadata) > MOST_INDEX_BYTES || !wanted(&footer) {
             return Ok(None);
         }
         drop(footer);
-        let (statistics, pages) = (ParquetStatisticsPolicy::KeepAll, PageIndexPolicy::Optional);
-        let footer = load_with(&self.origin, &file, statistics, pages)?;
+        let footer = load(&self.origin, &file, KeepAll, Optional)?;
         Ok(Some(RowGroups { file, footer, has_bloom_filters: false }))
     }
 
@@ -405,13 +399,11 @@ impl Content for ParquetFile {
             return Ok(None);
         }
         let file = self.origin.random()?;
-        let (statistics, pages) = (ParquetStatisticsPolicy::KeepAll, PageIndexPolicy::Optional);
-        let footer = load_with(&self.origin, &file, statistics, pages)?;
+        let footer = load(&self.origin, &file, KeepAll, Optional)?;
         Ok(Some(RowGroups { file, footer, has_bloom_filters: true }))
     }
 
-    fn footer(&self) -> Option<Result<Footer>> {
-        let loaded = |file: RandomFile| load(&self.origin, &file, ParquetStatisticsPolicy::KeepAll);
-        Some(self.origin.random().and_then(loaded))
+    fn footer(&self) -> Result<Option<Footer>> {
+        load(&self.origin, &self.origin.random()?, KeepAll, Skip).map(Some)
     }
 }

@@ -41,8 +41,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::input::options::csv::CsvOptions;
 use crate::nested::{child_fields, mapped, with_children, with_rows, with_type};

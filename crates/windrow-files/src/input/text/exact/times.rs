@@ -14,8 +14,7 @@ use arrow_array::types::{
 };
 use arrow_array::{ArrayRef, StringArray};
 use arrow_cast::parse::{Parser, string_to_datetime};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{ArrowError, DataType, TimeUnit};
 
 use super::reading::{Fault, cast_strictly, each, no_value};
 

@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use arrow_schema::ArrowError;
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 use memchr::memchr2;
 
 /// Maximum nesting of lists and objects, the record included: the limit of `serde_json` in the

@@ -20,8 +20,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, StringBuilder};
 use arrow_array::{Array, ArrayRef, ListArray, NullArray, RecordBatch, StructArray};
-use arrow_buffer::BooleanBufferBuilder;
-use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use memchr::memchr2;
 
