@@ -12,13 +12,17 @@ use differential_dataflow::logging::Logger;
 use timely::container::{PushInto, SizableContainer};
 use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
-use windrow::Layout;
+use windrow::{Layout, give_back_free_blocks};
 
 use crate::context::done;
 use crate::format::Format;
 use crate::ledger::Ledger;
 use crate::of::Of;
 use crate::{Context, DiffCode, Row, RowBatch, RowCode, TimeCode, Updates};
+
+/// Bytes of a round after which the allocator returns its free memory, in some milliseconds: a
+/// hundredth of the time that arranging them takes.
+const LARGE_ROUND: usize = 8 << 20;
 
 /// Sorts updates in the memory of its context.
 pub struct RowBatcher<K, V, T: TimeCode, R> {
@@ -27,6 +31,8 @@ pub struct RowBatcher<K, V, T: TimeCode, R> {
     /// Dropped after the batcher, to report the batcher's last changes.
     ledger: Option<Ledger>,
     pending: Updates<K, V, T, R>,
+    /// Bytes pushed since the last seal, or since free memory was returned.
+    pushed: usize,
     /// The lower bounds of the retained updates.
     frontier: Antichain<T>,
     of: Of<(K, V, R)>,
@@ -63,6 +69,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
             ledger,
             context: context.clone(),
             pending: Updates::default(),
+            pushed: 0,
             frontier: Antichain::new(),
             of: Of::default(),
         }
@@ -77,7 +84,18 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
     fn push_pending(&mut self) {
         if !self.pending.is_empty() {
             done(self.batcher.push_rows(self.pending.bytes(), &self.pending.ends));
+            self.has_pushed(self.pending.bytes().len());
             self.pending.clear();
+        }
+    }
+
+    /// Counts bytes of a round. A large one leaves as much free memory in the allocator, of its
+    /// updates as Rust values.
+    fn has_pushed(&mut self, bytes: usize) {
+        self.pushed += bytes;
+        if self.pushed >= LARGE_ROUND {
+            self.pushed = 0;
+            give_back_free_blocks();
         }
     }
 }
@@ -91,12 +109,13 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Extract for RowBatcher<K,
         upper: AntichainRef<'_, T>,
     ) -> (Option<Self::Output>, AntichainRef<'a, T>) {
         self.push_pending();
+        self.pushed = 0;
         let upper = windrow::Antichain::from_iter(upper.iter().map(TimeCode::code));
         let batch = done(self.batcher.seal(&upper));
         let kept = self.batcher.frontier().elements();
         self.frontier = kept.iter().map(|&code| T::of_code(code)).collect();
         self.report();
-        (RowBatch::new(&self.context, batch), self.frontier.borrow())
+        (RowBatch::shortened(&self.context, batch), self.frontier.borrow())
     }
 }
 
@@ -122,6 +141,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, 
     fn insert(&mut self, container: &mut Updates<K, V, T, R>) {
         if container.at_capacity() {
             done(self.batcher.push_rows(container.bytes(), &container.ends));
+            self.has_pushed(container.bytes().len());
         } else {
             container.iter().for_each(|row| self.pending.push_row(row));
             if self.pending.at_capacity() {

@@ -334,6 +334,25 @@ impl<T: Time> Batch<T> {
         Ok(batch)
     }
 
+    /// Stores the times and diffs of a settled batch of changes once for each chunk in memory that
+    /// has at most 256 different ones. A row of two numbers with a time then takes half of the
+    /// memory. Merged batches are stored so already. Copies the rows; reading them other than by a
+    /// [`Cursor`](crate::Cursor) or a [`ChunkReader`] costs another copy.
+    ///
+    /// # Errors
+    /// Errors of spilling.
+    pub fn shortened(mut self) -> Result<Self> {
+        let Body { layout, pool, .. } = &*self.body;
+        let (layout, pool) = (layout.clone(), pool.clone());
+        if layout.rule() == Rule::Sum
+            && let Some(run) = self.body.sources.run_mut()
+        {
+            run.shorten(&layout, &pool)?;
+            self.body.shared.take();
+        }
+        Ok(self)
+    }
+
     /// Makes missing filters of a batch of one run. Reads chunks that are not in memory only with
     /// `reading`.
     pub(crate) fn make_filters(&self, reading: bool) -> Result<()> {

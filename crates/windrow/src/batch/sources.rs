@@ -62,6 +62,14 @@ impl Sources {
         }
     }
 
+    /// Returns the run, if it is the only source.
+    pub(super) fn run_mut(&mut self) -> Option<&mut Run> {
+        match &mut self.0[..] {
+            [Source::Run(run)] => Some(run),
+            _ => None,
+        }
+    }
+
     /// Returns the two runs, if there are exactly two sources.
     pub(super) fn pair(&self) -> Option<[&Run; 2]> {
         match &self.0[..] {

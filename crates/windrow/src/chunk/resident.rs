@@ -16,7 +16,7 @@ use super::times::{TimeCodes, time_codes, time_of};
 use super::view::{Starts, View};
 use windrow_kernel::copy::copy_short;
 use windrow_kernel::prefetch::prefetch_all;
-use windrow_pool::{Buffer, Pool};
+use windrow_pool::{Buffer, Lease, Pool};
 use windrow_rows::{Layout, Result};
 
 /// Bytes of a row start in a spilled chunk.
@@ -142,62 +142,77 @@ impl Chunk {
         }
     }
 
-    /// Copies the rows, each shortened by `behind` bytes, into an exactly sized buffer. Returns
-    /// `None` if no byte is left or the budget has no memory to spare.
-    pub(super) fn without_ends(&self, behind: usize) -> Option<Self> {
+    /// Copies the rows, each without its last `behind` bytes, into an exactly sized buffer. Row `n`
+    /// is followed by `numbers[n]`, if there are any. Returns `None` if no byte is left or the
+    /// budget has no memory to spare.
+    pub(super) fn without_ends(&self, behind: usize, numbers: &[u8]) -> Option<Self> {
         let rows = self.rows();
-        let used = self.used - rows.len() * behind;
+        let lost = behind - usize::from(!numbers.is_empty());
+        let used = self.used - rows.len() * lost;
         if used == 0 {
             return None;
         }
         let mut buffer = self.pool.exact_buffer(used)?;
-        let short = if let Places::Every(stride) = self.places {
-            let heads = buffer.chunks_exact_mut(stride - behind);
-            for (head, row) in heads.zip(rows.bytes.chunks_exact(stride)) {
-                copy_short(head, &row[..stride - behind]);
+        let mut target = &mut buffer[..];
+        for (at, row) in (0..rows.len()).map(|at| (at, rows.row(at))) {
+            let head = &row[..row.len() - behind];
+            copy_short(target, head);
+            if let Some(number) = numbers.get(at) {
+                target[head.len()] = *number;
             }
-            Self::strided(&self.pool, buffer, used, stride - behind)
-        } else {
-            let mut starts = self.copied_starts(|row, start| start - row * behind);
-            let mut target = &mut buffer[..];
-            for row in (0..rows.len()).map(|row| rows.row(row)) {
-                let (head, _) = row.split_at(row.len() - behind);
-                copy_short(target, head);
-                target = &mut target[head.len()..];
+            target = &mut target[row.len() - lost..];
+        }
+        let short = match self.places {
+            Places::Every(stride) => Self::strided(&self.pool, buffer, used, stride - lost),
+            Places::At(_) => {
+                let mut starts = self.copied_starts(|row, start| start - row * lost);
+                Self::varying(&self.pool, buffer, &mut starts)
             }
-            Self::varying(&self.pool, buffer, &mut starts)
         };
         Some(short.with_times(self.known_times()).with_filter(self.filter()))
     }
 
-    /// Copies the rows with `end` appended to each: reverses [`Chunk::without_ends`].
-    pub(super) fn with_ends(&self, end: &[u8]) -> Result<Self> {
-        let used = self.used + self.len() * end.len();
-        let mut starts = self.starts_with_ends(end);
+    /// Copies the rows with `gain` bytes more: as key and value, and time and diffs, into which
+    /// `split` takes a row. Reverses [`Chunk::without_ends`].
+    pub(super) fn with_ends<'a>(
+        &'a self,
+        gain: usize,
+        split: impl Fn(&'a [u8]) -> (&'a [u8], &'a [u8]),
+    ) -> Result<Self> {
+        let used = self.used + self.len() * gain;
+        let mut starts = self.copied_starts(|row, start| start + row * gain);
         let mut buffer = self.pool.buffer(used + starts.len() * OFFSET_BYTES)?;
-        self.put_with_ends(end, &mut buffer);
+        self.put_with_ends(split, &mut buffer);
         let whole = match self.stride() {
-            Some(stride) => Self::strided(&self.pool, buffer, used, stride + end.len()),
+            Some(stride) => Self::strided(&self.pool, buffer, used, stride + gain),
             None => Self::varying(&self.pool, buffer, &mut starts),
         };
         Ok(whole.with_times(self.known_times()).with_filter(self.filter()))
     }
 
-    /// Returns [`Chunk::image`] with `end` appended to each row.
-    pub(super) fn image_with_ends(&self, end: &[u8]) -> Vec<u8> {
-        let used = self.used + self.len() * end.len();
-        let starts = self.starts_with_ends(end);
+    /// Returns the [`Chunk::image`] of [`Chunk::with_ends`].
+    pub(super) fn image_with_ends<'a>(
+        &'a self,
+        gain: usize,
+        split: impl Fn(&'a [u8]) -> (&'a [u8], &'a [u8]),
+    ) -> Vec<u8> {
+        let used = self.used + self.len() * gain;
+        let starts = self.copied_starts(|row, start| start + row * gain);
         let mut image = vec![0; used + starts.len().saturating_sub(1) * OFFSET_BYTES];
-        self.put_with_ends(end, &mut image);
+        self.put_with_ends(split, &mut image);
         if !starts.is_empty() {
             put_starts(&starts, &mut image[used..]);
         }
         image
     }
 
-    fn put_with_ends(&self, end: &[u8], mut target: &mut [u8]) {
+    fn put_with_ends<'a>(
+        &'a self,
+        split: impl Fn(&'a [u8]) -> (&'a [u8], &'a [u8]),
+        mut target: &mut [u8],
+    ) {
         let rows = self.rows();
-        for head in (0..rows.len()).map(|row| rows.row(row)) {
+        for (head, end) in (0..rows.len()).map(|row| split(rows.row(row))) {
             let (row, behind) = target.split_at_mut(head.len() + end.len());
             copy_short(row, head);
             copy_short(&mut row[head.len()..], end);
@@ -205,9 +220,9 @@ impl Chunk {
         }
     }
 
-    /// Returns the row starts with `end` appended to each row; empty if rows have one length.
-    fn starts_with_ends(&self, end: &[u8]) -> Vec<u32> {
-        self.copied_starts(|row, start| start + row * end.len())
+    /// Leases `bytes` that a caller keeps beside the rows.
+    pub(super) fn lease(&self, bytes: usize) -> Lease {
+        self.pool.budget().lease(bytes)
     }
 
     /// Returns the starts, each mapped by `moved`.

@@ -81,10 +81,9 @@ fn splitters(layout: &Layout, runs: &[Run], ranges: usize) -> Vec<Vec<u8>> {
     for run in runs {
         let Some(chunks) = run.resident() else { return Vec::new() };
         for chunk in chunks {
-            let (rows, short) = (chunk.rows(), chunk.end().is_some());
-            // A shortened row, without time and diffs, is a valid splitter: a prefix of all related
-            // rows.
-            let key = |row| if short { row } else { key(layout, row) };
+            let rows = chunk.rows();
+            // Key and value of a shortened row are a valid splitter: a prefix of all related rows.
+            let key = |row| if chunk.is_short() { chunk.split(row, 0).0 } else { key(layout, row) };
             let sample = |at: usize| (key(rows.row(at * rows.len() / SAMPLES)), chunk.bytes());
             samples.extend((0..SAMPLES).map(sample));
         }

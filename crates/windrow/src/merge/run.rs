@@ -10,6 +10,12 @@ use crate::chunk::{
 use windrow_pool::{Decision, Pool};
 use windrow_rows::{Layout, Result, Rule};
 
+/// Smaller chunks of an unmerged run stay whole: they are merged soon.
+const LEAST_SHORTENED: usize = 32 << 10;
+
+/// Bytes of whole chunks that were shortened which are left to other callers.
+const LEFT_TO_OTHERS: usize = 1 << 20;
+
 /// A complete run. Cheap to clone: clones share the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
@@ -135,6 +141,24 @@ impl Run {
             self.keeping = Some(Keeping { layout: layout.clone(), behind, filtered });
         }
         self
+    }
+
+    /// [Shortens](Kept::shortened) whole chunks in memory, but for small ones.
+    pub(crate) fn shorten(&mut self, layout: &Layout, pool: &Pool) -> Result<()> {
+        let behind = end_width(layout);
+        for piece in self.pieces.iter_mut().filter(|piece| piece.bytes() >= LEAST_SHORTENED) {
+            if let Some(chunk) = piece.in_memory().filter(|chunk| !chunk.is_short()) {
+                let chunk = Kept::shortened(chunk.whole()?, behind);
+                if chunk.is_short() {
+                    *piece = Piece::Resident(chunk);
+                    pool.release_recycled_beyond(LEFT_TO_OTHERS);
+                }
+            }
+        }
+        if pool.budget().is_limited() {
+            self.rest(pool);
+        }
+        Ok(())
     }
 
     /// Makes missing filters. Reads chunks that are not in memory only with `reading`.

@@ -90,7 +90,7 @@ impl Shared {
     fn new(layout: &Layout, piece: Piece, bytes: usize) -> Arc<Self> {
         let stretches = (piece.bytes() / bytes).clamp(1, piece.rows());
         let mut ends = Vec::new();
-        if let Some(chunk) = piece.in_memory().filter(|chunk| chunk.end().is_none()) {
+        if let Some(chunk) = piece.in_memory().filter(|chunk| !chunk.is_short()) {
             let last = |stretch: usize| stretch * chunk.len() / stretches - 1;
             ends.extend((1..stretches).map(|stretch| {
                 let row = key(layout, chunk.rows().row(last(stretch)));
