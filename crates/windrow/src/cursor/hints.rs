@@ -203,8 +203,7 @@ fn scatter<'r>(
     }
     for number in all.clone() {
         let (chunk, sought) = (homes[number].chunk, &keys[number]);
-        let may_have =
-            !fences.has_filter(chunk) || fences.may_have(chunk, hashes[number].of(sought.key));
+        let may_have = hashes[number].may_be_in(fences, chunk, sought.key);
         if may_have && !fences.begins_behind(chunk, sought) {
             let row = fences.guess(chunk, sought);
             spots[number] = Spot::Near(Place { chunk, row });

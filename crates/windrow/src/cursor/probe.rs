@@ -22,6 +22,7 @@ impl<T: Time> Cursor<T> {
             }
             let ascend = block.is_sorted_by(|before, next| ascends(before, next));
             hints.locate(&self.readers, &block, ascend);
+            self.tested.add(&hints.hashes);
             for (number, key) in block.iter().enumerate() {
                 if self.go_to_spots(&hints, number, key)? {
                     self.take_found(key);

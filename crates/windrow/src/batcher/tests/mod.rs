@@ -3,6 +3,7 @@
 mod cursors;
 mod frontiers;
 mod merges;
+mod moves;
 mod overflow;
 mod probes;
 mod ranges;
