@@ -7,6 +7,7 @@ mod moves;
 mod overflow;
 mod probes;
 mod ranges;
+mod retained;
 #[cfg(feature = "ipc")]
 mod saved;
 mod small;
