@@ -12,37 +12,32 @@ pub struct FilterTests {
     pub passes: u64,
 }
 
-impl FilterTests {
-    pub(super) fn add<'a>(&mut self, hashes: impl IntoIterator<Item = &'a Hash>) {
-        for Hash { tested, .. } in hashes {
-            self.tests += tested.tests;
-            self.passes += tested.passes;
-        }
-    }
-}
-
-/// The hash of a key, computed on first use, and the tests by it.
+/// The hash of a key, computed on first use.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hash {
-    hash: Option<KeyHash>,
-    tested: FilterTests,
-}
+pub(super) struct Hash(Option<KeyHash>);
 
 impl Hash {
     #[inline(always)]
     pub(super) fn of(&mut self, key: &[u8]) -> KeyHash {
-        *self.hash.get_or_insert_with(|| KeyHash::of(key))
+        *self.0.get_or_insert_with(|| KeyHash::of(key))
     }
+}
 
+impl FilterTests {
     /// Returns false if the filter of the chunk, if there is one, excludes the key.
     #[inline(always)]
-    pub(super) fn may_be_in(&mut self, fences: &Fences, chunk: usize, key: &[u8]) -> bool {
+    pub(super) fn pass(
+        &mut self,
+        (fences, chunk): (&Fences, usize),
+        key: &[u8],
+        hash: &mut Hash,
+    ) -> bool {
         if !fences.has_filter(chunk) {
             return true;
         }
-        let passes = fences.may_have(chunk, self.of(key));
-        self.tested.tests += 1;
-        self.tested.passes += u64::from(passes);
+        let passes = fences.may_have(chunk, hash.of(key));
+        self.tests += 1;
+        self.passes += u64::from(passes);
         passes
     }
 }

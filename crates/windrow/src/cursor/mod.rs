@@ -263,9 +263,9 @@ impl<T: Time> Cursor<T> {
     pub fn find_key(&mut self, key: &[u8]) -> Result<bool> {
         self.leave_keys();
         let mut hash = Hash::default();
-        let Self { readers, with_key, .. } = self;
+        let Self { readers, with_key, tested, .. } = self;
         for (at, reader) in readers.iter_mut().enumerate() {
-            match reader.find(key, &mut hash) {
+            match reader.find(key, &mut hash, tested) {
                 Ok(true) => with_key.push((at, reader.place)),
                 Ok(false) => {}
                 Err(error) => {
@@ -274,7 +274,6 @@ impl<T: Time> Cursor<T> {
                 }
             }
         }
-        self.tested.add([&hash]);
         Ok(self.take_found(key))
     }
 

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::hash::Hash;
+use super::hash::{FilterTests, Hash};
 use crate::chunk::{Found, Kept, PartRows, Sought, View, end_width, gallop, word_at};
 use crate::merge::FencedRun;
 use windrow_rows::{Layout, Result};
@@ -236,7 +236,12 @@ impl Reader {
 
     /// Moves to the first row with `key`, whose hash is `hash`. Returns false if the key is absent;
     /// the position is then arbitrary. Most absent keys are detected from the metadata in memory.
-    pub(super) fn find(&mut self, key: &[u8], hash: &mut Hash) -> Result<bool> {
+    pub(super) fn find(
+        &mut self,
+        key: &[u8],
+        hash: &mut Hash,
+        tested: &mut FilterTests,
+    ) -> Result<bool> {
         let Some(fences) = self.run.fences() else { return self.find_unfenced(key) };
         let sought = fences.sought(key);
         let chunk = match self.place.chunk {
@@ -245,7 +250,7 @@ impl Reader {
         };
         if chunk == self.run.chunks()
             || fences.begins_behind(chunk, &sought)
-            || !hash.may_be_in(fences, chunk, key)
+            || !tested.pass((fences, chunk), key, hash)
         {
             return Ok(false);
         }
