@@ -182,9 +182,9 @@ pub use batch::{
 };
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
-pub use cursor::{Cursor, KeyBlock, TakenRows};
+pub use cursor::{Cursor, FilterTests, KeyBlock, TakenRows};
 pub use groups::Groups;
-pub use merge::{ColumnarMerge, KeyedBatch, KeyedBatches, KeyedRun, OrderCheck, Picks};
+pub use merge::{ColumnarMerge, KeyedBatch, KeyedBatches, KeyedRun, OrderCheck, Picks, Retain};
 pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
 

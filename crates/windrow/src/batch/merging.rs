@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::settle::within_budget;
 use super::{Batch, Body, Sources, rested};
 use crate::chunk::{Finish, Wraps, end_width, time_width};
-use crate::merge::{Advance, Merger, Run, Source, merged_small};
+use crate::merge::{Advance, Merger, Retain, Run, Source, merged_small};
 use windrow_pool::Pool;
 use windrow_rows::{Antichain, Error, Layout, Result, Time, key_len};
 
@@ -41,6 +41,7 @@ pub struct Merging<T = u64> {
     wraps: Wraps,
     merger: Option<Merger>,
     advance: Option<Advance<T>>,
+    retain: Option<Retain>,
     out: Run,
     /// Whether output chunks get filters.
     filtered: bool,
@@ -61,6 +62,7 @@ impl<T: Time> Merging<T> {
             wraps: batch.wraps.unwrap_or_default(),
             merger: None,
             advance: None,
+            retain: None,
             filtered: false,
             done: false,
             failed: false,
@@ -87,6 +89,24 @@ impl<T: Time> Merging<T> {
         let mut merging = self.advancing(since)?;
         merging.advance = merging.advance.map(|advance| advance.newest(lower));
         Ok(merging)
+    }
+
+    /// Drops the rows that `retain` does not keep; see [`Spine::set_retain`](crate::Spine).
+    ///
+    /// # Errors
+    /// Errors as of [`Merging::advancing`]; [`Error::InvalidOrder`] if values are counted and the
+    /// layout has no single sum of diffs.
+    pub fn retaining(mut self, retain: &Retain) -> Result<Self> {
+        check_times::<T>(&self.layout)?;
+        retain.check(&self.layout)?;
+        self.retain = Some(retain.clone());
+        Ok(self)
+    }
+
+    /// Returns the number of rows that were dropped so far because [`Merging::retaining`] does not
+    /// keep them.
+    pub fn dropped(&self) -> u64 {
+        self.advance.as_ref().map_or(0, Advance::dropped)
     }
 
     /// Adds key filters to the output; see [`Batch::filtered`].
@@ -120,6 +140,12 @@ impl<T: Time> Merging<T> {
                     let (out, merger) = start(layout, pool, &self.wraps, inputs)?;
                     let filtered = self.filtered;
                     self.out = out.keeping(layout, filtered);
+                    if let Some(retain) = &self.retain {
+                        let advance = self.advance.take();
+                        let advance = advance
+                            .unwrap_or_else(|| Advance::new(layout, pool, &self.frontiers.2));
+                        self.advance = Some(advance.retaining(retain));
+                    }
                     self.advance = self.advance.take().map(|advance| advance.keeping(filtered));
                     none.insert(merger)
                 }
@@ -127,6 +153,9 @@ impl<T: Time> Merging<T> {
             let Some(chunk) = merger.next_within(fuel)? else {
                 if *fuel <= 0 {
                     return Ok(false);
+                }
+                if let Some(advance) = &mut self.advance {
+                    advance.end()?;
                 }
                 self.done = true;
                 self.merger = None;
@@ -146,7 +175,7 @@ impl<T: Time> Merging<T> {
     pub fn finish(mut self) -> Result<Batch<T>> {
         self.work(&mut i64::MAX.clone())?;
         let (out, wraps) = match self.advance {
-            Some(advance) => advance.finish(&self.wraps)?,
+            Some(advance) => advance.finish(&self.wraps),
             None => (self.out, self.wraps),
         };
         let (lower, upper, since) = self.frontiers;

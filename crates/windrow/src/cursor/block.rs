@@ -104,7 +104,7 @@ impl<T: Time> Cursor<T> {
     /// ```
     pub fn locate(&mut self, block: &KeyBlock) {
         let keys: SmallVec<[&[u8]; BLOCK]> = (0..block.len()).map(|at| block.key(at)).collect();
-        self.hints.locate(&self.readers, &keys, !block.unsorted);
+        self.hints.locate(&self.readers, &keys, !block.unsorted, &mut self.tested);
     }
 
     /// Calls `change` with every change of key `number` of `block`, the last located block, as

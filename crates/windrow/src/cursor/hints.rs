@@ -13,7 +13,7 @@
 
 use smallvec::SmallVec;
 
-use super::hash::Hash;
+use super::hash::{FilterTests, Hash};
 use super::reader::{Place, Reader};
 use crate::chunk::{Kept, Sought, View, word_at};
 use crate::merge::Fences;
@@ -75,7 +75,13 @@ pub(super) struct Hints {
 
 impl Hints {
     /// Looks up at most [`BLOCK`] keys in all readers. `ascend` says that the keys ascend strictly.
-    pub(super) fn locate(&mut self, readers: &[Reader], keys: &[&[u8]], ascend: bool) {
+    pub(super) fn locate(
+        &mut self,
+        readers: &[Reader],
+        keys: &[&[u8]],
+        ascend: bool,
+        tested: &mut FilterTests,
+    ) {
         let Self { hashes, spots, may_have, words } = self;
         *words = readers.len().div_ceil(64);
         hashes.clear();
@@ -94,7 +100,7 @@ impl Hints {
                         soughts.extend(keys.iter().map(|key| fences.sought(key)));
                         is_plain = !fences.has_prefix();
                     }
-                    locate(reader, fences, (&soughts, ascend), hashes, spots);
+                    locate(reader, fences, (&soughts, ascend), (hashes, spots), tested);
                 }
                 None => spots.fill(Spot::Unknown),
             }
@@ -120,8 +126,8 @@ fn locate(
     reader: &Reader,
     fences: &Fences,
     (keys, ascend): (&[Sought<'_>], bool),
-    hashes: &mut [Hash],
-    spots: &mut [Spot],
+    (hashes, spots): (&mut [Hash], &mut [Spot]),
+    tested: &mut FilterTests,
 ) {
     spots.fill(Spot::Absent);
     // Chunks of the keys that are not searched at once.
@@ -158,7 +164,7 @@ fn locate(
         Some(pin) => Some(pins[pin].rows()),
         None => reader.rows_at_hand(home.chunk),
     };
-    scatter(reader, fences, (keys, &homes), rows_of, (hashes, spots));
+    scatter(reader, fences, (keys, &homes), rows_of, (hashes, spots), tested);
 }
 
 /// Returns true if the keys are about as many as the rows between the first and the last key.
@@ -194,6 +200,7 @@ fn scatter<'r>(
     (keys, homes): (&[Sought<'_>], &[Home; BLOCK]),
     rows_of: impl Fn(Home) -> Option<View<'r>>,
     (hashes, spots): (&mut [Hash], &mut [Spot]),
+    tested: &mut FilterTests,
 ) {
     let all = (0..keys.len()).filter(|&number| homes[number].chunk != NOWHERE);
     for number in all.clone() {
@@ -203,8 +210,7 @@ fn scatter<'r>(
     }
     for number in all.clone() {
         let (chunk, sought) = (homes[number].chunk, &keys[number]);
-        let may_have =
-            !fences.has_filter(chunk) || fences.may_have(chunk, hashes[number].of(sought.key));
+        let may_have = tested.pass((fences, chunk), sought.key, &mut hashes[number]);
         if may_have && !fences.begins_behind(chunk, sought) {
             let row = fences.guess(chunk, sought);
             spots[number] = Spot::Near(Place { chunk, row });

@@ -14,6 +14,7 @@
 //! All other readers are at a greater key or at their end, unless the cursor is scattered: then
 //! their positions are arbitrary.
 
+mod back;
 mod block;
 mod changes;
 mod hash;
@@ -26,6 +27,7 @@ mod taken;
 use std::marker::PhantomData;
 
 pub use block::KeyBlock;
+pub use hash::FilterTests;
 
 use crate::batch::{Batch, check_times};
 use crate::chunk::time_width;
@@ -91,6 +93,7 @@ pub struct Cursor<T = u64> {
     pub(crate) last_only: bool,
     /// Of the last block of keys.
     hints: Hints,
+    tested: FilterTests,
     /// Probe key, or row to return.
     wanted: Vec<u8>,
     times: PhantomData<T>,
@@ -163,6 +166,7 @@ impl<T: Time> Cursor<T> {
             scattered: true,
             last_only: false,
             hints: Hints::default(),
+            tested: FilterTests::default(),
             wanted: Vec::new(),
             times: PhantomData,
         })
@@ -171,6 +175,11 @@ impl<T: Time> Cursor<T> {
     /// Returns the layout of the rows.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Returns how many filters look-ups of this cursor tested.
+    pub fn filter_tests(&self) -> FilterTests {
+        self.tested
     }
 
     /// Returns true unless the cursor is after the last key.
@@ -254,9 +263,9 @@ impl<T: Time> Cursor<T> {
     pub fn find_key(&mut self, key: &[u8]) -> Result<bool> {
         self.leave_keys();
         let mut hash = Hash::default();
-        let Self { readers, with_key, .. } = self;
+        let Self { readers, with_key, tested, .. } = self;
         for (at, reader) in readers.iter_mut().enumerate() {
-            match reader.find(key, &mut hash) {
+            match reader.find(key, &mut hash, tested) {
                 Ok(true) => with_key.push((at, reader.place)),
                 Ok(false) => {}
                 Err(error) => {
@@ -404,7 +413,7 @@ impl<T: Time> Cursor<T> {
             let Some(next) = reader.each_in_held(body, &mut change) else { continue };
             let place = reader.place;
             reader.go_to(next)?;
-            while reader.row().is_some_and(|row| row.starts_with(body)) {
+            while reader.is_at(body) {
                 change(reader.end());
                 reader.step()?;
             }
@@ -467,8 +476,7 @@ impl<T: Time> Cursor<T> {
         let rows = at_rows.map(|&(at, _)| readers[at].body());
         let Some(least) = rows.filter(|row| row.starts_with(body)).min() else { return };
         body.extend_from_slice(&least[self.key_len..]);
-        let has = |at: &usize| readers[*at].row().is_some_and(|row| row.starts_with(body));
-        with_value.extend(with_key.iter().map(|&(at, _)| at).filter(has));
+        with_value.extend(with_key.iter().map(|&(at, _)| at).filter(|&at| readers[at].is_at(body)));
     }
 }
 

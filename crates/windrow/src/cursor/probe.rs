@@ -21,7 +21,7 @@ impl<T: Time> Cursor<T> {
                 return Ok(());
             }
             let ascend = block.is_sorted_by(|before, next| ascends(before, next));
-            hints.locate(&self.readers, &block, ascend);
+            hints.locate(&self.readers, &block, ascend, &mut self.tested);
             for (number, key) in block.iter().enumerate() {
                 if self.go_to_spots(&hints, number, key)? {
                     self.take_found(key);
@@ -57,7 +57,7 @@ impl<T: Time> Cursor<T> {
                     Spot::Absent => false,
                     Spot::At(place) => reader.go_to(place).map(|()| true)?,
                     Spot::Near(place) => reader.find_near_guess(place, key)?,
-                    Spot::Unknown => reader.find(key, &mut hash)?,
+                    Spot::Unknown => reader.find(key, &mut hash, &mut self.tested)?,
                 };
                 if found {
                     self.with_key.push((at, reader.place));

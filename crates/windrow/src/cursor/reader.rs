@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::hash::Hash;
+use super::hash::{FilterTests, Hash};
 use crate::chunk::{Found, Kept, PartRows, Sought, View, end_width, gallop, word_at};
 use crate::merge::FencedRun;
 use windrow_rows::{Layout, Result};
@@ -71,6 +71,11 @@ impl Reader {
     pub(super) fn row(&self) -> Option<&[u8]> {
         let held = self.held.as_ref()?;
         Some(held.rows.rows().row(self.place.row - held.first))
+    }
+
+    /// Returns true if the current row starts with `prefix`.
+    pub(super) fn is_at(&self, prefix: &[u8]) -> bool {
+        self.row().is_some_and(|row| row.starts_with(prefix))
     }
 
     /// Splits a row of the held chunk into key and value, and time and diffs.
@@ -160,6 +165,31 @@ impl Reader {
         self.go_to(self.behind_held())
     }
 
+    /// Calls `see` with the row before the position, if there is one, with or without its time and
+    /// diffs. Reads a chunk only if its last row is too long to stay in memory.
+    pub(super) fn before(&mut self, see: impl FnOnce(&[u8])) -> Result<()> {
+        self.hold_whole()?;
+        match (self.here(), self.place.chunk.checked_sub(1)) {
+            (Some((rows, row)), _) if row > 0 => see(rows.row(row - 1)),
+            (_, Some(before)) => match self.run.last_row_of(before) {
+                Some(row) => see(row),
+                None => see(self.run.read(before)?.ends()[1]),
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Moves to the row before the position, which must exist.
+    pub(super) fn step_back(&mut self) -> Result<()> {
+        let Place { mut chunk, mut row } = self.place;
+        if row == 0 {
+            chunk -= 1;
+            row = self.run.rows_of(chunk);
+        }
+        self.go_to(Place { chunk, row: row - 1 })
+    }
+
     /// Moves to the first row of the run for which `below` is false; `below` must be true for a
     /// prefix of the rows only. Costs a few comparisons if the position is close, otherwise a
     /// binary search. Reads at most one chunk, apart from chunks whose last row is too long to stay
@@ -173,7 +203,15 @@ impl Reader {
                 Some(before) => Some(rows.row(before)),
                 None => chunk.checked_sub(1).and_then(|before| self.run.last_row_of(before)),
             };
-            return if before.is_some_and(&below) { Ok(()) } else { self.seek_chunk(0, below) };
+            if before.is_some_and(&below) {
+                return Ok(());
+            }
+            if row == 0 || !below(rows.row(0)) {
+                return self.seek_chunk(0, below);
+            }
+            let back = gallop(0..row, |back| !below(rows.row(row - 1 - back)));
+            self.place.row -= back;
+            return Ok(());
         }
         if below(rows.last()) {
             return self.seek_chunk(chunk + 1, below);
@@ -198,7 +236,12 @@ impl Reader {
 
     /// Moves to the first row with `key`, whose hash is `hash`. Returns false if the key is absent;
     /// the position is then arbitrary. Most absent keys are detected from the metadata in memory.
-    pub(super) fn find(&mut self, key: &[u8], hash: &mut Hash) -> Result<bool> {
+    pub(super) fn find(
+        &mut self,
+        key: &[u8],
+        hash: &mut Hash,
+        tested: &mut FilterTests,
+    ) -> Result<bool> {
         let Some(fences) = self.run.fences() else { return self.find_unfenced(key) };
         let sought = fences.sought(key);
         let chunk = match self.place.chunk {
@@ -207,7 +250,7 @@ impl Reader {
         };
         if chunk == self.run.chunks()
             || fences.begins_behind(chunk, &sought)
-            || fences.has_filter(chunk) && !fences.may_have(chunk, hash.of(key))
+            || !tested.pass((fences, chunk), key, hash)
         {
             return Ok(false);
         }
@@ -355,7 +398,7 @@ impl Reader {
     #[cold]
     fn find_unfenced(&mut self, key: &[u8]) -> Result<bool> {
         self.seek(|row| row < key)?;
-        let found = self.row().is_some_and(|row| row.starts_with(key));
+        let found = self.is_at(key);
         if !found {
             self.let_go();
         }

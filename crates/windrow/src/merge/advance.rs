@@ -17,6 +17,7 @@
 use std::sync::Arc;
 
 use super::newest::Newest;
+use super::retain::{Retain, Sieve};
 use super::run::Run;
 use crate::chunk::{Builder, Chunk, Finish, Wraps, time_of};
 use windrow_pool::Pool;
@@ -36,6 +37,8 @@ pub(crate) struct Advance<T> {
     group: Group<T>,
     /// Keeps the newest row of each key, in place of sums.
     newest: Option<Newest<T>>,
+    /// Drops rows by key and value.
+    sieve: Option<Sieve>,
 }
 
 /// Rows that differ only in time and diffs.
@@ -101,6 +104,7 @@ impl<T: Time> Advance<T> {
             out: Run::default(),
             group: Group { data: Vec::new(), times: Vec::new(), diffs: Vec::new(), sorted: 0 },
             newest: None,
+            sieve: None,
         }
     }
 
@@ -108,6 +112,17 @@ impl<T: Time> Advance<T> {
     pub(crate) fn newest(mut self, lower: T) -> Self {
         self.newest = Some(Newest::new(lower));
         self
+    }
+
+    /// Drops the rows that `retain` does not keep.
+    pub(crate) fn retaining(mut self, retain: &Retain) -> Self {
+        self.sieve = Some(Sieve::new(retain));
+        self
+    }
+
+    /// Returns the number of rows that were dropped by key or value.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.sieve.as_ref().map_or(0, |sieve| sieve.dropped)
     }
 
     /// Returns true if only the newest row of each key stays.
@@ -126,11 +141,18 @@ impl<T: Time> Advance<T> {
         (!self.wraps.any()).then_some(&self.out)
     }
 
-    /// Returns the whole run and its overflow notes: those of `wraps` and new ones.
-    pub(crate) fn finish(mut self, wraps: &Wraps) -> Result<(Run, Wraps)> {
+    /// Ends the run after its last chunk.
+    pub(crate) fn end(&mut self) -> Result<()> {
         self.end_group()?;
+        if let Some(sieve) = &mut self.sieve {
+            sieve.end_key(&mut self.builder)?;
+        }
         self.builder.flush();
-        self.collect()?;
+        self.collect()
+    }
+
+    /// Returns the ended run and its overflow notes: those of `wraps` and new ones.
+    pub(crate) fn finish(self, wraps: &Wraps) -> (Run, Wraps) {
         let advanced = wraps.map(&self.pool, |body| {
             let at = body.len() - T::WIDTH;
             if let Some(time) = self.since.advance(T::decode(&body[at..])) {
@@ -140,7 +162,7 @@ impl<T: Time> Advance<T> {
         if !self.since.is_empty() {
             self.wraps.absorb(&self.pool, &advanced);
         }
-        Ok((self.out, self.wraps))
+        (self.out, self.wraps)
     }
 
     /// Takes the next chunk.
@@ -172,7 +194,13 @@ impl<T: Time> Advance<T> {
             let (data, time) = body.split_at(body.len() - T::WIDTH);
             if data != self.group.data {
                 self.end_group()?;
-                let next = (index + 1 < rows.len()).then(|| rows.row(index + 1));
+                if let Some(sieve) = &mut self.sieve
+                    && sieve.drops(&self.layout, data, &mut self.builder)?
+                {
+                    continue;
+                }
+                let has_next = index + 1 < rows.len() && self.sieve.is_none();
+                let next = has_next.then(|| rows.row(index + 1));
                 if next.is_some_and(|next| next[..next.len() - T::WIDTH - self.tail] != *data) {
                     self.append_alone(row)?;
                     continue;
@@ -211,6 +239,7 @@ impl<T: Time> Advance<T> {
             return later && !first.starts_with(newest.key());
         }
         T::TOTAL
+            && self.sieve.is_none()
             && self.since.less_equal(least())
             && first[..first.len() - T::WIDTH - self.tail] != self.group.data
     }
@@ -238,7 +267,14 @@ impl<T: Time> Advance<T> {
             row.resize(data + T::WIDTH, 0);
             time.encode(&mut row[data..]);
             row.extend_from_slice(&diffs[at..at + self.tail]);
-            self.builder.append(row)?;
+            match &mut self.sieve {
+                Some(sieve) => {
+                    let sum = row.last_chunk().map_or(0, |sum| i64::from_le_bytes(*sum));
+                    let is_present = self.since.elements() == [time] && sum > 0;
+                    sieve.push(row, is_present, &mut self.builder)?;
+                }
+                None => self.builder.append(row)?,
+            }
             row.truncate(data);
         }
         row.clear();

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::time::Instant;
 
 use super::slot::Slot;
 use crate::batch::{Batch, MergedPart, Merging};
@@ -24,16 +25,23 @@ pub(super) struct Merge<T> {
     done: Mutex<Option<MergedPart>>,
 }
 
-/// A merge and the fuel consumed so far.
+/// A merge and its cost so far.
 struct Part<T> {
     merging: Box<Merging<T>>,
-    fuel: u64,
+    spent: Spent,
 }
 
-/// The outcome of a merge and the fuel consumed.
-pub(super) struct Merged<T> {
-    pub(super) batch: Result<Batch<T>>,
+/// The cost of a merge.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Spent {
     pub(super) fuel: u64,
+    pub(super) nanoseconds: u64,
+}
+
+/// The outcome of a merge, with the number of rows dropped by key or value, and its cost.
+pub(super) struct Merged<T> {
+    pub(super) batch: Result<(Batch<T>, u64)>,
+    pub(super) spent: Spent,
 }
 
 /// Work done in slices.
@@ -53,7 +61,7 @@ pub(super) trait Job: Send + Sync {
 
 impl<T: Time> Merge<T> {
     pub(super) fn new(merging: Merging<T>, rows: u64) -> Self {
-        let slot = Slot::new(Part { merging: Box::new(merging), fuel: 0 });
+        let slot = Slot::new(Part { merging: Box::new(merging), spent: Spent::default() });
         Self { rows, slot, done: Mutex::new(None) }
     }
 
@@ -79,29 +87,34 @@ impl<T: Time> Job for Merge<T> {
     }
 
     fn work(&self, fuel: &mut i64) -> bool {
-        let Some(Part { mut merging, fuel: before }) = self.slot.take() else { return false };
+        let Some(Part { mut merging, mut spent }) = self.slot.take() else { return false };
+        let (before, start) = (spent.fuel, Instant::now());
         let step = self.step() - before % self.step();
         let given = (*fuel).min(i64::try_from(step).unwrap_or(i64::MAX));
         let mut left = given;
         // A panicking thread must not leave callers waiting.
         let worked = catch_unwind(AssertUnwindSafe(|| {
             let done = merging.work(&mut left)?;
-            Ok(if done { Done::Batch(merging.finish()?) } else { Done::Part(merging) })
+            let dropped = merging.dropped();
+            Ok(if done { Done::Batch(merging.finish()?, dropped) } else { Done::Part(merging) })
         }));
         let took = given.saturating_sub(left);
         *fuel = fuel.saturating_sub(took);
-        let fuel = before + took.unsigned_abs();
+        spent.fuel += took.unsigned_abs();
+        spent.nanoseconds += start.elapsed().as_nanos() as u64;
         match worked.unwrap_or(Err(Error::Lost)) {
             Ok(Done::Part(merging)) => {
-                if before / self.step() < fuel / self.step()
+                if before / self.step() < spent.fuel / self.step()
                     && let Some(part) = merging.part()
                 {
                     *lock(&self.done) = Some(part);
                 }
-                self.slot.put(Part { merging, fuel });
+                self.slot.put(Part { merging, spent });
             }
-            Ok(Done::Batch(batch)) => self.slot.end(Merged { batch: Ok(batch), fuel }),
-            Err(error) => self.slot.end(Merged { batch: Err(error), fuel }),
+            Ok(Done::Batch(batch, dropped)) => {
+                self.slot.end(Merged { batch: Ok((batch, dropped)), spent });
+            }
+            Err(error) => self.slot.end(Merged { batch: Err(error), spent }),
         }
         true
     }
@@ -117,5 +130,5 @@ impl<T: Time> Job for Merge<T> {
 
 enum Done<T> {
     Part(Box<Merging<T>>),
-    Batch(Batch<T>),
+    Batch(Batch<T>, u64),
 }

@@ -34,6 +34,7 @@ use std::sync::{Arc, Weak};
 
 use crate::batch::{Batch, Merging, check_times};
 use crate::cursor::Cursor;
+use crate::merge::Retain;
 #[cfg(test)]
 pub(crate) use levels::MERGES_A_LEVEL;
 use levels::{Standing, group, level_of};
@@ -113,6 +114,8 @@ pub struct Spine<T = u64> {
     distinguish: Antichain<T>,
     /// Whether the newest change of a key replaces all before, in place of sums.
     newest: bool,
+    /// The rows that merges keep.
+    retain: Option<Retain>,
     work: SpineWork,
     /// Whether all batches are to be merged into one.
     compacts: bool,
@@ -133,6 +136,13 @@ pub struct SpineWork {
     pub merged: u64,
     /// Number of finished merges.
     pub merges: u64,
+    /// Number of rows in the outputs of finished merges.
+    pub written: u64,
+    /// Number of rows that finished merges dropped by [`Spine::set_retain`]. The other rows that
+    /// were merged and not written were added to equal rows.
+    pub dropped: u64,
+    /// Time of finished merges, of all threads, in nanoseconds.
+    pub nanoseconds: u64,
 }
 
 /// A batch, or the inputs of a running merge.
@@ -215,6 +225,7 @@ impl<T: Time> Spine<T> {
             since: Antichain::least(),
             distinguish: Antichain::new(),
             newest: false,
+            retain: None,
             work: SpineWork::default(),
             compacts: false,
             queue: None,
@@ -413,7 +424,7 @@ impl<T: Time> Spine<T> {
         for at in 0..self.entries.len() {
             let is_saved = self.are_saved(self.entries[at].ids());
             let Entry::Merging { merge, inputs, ids, .. } = &mut self.entries[at] else { continue };
-            let Some(Merged { batch, fuel }) = merge.outcome() else {
+            let Some(Merged { batch, spent }) = merge.outcome() else {
                 // If the chunk at the boundary cannot be read, all inputs stay.
                 if let Some(part) = merge.done()
                     && let Ok(Some(left)) = Batch::let_go(inputs, &part)
@@ -426,9 +437,12 @@ impl<T: Time> Spine<T> {
                 continue;
             };
             any = true;
-            self.work.merged += fuel;
+            self.work.merged += spent.fuel;
+            self.work.nanoseconds += spent.nanoseconds;
             match batch {
-                Ok(batch) => {
+                Ok((batch, dropped)) => {
+                    self.work.written += batch.rows().unwrap_or(0);
+                    self.work.dropped += dropped;
                     self.entries[at] = Entry::of(batch);
                     self.count_replacing(at);
                     self.work.merges += 1;
@@ -481,6 +495,10 @@ impl<T: Time> Spine<T> {
                 true => merging,
                 false if self.newest => merging.newest(&self.since)?,
                 false => merging.advancing(&self.since)?,
+            };
+            let merging = match &self.retain {
+                Some(retain) => merging.retaining(retain)?,
+                None => merging,
             };
             let entries = self.entries.splice(range.clone(), std::iter::empty());
             let (mut inputs, mut size, mut ids) = (Vec::new(), Size::default(), Vec::new());

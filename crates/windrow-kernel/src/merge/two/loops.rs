@@ -5,6 +5,7 @@
 //! loop { (a, b) = heads; out <- the lesser row, or the sum of equal rows; advance its input }
 //!
 //! led       leads in registers, no branch depends on a comparison    random interleaving
+//! summed    no branch for equal rows either                          many equal rows
 //! streamed  one branch per row                                       turns, and runs
 //! ```
 //!
@@ -18,6 +19,7 @@
 use std::hint::{black_box, select_unpredictable};
 
 use super::super::Wrapped;
+use super::super::bytes::{diff_at, differ, word_at};
 use super::super::rows::Rows;
 use super::pair::{Heads, Lead, Pair, step};
 
@@ -93,6 +95,76 @@ pub(super) unsafe fn led<R: Rows, K: Lead>(
             left -= 1;
         }
         heads
+    }
+}
+
+/// Shortest body, in bytes, whose ends decide in [`summed`].
+pub(super) const LONG: usize = 40;
+
+/// Merges without a branch on a comparison or for sums. Compares whole bodies, or with `ENDS` leads
+/// and last words, as rows with equal leads mostly have equal bytes between the two.
+///
+/// # Safety
+/// The conditions of [`led`] hold, and the last eight bytes of rows are a diff. With `ENDS`, bodies
+/// have at least `LONG` bytes.
+#[inline(always)]
+pub(super) unsafe fn summed<R: Rows, K: Lead, const ENDS: bool>(
+    pair: Pair<R>,
+    mut heads: Heads,
+    mut left: usize,
+    wrapped: &mut Wrapped<'_>,
+) -> Heads {
+    let (rows, one) = (pair.rows, black_box(pair.rows.step()));
+    loop {
+        let steps = pair.steps(heads, 0).min(left);
+        if steps == 0 {
+            return heads;
+        }
+        left -= steps;
+        let Heads { mut a, mut b, mut to, mut end } = heads;
+        for _ in 0..steps {
+            // SAFETY: a step takes at most one row of each input, so both heads are rows. Each step
+            // writes at most one row, and all steps together are at most `left`. Rows end in a
+            // diff. With `ENDS`, bodies have at least 40 bytes, 32 of them before the last word.
+            unsafe {
+                let (p, q) = (pair.row::<0>(a), pair.row::<1>(b));
+                let (take_b, equal) = if ENDS {
+                    let last = |(row, len)| word_at(row, rows.body(len, pair.tail) - 8);
+                    let (lead, other) = (K::of(&pair, p.0), K::of(&pair, q.0));
+                    let between = rows.body(p.1.min(q.1), pair.tail) - 8;
+                    let apart = differ(p.0, q.0, between) | (p.1 != q.1);
+                    // One condition: two separate jumps would be unpredictable.
+                    if black_box((lead == other) & apart) {
+                        Heads { a, b, to, end } = step(pair, Heads { a, b, to, end }, wrapped);
+                        continue;
+                    }
+                    let (agree, last, other_last) = (lead == other, last(p), last(q));
+                    ((other < lead) | (agree & (other_last < last)), agree & (last == other_last))
+                } else {
+                    pair.compare(q, p)
+                };
+                let row = select_unpredictable(take_b, q.0, p.0);
+                let len = select_unpredictable(take_b, q.1, p.1);
+                let other = select_unpredictable(equal, diff_at(q.0, q.1), 0);
+                let (sum, overflow) = diff_at(row, len).overflowing_add(other);
+                if overflow && let Some(wrapped) = wrapped {
+                    let body = std::slice::from_raw_parts(row, len - pair.tail);
+                    wrapped(body, if other > 0 { 1 } else { -1 });
+                }
+                pair.ask(row, to);
+                rows.copy(row, to, len);
+                to.add(len - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
+                let stays = !(equal & (sum == 0));
+                if R::VARY {
+                    end.write(pair.offset(to.add(len)));
+                    end = end.add(usize::from(stays));
+                }
+                to = to.add(select_unpredictable(stays, len, 0));
+                a = a.add(select_unpredictable(take_b, 0, one));
+                b = b.add(select_unpredictable(take_b | equal, one, 0));
+            }
+        }
+        heads = Heads { a, b, to, end };
     }
 }
 

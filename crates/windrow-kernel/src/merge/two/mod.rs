@@ -14,9 +14,10 @@ mod loops;
 mod pair;
 
 use super::Wrapped;
+use super::bytes::differ;
 use super::input::{Sorted, Strided, Target, Varying, common};
 use super::rows::{Fixed, Rows, Vary, by_stride};
-use loops::{led, own, streamed};
+use loops::{LONG, led, own, streamed, summed};
 use pair::{Heads, Lead, Pair};
 
 /// Output rows of one loop: few enough to notice when a pattern ends, and enough to make the sample
@@ -28,6 +29,8 @@ const LEAST: usize = 16;
 const SAMPLE: usize = 16;
 /// A sample with at most this many switches between the inputs has runs.
 const RUNS: usize = 2;
+/// A sample with more equal pairs than this has many, which are unpredictable.
+const EQUALS: usize = 1;
 
 /// The result of a merge call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +141,7 @@ fn blocks<'a, R: Rows, V: Sorted<'a>, K: Lead>(
         unsafe {
             let to = out.bytes.as_mut_ptr().add(out.used);
             let heads = Heads { a: at_a, b: at_b, to, end: out.ends.as_mut_ptr().add(written) };
-            let choice = choose::<R, K>(&pair, heads, count);
+            let choice = choose::<R, K>(&pair, heads, count, wrapped.is_some());
             let end = run::<R, K>(choice, pair, heads, count, &mut wrapped);
             done.a += (end.a.addr() - heads.a.addr()) / rows.step();
             done.b += (end.b.addr() - heads.b.addr()) / rows.step();
@@ -155,10 +158,12 @@ fn blocks<'a, R: Rows, V: Sorted<'a>, K: Lead>(
     done
 }
 
-/// The loop for a block, with leads of eight bytes in registers (false), or whole leads (true).
+/// The loop for a block, with leads of eight bytes (false) or whole leads (true); or with sums, by
+/// whole bodies (false) or by their ends (true).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Led(bool),
+    Summed(bool),
     Streamed(bool),
 }
 
@@ -167,14 +172,27 @@ enum Choice {
 /// # Safety
 /// `heads` are cursors of the pair.
 #[inline(always)]
-unsafe fn choose<R: Rows, K: Lead>(pair: &Pair<R>, mut heads: Heads, count: usize) -> Choice {
-    let (mut switches, mut words, mut before, mut looked) = (0, 0, false, 0);
+unsafe fn choose<R: Rows, K: Lead>(
+    pair: &Pair<R>,
+    mut heads: Heads,
+    count: usize,
+    sums: bool,
+) -> Choice {
+    let (mut switches, mut words, mut equals) = (0, 0, 0);
+    let mut ends = !R::VARY && pair.rows.body(pair.rows.step(), pair.tail) >= LONG;
+    let (mut before, mut looked) = (false, 0);
     let step = pair.rows.step();
     while looked < SAMPLE.min(count) && pair.steps(heads, 0) > 0 {
-        // SAFETY: both inputs have a row left, so both heads are rows.
+        // SAFETY: both inputs have a row left, so both heads are rows. If ends may decide, rows have
+        // one length, with at least 32 bytes before the last word of the body.
         unsafe {
             let (p, q) = (pair.row::<0>(heads.a), pair.row::<1>(heads.b));
-            let (take_b, _) = pair.compare(q, p);
+            let (take_b, equal) = pair.compare(q, p);
+            equals += usize::from(equal);
+            if ends && K::of(pair, p.0) == K::of(pair, q.0) {
+                let between = pair.rows.body(p.1, pair.tail) - 8;
+                ends = !differ(p.0, q.0, between);
+            }
             words += usize::from(u64::of(pair, p.0) == u64::of(pair, q.0));
             switches += usize::from(looked > 0 && take_b != before);
             (before, looked) = (take_b, looked + 1);
@@ -182,7 +200,9 @@ unsafe fn choose<R: Rows, K: Lead>(pair: &Pair<R>, mut heads: Heads, count: usiz
             (heads.a, heads.b) = (heads.a.add(a_step), heads.b.add(b_step));
         }
     }
-    if switches <= RUNS || switches + 2 >= looked {
+    if sums && equals > EQUALS {
+        Choice::Summed(ends)
+    } else if switches <= RUNS || switches + 2 >= looked {
         Choice::Streamed(words > 0)
     } else {
         Choice::Led(words > 0)
@@ -192,7 +212,8 @@ unsafe fn choose<R: Rows, K: Lead>(pair: &Pair<R>, mut heads: Heads, count: usiz
 /// Runs a loop.
 ///
 /// # Safety
-/// The conditions of [`led`] hold.
+/// The conditions of the chosen loop hold: rows of [`Choice::Summed`] end in a diff, and
+/// have long bodies if their ends decide.
 unsafe fn run<R: Rows, K: Lead>(
     choice: Choice,
     pair: Pair<R>,
@@ -200,9 +221,11 @@ unsafe fn run<R: Rows, K: Lead>(
     count: usize,
     wrapped: &mut Wrapped<'_>,
 ) -> Heads {
-    // SAFETY: the caller keeps the conditions of all loops.
+    // SAFETY: the caller keeps the conditions of the chosen loop.
     unsafe {
         match choice {
+            Choice::Summed(false) => own(|| summed::<R, K, false>(pair, heads, count, wrapped)),
+            Choice::Summed(true) => own(|| summed::<R, K, true>(pair, heads, count, wrapped)),
             Choice::Led(false) => own(|| led::<R, u64>(pair, heads, count, wrapped)),
             Choice::Led(true) => own(|| led::<R, K>(pair, heads, count, wrapped)),
             Choice::Streamed(false) => own(|| streamed::<R, u64>(pair, heads, count, wrapped)),

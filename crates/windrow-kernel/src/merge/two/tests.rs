@@ -166,9 +166,11 @@ proptest! {
         };
         let [a, b] = [&a, &b].map(|side| side.iter().map(row).collect::<Side>());
         let (left, right) = (Encoded::new(&a), Encoded::new(&b));
-        for choice in [
+        let every = [
             Choice::Led(false), Choice::Led(true), Choice::Streamed(false), Choice::Streamed(true),
-        ] {
+            Choice::Summed(false), Choice::Summed(true),
+        ];
+        for choice in every.into_iter().filter(|one| sums || !matches!(one, Choice::Summed(_))) {
             let both = (left.varying(), right.varying());
             let (used, got) = by_loop::<_, _, u64>(Vary, both, choice, (count, sums));
             let expected = model([&a, &b], used, sums);
@@ -236,7 +238,9 @@ fn sums_that_do_not_fit_are_reported_by_every_loop() {
     let (left, right) = (Encoded::new(&a), Encoded::new(&b));
     let expected = model([&a, &b], [64, 64], true);
     assert_eq!(expected.len(), 48);
-    for choice in [Choice::Led(true), Choice::Streamed(true)] {
+    for choice in
+        [Choice::Led(true), Choice::Streamed(true), Choice::Summed(false), Choice::Summed(true)]
+    {
         let (a, b) = (left.strided(), right.strided());
         let (mut heard, mut out) = (Vec::new(), vec![0u8; 64 * 64]);
         let mut note = |body: &[u8], times: i64| heard.push((body.to_vec(), times));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::moves::{Move, Position, moves};
 use super::*;
 use crate::batch::Merging;
 use crate::cursor::{Cursor, TakenRows};
@@ -13,33 +14,6 @@ use windrow_rows::{Antichain, Error, RowEncoder};
 
 /// The contents of a cursor: by key and value, times and diffs in any order.
 pub(super) type Shown = BTreeMap<String, BTreeMap<u64, Vec<(u64, i64)>>>;
-
-/// A move of a cursor.
-#[derive(Clone, Debug)]
-enum Move {
-    SeekKey(u64),
-    FindKey(u64),
-    StepKey,
-    RewindKeys,
-    SeekValue(u64),
-    StepValue,
-    RewindValues,
-    MapChanges,
-}
-
-fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let each = prop_oneof![
-        3 => (0..32u64).prop_map(Move::SeekKey),
-        3 => (0..32u64).prop_map(Move::FindKey),
-        3 => Just(Move::StepKey),
-        1 => Just(Move::RewindKeys),
-        3 => (0..5u64).prop_map(Move::SeekValue),
-        4 => Just(Move::StepValue),
-        2 => Just(Move::RewindValues),
-        2 => Just(Move::MapChanges),
-    ];
-    prop::collection::vec(each, 1..60)
-}
 
 impl Keys {
     /// Returns the layout by key alone: the remaining columns are the value.
@@ -54,7 +28,7 @@ impl Keys {
         batcher.seal(&Antichain::new()).unwrap()
     }
 
-    fn key_bytes(self, key: u64) -> Vec<u8> {
+    pub(super) fn key_bytes(self, key: u64) -> Vec<u8> {
         let batch = self.record_batch(&[(key, 0, 0, 0)]).project(&[0]).unwrap();
         RowEncoder::of_keys(&self.by_key()).encode(&batch).unwrap().row(0).to_vec()
     }
@@ -83,60 +57,12 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filte
     let mut cursor = Cursor::new(&sealed).unwrap();
     let shown = keys.shown(batches);
     let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0, 1]).unwrap();
-    let all: Vec<&String> = shown.keys().collect();
-    let (mut at_key, mut at_value) = (0, 0);
+    let mut position = Position::new(keys, &shown);
     for step in std::iter::once(&Move::RewindKeys).chain(moves) {
-        let values = |at: usize| all.get(at).map(|key| &shown[*key]);
-        match *step {
-            Move::SeekKey(key) => {
-                cursor.seek_key(&keys.key_bytes(key)).unwrap();
-                at_key = all.partition_point(|other| **other < keys.text(key));
-                at_value = 0;
-            }
-            Move::FindKey(key) => {
-                let found = cursor.find_key(&keys.key_bytes(key)).unwrap();
-                let there = all.iter().position(|other| **other == keys.text(key));
-                assert_eq!(found, there.is_some());
-                (at_key, at_value) = (there.unwrap_or(all.len()), 0);
-            }
-            Move::StepKey => {
-                cursor.step_key().unwrap();
-                (at_key, at_value) = ((at_key + 1).min(all.len()), 0);
-            }
-            Move::RewindKeys => {
-                cursor.rewind_keys().unwrap();
-                (at_key, at_value) = (0, 0);
-            }
-            Move::SeekValue(value) => {
-                cursor.seek_value(&value.to_be_bytes()).unwrap();
-                at_value = values(at_key).map_or(0, |values| values.range(..value).count());
-            }
-            Move::StepValue => {
-                cursor.step_value().unwrap();
-                at_value = values(at_key).map_or(0, |values| (at_value + 1).min(values.len()));
-            }
-            Move::RewindValues => {
-                cursor.rewind_values().unwrap();
-                at_value = 0;
-            }
-            Move::MapChanges => {
-                let mut found = Vec::new();
-                let change = |value: &[u8], time: u64, diff: i64| {
-                    found.push((value.to_vec(), time, diff));
-                };
-                cursor.map_changes(change).unwrap();
-                found.sort_unstable();
-                let there = values(at_key).into_iter().flatten().flat_map(|(value, times)| {
-                    let value = value.to_be_bytes().to_vec();
-                    times.iter().map(move |&(time, diff)| (value.clone(), time, diff))
-                });
-                assert_eq!(found, there.collect::<Vec<_>>());
-                at_value = values(at_key).map_or(0, BTreeMap::len);
-            }
-        }
-        let expected = values(at_key).map(|values| values.iter().nth(at_value));
-        assert_eq!(cursor.has_key(), expected.is_some(), "{step:?}");
-        let Some(Some((value, times))) = expected else {
+        let found = step.go(keys, &mut cursor);
+        assert_eq!(found, position.go(step), "{step:?}");
+        assert_eq!(cursor.has_key(), position.key().is_some(), "{step:?}");
+        let Some((value, times)) = position.value() else {
             assert!(!cursor.has_value() && cursor.value().is_none(), "{step:?}");
             continue;
         };
@@ -150,7 +76,7 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filte
             Keys::Numbers => format!("{:020}", row.column(0).as_primitive::<UInt64Type>().value(0)),
             _ => row.column(0).as_string::<i32>().value(0).to_owned(),
         };
-        assert_eq!(&key, all[at_key], "{step:?}");
+        assert_eq!(Some(&key), position.key(), "{step:?}");
     }
 }
 
@@ -293,9 +219,13 @@ fn keys_that_are_not_there_are_told_without_their_chunks() {
         told += usize::from(read() == before);
     }
     assert!(told >= 970, "{told} of 1000");
+    let (mut cursor, before) = (idle(), cursor.filter_tests());
+    assert!(before.passes * 50 < before.tests, "of absent keys: {before:?}");
     for key in (0..1000).map(|n| (n * 7919 % 100_000) * 2) {
         assert!(cursor.find_key(&keys.key_bytes(key)).unwrap());
     }
+    let tested = cursor.filter_tests();
+    assert_eq!((tested.tests, tested.passes), (1000, 1000));
 }
 
 #[test]
@@ -367,7 +297,17 @@ fn a_scan_holds_one_chunk_of_a_batch_at_a_time() {
         cursor.step_key().unwrap();
     }
     assert_eq!(keys, changes.len());
-    assert!(pool.stats().loaded_bytes - loaded >= 200_000 * 32, "all was read, once");
+    let once = pool.stats().loaded_bytes - loaded;
+    assert!(once >= 200_000 * 32, "all was read, once");
+    // And back.
+    cursor.fast_forward_keys().unwrap();
+    while cursor.has_key() {
+        keys -= 1;
+        most = most.max(pool.budget().used());
+        cursor.step_key_back().unwrap();
+    }
+    assert_eq!(keys, 0);
+    assert!(pool.stats().loaded_bytes - loaded <= 2 * once + pool.chunk_bytes());
     assert!(most <= before + 2 * pool.chunk_bytes(), "{most} {before}");
 }
 

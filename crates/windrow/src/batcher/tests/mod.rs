@@ -3,9 +3,11 @@
 mod cursors;
 mod frontiers;
 mod merges;
+mod moves;
 mod overflow;
 mod probes;
 mod ranges;
+mod retained;
 #[cfg(feature = "ipc")]
 mod saved;
 mod small;
