@@ -4,6 +4,7 @@
 //! clock has stopped.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use columnation::Columnation;
 use differential_022::containers::TimelyStack;
@@ -145,15 +146,15 @@ fn chunks<C: Chunks + PushInto<T>, T: Clone + 'static>(
     (seconds, out.iter().map(|chunk| <C as Chunk>::len(chunk) as u64).sum())
 }
 
-/// Seals 0.26's batcher for each of `times` times, and returns the seconds and the number of records.
-pub(super) fn sealed(changes: Vec<Change<u64, u64>>, times: u64) -> (f64, u64) {
+/// Seals 0.26's batcher up to each of `uppers`, and returns the seconds and the number of records.
+pub(super) fn sealed(changes: Vec<Change<u64, u64>>, uppers: &RangeInclusive<u64>) -> (f64, u64) {
     type Chunked = VecChunk<u64, u64, u64, i64>;
     let mut inputs: Vec<Vec<_>> = changes.chunks(8192).map(<[_]>::to_vec).collect();
     let watch = Stopwatch::start();
     let mut batcher = ChunkBatcher::<ContainerChunker<Chunked>, Chunked>::new(None, 0);
     inputs.iter_mut().for_each(|push| batcher.insert(push));
     let mut records = 0;
-    for upper in 1..=times {
+    for upper in uppers.clone() {
         let (sealed, _) = batcher.extract(Antichain::from_elem(upper).borrow());
         let chunks = sealed.into_iter().flat_map(|batch| batch.chunks);
         records += chunks.map(|chunk| Chunk::len(&chunk) as u64).sum::<u64>();
