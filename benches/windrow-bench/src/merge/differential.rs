@@ -26,6 +26,7 @@ use timely_032::Container;
 use timely_032::container::{ContainerBuilder, PushInto, SizableContainer};
 use timely_032::progress::Antichain;
 
+use super::column::columns;
 use super::data::{Change, WIDE, text};
 use super::{Inputs, Rival, Work};
 use crate::harness::Stopwatch;
@@ -38,7 +39,7 @@ impl<T: Columnation + Ord + Clone + 'static> Part for T {}
 trait Chunks: Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container {}
 impl<C: Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container> Chunks for C {}
 
-/// Returns the rivals of each shape: 0.22's columnation stacks, and 0.26's vectors and tries.
+/// Returns the rivals of each shape: 0.22's columnation stacks, 0.26's vectors and tries, columns.
 pub(super) fn rivals() -> [Vec<Rival>; 3] {
     /// Converts changes before the work, which measures its own seconds.
     type Changes<K, V> = Vec<Vec<Change<K, V>>>;
@@ -63,6 +64,7 @@ pub(super) fn rivals() -> [Vec<Rival>; 3] {
             vec![
                 rival("columnation 0.22", $of, stacks),
                 rival("Vec 0.26", $of, chunks::<VecChunk<$key, $value, u64, i64>, _>),
+                rival("columns", $of, columns::<($key, $value)>),
                 $(rival($trie, $of, chunks::<ColChunk<($key, $value, u64, i64)>, _>),)?
             ]
         };

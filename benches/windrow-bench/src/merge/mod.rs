@@ -23,12 +23,14 @@
 //! back is also measured with accounting, and within a limit with and without a policy that hears
 //! events.
 //!
-//! The rivals need the feature `differential`: differential-dataflow 0.22's columnation, and the Vec
-//! and trie chunks of 0.26. The lower bound is one `memcpy` of the rows into warm memory. `copy of
-//! the columns` is the lower bound for any consumer of record batches: each column of each batch is
-//! appended to a buffer. `resident` cells compare bytes per record of Windrow's chunks with bytes of
-//! records as Rust values.
+//! The rivals need the feature `differential`: differential-dataflow 0.22's columnation, the Vec and
+//! trie chunks of 0.26, and the column merger of Materialize's pull request. The lower bound is one
+//! `memcpy` of the rows into warm memory. `copy of the columns` is the lower bound for any consumer of
+//! record batches: each column of each batch is appended to a buffer. `resident` cells compare bytes
+//! per record of Windrow's chunks with bytes of records as Rust values.
 
+#[cfg(feature = "differential")]
+mod column;
 mod data;
 #[cfg(feature = "differential")]
 mod differential;
