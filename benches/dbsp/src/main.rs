@@ -1,9 +1,10 @@
-//! Windrow against DBSP: merges of K sorted batches, and sorted lookups in a spine, over the same
-//! rows in one process.
+//! Windrow against DBSP: merges of K sorted batches, sorted lookups in a spine, scans of batches, and
+//! upserts, over the same rows in one process.
 //!
 //! ```text
 //! merges   rows --> batches of each engine, untimed --> its merger, timed --> rows, compared
 //! probes   rows --> spine of each engine, untimed ----> look-ups, timed ----> sums, compared
+//! upserts  rows --> table of each engine, timed ------------------------------> sums, compared
 //! ```
 //! Both run on one thread in turns, and the fastest round counts. Everything runs on the worker of
 //! a DBSP runtime, where DBSP finds its storage and caches; Windrow needs neither, and loses
@@ -23,6 +24,7 @@ mod probes;
 #[expect(dead_code, reason = "shared with windrow-bench, whose data need more of it")]
 mod rng;
 mod runtime;
+mod upserts;
 
 use clap::Parser;
 
@@ -37,7 +39,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + S
 
 /// What to measure.
 #[derive(Clone, Debug, Parser)]
-#[command(about = "Measures Windrow's merges and look-ups beside DBSP's own")]
+#[command(about = "Measures Windrow's merges, look-ups, scans and upserts beside DBSP's own")]
 pub(crate) struct Options {
     #[command(flatten)]
     select: Select,
@@ -64,5 +66,5 @@ const TURNS: Turns = Turns { rounds: 5, warm: 0, calls: 1 };
 
 fn run(options: &Options) -> Result<()> {
     let cells = Cells::new("dbsp", "ns/record", options.select.clone());
-    probes::run(options, kway::run(options, cells)?)?.finish()
+    upserts::run(options, probes::run(options, kway::run(options, cells)?)?)?.finish()
 }

@@ -54,6 +54,12 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
         let rate = rates.collect::<Result<Vec<_>>>()?.into_iter().fold(0.0, f64::max);
         println!("two runs merged into one, every chunk on disk, {codec:?}: {rate:.2} GiB/s");
     }
+    let pool = pool(2 * bytes, Codec::None)?;
+    let (batch, kept) = (pushed(&layout, &batches, &pool)?.settle()?, pool.budget().used());
+    let resident = batch.resident_bytes();
+    let leave = seconds(|| Ok(pool.set_limit(resident / 16)?))?.0;
+    let back = seconds(|| drain(batch))?.0;
+    println!("{resident} of {kept} bytes: {leave:.3} s to leave, {back:.3} s to be read back");
     println!("written when everything cancels: {} bytes", cancelled(&batches)?);
     cells.finish()
 }

@@ -5,6 +5,8 @@
 //! merge; measurements start when DBSP's threads are idle. In addition, cursors over the same
 //! number of unmerged batches are measured on both sides.
 //!
+//! *Scans* add up the diffs of all keys of such batches: value by value, and ours also key by key.
+//!
 //! DBSP is measured in two variants: `seek_key` moves on to the next key; `seek_key_exact`, used by
 //! DBSP's joins, does not. Windrow first encodes the keys as rows, inside of the measured time.
 
@@ -36,8 +38,27 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
                 cursors(batches, &options, &mut cells)?;
             }
         }
+        for batches in [1, 4, 16, 49] {
+            scans(batches, &options, &mut cells)?;
+        }
         Ok(cells)
     })
+}
+
+fn scans(batches: u64, options: &Options, cells: &mut Cells) -> Result<()> {
+    let case = format!("scan, {batches} batches");
+    if !cells.wants(&case) {
+        return Ok(());
+    }
+    let ours = ours::untimed(batches, options.keys)?;
+    let theirs = theirs::snapshot(batches, options.keys);
+    let scan = |by_value| seconds(|| Ok(ours::scan(&ours, by_value)? as u64));
+    let mut sides = [
+        contender("ours", |(), _| scan(true)),
+        contender("ours, by key", |(), _| scan(false)),
+        contender("CursorList", |(), _| seconds(|| Ok(theirs::scan(&theirs) as u64))),
+    ];
+    cells.race(&case, TURNS, |_| Ok(((), options.keys as f64)), &mut sides)
 }
 
 fn spines(options: &Options, cells: &mut Cells) -> Result<()> {
@@ -60,9 +81,10 @@ fn spines(options: &Options, cells: &mut Cells) -> Result<()> {
 }
 
 fn cursors(batches: u64, options: &Options, cells: &mut Cells) -> Result<()> {
+    let ours = ours::untimed(batches, options.keys)?;
     let theirs = theirs::snapshot(batches, options.keys);
     let sides: [(&str, Probe<'_>); 3] = [
-        ("ours", ours::untimed(batches, options.keys)?),
+        ("ours", ours::lookup(&ours)),
         ("CursorList, seek_key", Box::new(|keys| Ok(theirs::probe(&theirs, keys, false)))),
         ("CursorList, seek_key_exact", Box::new(|keys| Ok(theirs::probe(&theirs, keys, true)))),
     ];
@@ -108,6 +130,6 @@ mod tests {
         let (batches, records, keys) = (Vec::new(), 0, 40_000);
         let cells = Cells::new("dbsp", "ns/record", select.clone());
         let found = run(&Options { select, batches, records, keys }, cells);
-        assert!(found.is_ok_and(|cells| cells.cells.len() == 2 * (4 + 3 * 2)));
+        assert!(found.is_ok_and(|cells| cells.cells.len() == 2 * (4 + 3 * 2 + 4)));
     }
 }

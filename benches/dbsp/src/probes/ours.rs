@@ -21,14 +21,35 @@ pub(super) fn timed(batches: u64, keys: u64) -> Result<(usize, Probe<'static>)> 
     Ok((count, Box::new(move |keys| probe(spine.idle_cursor()?, spine.layout(), keys))))
 }
 
-/// Builds batches with filters, like a spine's, and returns a look-up in all of them.
-pub(super) fn untimed(batches: u64, keys: u64) -> Result<Probe<'static>> {
+/// Builds batches with filters, like a spine's.
+pub(super) fn untimed(batches: u64, keys: u64) -> Result<Vec<Batch>> {
     let (layout, pool) = (layout(None)?, Pool::unlimited());
     let batch = |batch| {
         let mut batcher = Batcher::new(&layout, &pool);
         batcher.push(&changes(keys_of(batch, batches, keys), None)?)?;
         Ok(batcher.finish()?.filtered()?)
     };
-    let batches = (0..batches).map(batch).collect::<Result<Vec<Batch>>>()?;
-    Ok(Box::new(move |keys| probe(Cursor::idle(&layout, &batches)?, &layout, keys)))
+    (0..batches).map(batch).collect()
+}
+
+/// Returns a look-up in all batches.
+pub(super) fn lookup(batches: &[Batch]) -> Probe<'_> {
+    let layout = batches[0].layout();
+    Box::new(move |keys| probe(Cursor::idle(layout, batches)?, layout, keys))
+}
+
+/// Returns the sum of all diffs, value by value or key by key.
+pub(super) fn scan(batches: &[Batch], by_value: bool) -> Result<i64> {
+    let (mut cursor, mut sum) = (Cursor::new(batches)?, 0);
+    while cursor.has_key() {
+        if !by_value {
+            cursor.map_changes(|_, _, diff: i64| sum += diff)?;
+        }
+        while by_value && cursor.has_value() {
+            cursor.map_times(|_, diff| sum += diff)?;
+            cursor.step_value()?;
+        }
+        cursor.step_key()?;
+    }
+    Ok(sum)
 }

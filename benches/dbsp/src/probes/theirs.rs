@@ -72,6 +72,19 @@ pub(super) fn snapshot(batches: u64, keys: u64) -> SpineSnapshot<Untimed> {
     SpineSnapshot::with_batches(&factories, all)
 }
 
+/// Returns the sum of all diffs.
+pub(super) fn scan(trace: &SpineSnapshot<Untimed>) -> i64 {
+    let (mut cursor, mut sum) = (trace.cursor(), 0);
+    while cursor.key_valid() {
+        while cursor.val_valid() {
+            sum += **cursor.weight();
+            cursor.step_val();
+        }
+        cursor.step_key();
+    }
+    sum
+}
+
 /// Returns the sum of the keys' diffs. Each search starts at the previous key's position, or is an
 /// exact look-up.
 pub(super) fn probe<B>(trace: &B, keys: &[u64], is_exact: bool) -> i64

@@ -7,13 +7,13 @@ use differential_026::operators::arrange::arrangement::arrange_core;
 use differential_026::trace::chunk::ChunkBatcher;
 use differential_026::trace::chunk::vec::{ChunkBatcher as VecBatcher, ChunkSpine as VecSpine};
 use differential_026::trace::implementations::ord_neu::{
-    OrdKeyBatcher, OrdKeySpine, OrdValBatcher, OrdValSpine,
+    OrdKeyBatcher, OrdKeySpine, OrdValBatcher, OrdValSpine, VecOrdValBuilder,
 };
 use timely_032::dataflow::ProbeHandle;
 use timely_032::dataflow::channels::pact::Pipeline;
 use timely_032::worker::Worker;
 use windrow::{Budget, Pool, PoolOptions};
-use windrow_differential::{ArrangeRows, Context, RowArrangement};
+use windrow_differential::{ArrangeRows, Context, RowArrangement, RowSorter};
 
 use super::rest::resident;
 use super::{Inputs, Options, TURNS};
@@ -27,6 +27,8 @@ pub(super) enum Side {
     Ours,
     /// Windrow's, joined by cursors that pin visited chunks.
     Cursors,
+    /// Windrow's batcher, and the rival's builder and trace.
+    Sorter,
     /// Only measured at rest.
     OrdKey,
     OrdVal,
@@ -34,7 +36,8 @@ pub(super) enum Side {
     ColChunk,
 }
 
-const SIDES: [Side; 5] = [Side::Ours, Side::Cursors, Side::OrdVal, Side::VecChunk, Side::ColChunk];
+const SIDES: [Side; 6] =
+    [Side::Ours, Side::Cursors, Side::Sorter, Side::OrdVal, Side::VecChunk, Side::ColChunk];
 
 /// Updates of the rounds measured for latency, and the number of such rounds.
 const SMALL_ROUNDS: [usize; 4] = [1, 10, 100, 1_000];
@@ -101,6 +104,11 @@ macro_rules! of_keys {
                             let keys = keys.arrange_rows(context);
                             keys.join_core(data, |_, _, _| None::<()>).probe_with(&probe);
                         }
+                        Side::Sorter => joined!(
+                            RowSorter<_, _, _, _, VecOrdValBuilder<$key, (), u64, isize>>,
+                            OrdValSpine<$key, (), u64, isize>,
+                            |_, _| RowSorter::new(context)
+                        ),
                         Side::OrdKey => joined!(
                             OrdKeyBatcher<$key, u64, isize>,
                             OrdKeySpine<$key, u64, isize>,

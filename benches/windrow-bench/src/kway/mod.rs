@@ -4,15 +4,15 @@
 //! and five values. The rivals merge the same records as arrays of words in plain vectors, compared
 //! whole, and copied once into an output that is allocated and touched before the clock starts.
 //! Like Windrow, the rivals add up equal records. Windrow takes ownership of single-chain batches
-//! and compacts them into one; a pool for the whole bench recycles its output memory. Everything is
-//! in memory. Each round has fresh data, and the fastest counts.
+//! and compacts them into one, at once or in slices of 1,024 rows; a pool for the whole bench recycles
+//! its output memory. Everything is in memory. Each round has fresh data, and the fastest counts.
 
 mod data;
 mod rivals;
 
 use std::hint::black_box;
 
-use windrow::{Batch, Pool};
+use windrow::{Batch, Merging, Pool};
 
 use crate::Result;
 use crate::harness::{Cells, Turns, contender, elapsed, seconds};
@@ -75,14 +75,21 @@ fn measure<T: Ord + Copy>(
     let layout = layout(work)?;
     let output = |runs: &[Vec<Record<T>>]| vec![runs[0][0]; runs.iter().map(Vec::len).sum()];
     type Inputs<T> = (Runs, Vec<Vec<Record<T>>>);
+    let merged = |runs: &Runs, merge: &dyn Fn(Vec<Batch>) -> Result<Batch>| {
+        let chains = runs.iter().map(|run| chain(&layout, pool, work, run));
+        let chains = chains.collect::<Result<Vec<_>>>()?;
+        let (time, merged) = seconds(|| merge(chains))?;
+        Ok((time, merged.rows().unwrap_or(0)))
+    };
+    let at_once = |of| Ok(Batch::union(&layout, pool, of).settle_on(options.threads)?);
+    let in_slices = |of| {
+        let mut merging = Merging::new(&layout, pool, of);
+        while !merging.work(&mut 1024)? {}
+        Ok(merging.finish()?)
+    };
     let mut contenders = [
-        contender("ours", |(runs, _): &Inputs<T>, _| {
-            let chains = runs.iter().map(|run| chain(&layout, pool, work, run));
-            let chains = chains.collect::<Result<Vec<_>>>()?;
-            let (time, merged) =
-                seconds(|| Ok(Batch::union(&layout, pool, chains).settle_on(options.threads)?))?;
-            Ok((time, merged.rows().unwrap_or(0)))
-        }),
+        contender("ours", |(runs, _): &Inputs<T>, _| merged(runs, &at_once)),
+        contender("ours, in slices", |(runs, _), _| merged(runs, &in_slices)),
         contender("loser tree", |(_, runs): &Inputs<T>, _| {
             let mut out = output(runs);
             Ok(elapsed(|| rivals::merge(runs, black_box(&mut out)) as u64))

@@ -4,6 +4,7 @@
 //! clock has stopped.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use columnation::Columnation;
 use differential_022::containers::TimelyStack;
@@ -25,6 +26,7 @@ use timely_032::Container;
 use timely_032::container::{ContainerBuilder, PushInto, SizableContainer};
 use timely_032::progress::Antichain;
 
+use super::column::columns;
 use super::data::{Change, WIDE, text};
 use super::{Inputs, Rival, Work};
 use crate::harness::Stopwatch;
@@ -37,7 +39,7 @@ impl<T: Columnation + Ord + Clone + 'static> Part for T {}
 trait Chunks: Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container {}
 impl<C: Chunk<Time = u64> + Default + SizableContainer + Consolidate + Container> Chunks for C {}
 
-/// Returns the rivals of each shape: 0.22's columnation stacks, and 0.26's vectors and tries.
+/// Returns the rivals of each shape: 0.22's columnation stacks, 0.26's vectors and tries, columns.
 pub(super) fn rivals() -> [Vec<Rival>; 3] {
     /// Converts changes before the work, which measures its own seconds.
     type Changes<K, V> = Vec<Vec<Change<K, V>>>;
@@ -62,6 +64,7 @@ pub(super) fn rivals() -> [Vec<Rival>; 3] {
             vec![
                 rival("columnation 0.22", $of, stacks),
                 rival("Vec 0.26", $of, chunks::<VecChunk<$key, $value, u64, i64>, _>),
+                rival("columns", $of, columns::<($key, $value)>),
                 $(rival($trie, $of, chunks::<ColChunk<($key, $value, u64, i64)>, _>),)?
             ]
         };
@@ -145,15 +148,15 @@ fn chunks<C: Chunks + PushInto<T>, T: Clone + 'static>(
     (seconds, out.iter().map(|chunk| <C as Chunk>::len(chunk) as u64).sum())
 }
 
-/// Seals 0.26's batcher for each of `times` times, and returns the seconds and the number of records.
-pub(super) fn sealed(changes: Vec<Change<u64, u64>>, times: u64) -> (f64, u64) {
+/// Seals 0.26's batcher up to each of `uppers`, and returns the seconds and the number of records.
+pub(super) fn sealed(changes: Vec<Change<u64, u64>>, uppers: &RangeInclusive<u64>) -> (f64, u64) {
     type Chunked = VecChunk<u64, u64, u64, i64>;
     let mut inputs: Vec<Vec<_>> = changes.chunks(8192).map(<[_]>::to_vec).collect();
     let watch = Stopwatch::start();
     let mut batcher = ChunkBatcher::<ContainerChunker<Chunked>, Chunked>::new(None, 0);
     inputs.iter_mut().for_each(|push| batcher.insert(push));
     let mut records = 0;
-    for upper in 1..=times {
+    for upper in uppers.clone() {
         let (sealed, _) = batcher.extract(Antichain::from_elem(upper).borrow());
         let chunks = sealed.into_iter().flat_map(|batch| batch.chunks);
         records += chunks.map(|chunk| Chunk::len(&chunk) as u64).sum::<u64>();

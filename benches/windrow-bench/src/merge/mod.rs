@@ -21,14 +21,18 @@
 //! *A memory group* (`batcher --group`): our spill beside the system's swap.
 //!
 //! *Seals.* Two million changes, whose times are spread, are sealed time by time, beside one seal of
-//! the same changes and beside 0.26's batcher over vectors.
+//! the same changes and beside 0.26's batcher over vectors. A seal that holds all or half of the rows
+//! back is also measured with accounting, and within a limit with and without a policy that hears
+//! events.
 //!
-//! The rivals need the feature `differential`: differential-dataflow 0.22's columnation, and the Vec
-//! and trie chunks of 0.26. The lower bound is one `memcpy` of the rows into warm memory. `copy of
-//! the columns` is the lower bound for any consumer of record batches: each column of each batch is
-//! appended to a buffer. `resident` cells compare bytes per record of Windrow's chunks with bytes of
-//! records as Rust values.
+//! The rivals need the feature `differential`: differential-dataflow 0.22's columnation, the Vec and
+//! trie chunks of 0.26, and the column merger of Materialize's pull request. The lower bound is one
+//! `memcpy` of the rows into warm memory. `copy of the columns` is the lower bound for any consumer of
+//! record batches: each column of each batch is appended to a buffer. `resident` cells compare bytes
+//! per record of Windrow's chunks with bytes of records as Rust values.
 
+#[cfg(feature = "differential")]
+mod column;
 mod data;
 #[cfg(feature = "differential")]
 mod differential;
@@ -36,10 +40,13 @@ mod group;
 
 use std::cell::Cell;
 use std::hint::black_box;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use windrow::arrow_array::RecordBatch;
 use windrow::{
-    Antichain, Batch, Batcher, Budget, Codec, ForceSpill, Layout, Order, Pool, PoolOptions, SpillTo,
+    Accounting, Antichain, Batch, Batcher, Budget, Codec, Decision, ForceSpill, Layout, Offer,
+    Order, Pool, PoolOptions, SpillEvent, SpillPolicy, SpillTo, Tiered,
 };
 
 use crate::Result;
@@ -144,42 +151,87 @@ pub(crate) fn run(work: Work, options: &Options, mut cells: Cells) -> Result<()>
         return cells.finish();
     }
     if work == Work::Batcher {
-        [100, 400, 1000].into_iter().try_for_each(|times| seals(times, &mut cells))?;
+        SEALS.into_iter().try_for_each(|of| seals(of, &mut cells))?;
     }
     cells.finish()
 }
 
-/// Measures a seal for each of `times` times.
-fn seals(times: u64, cells: &mut Cells) -> Result<()> {
+/// The default policy, which counts events.
+#[derive(Debug, Default)]
+struct Counted(AtomicI64);
+
+impl SpillPolicy for Counted {
+    fn decide(&self, offer: &Offer) -> Decision {
+        Tiered.decide(offer)
+    }
+
+    fn record(&self, _: SpillEvent) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// A number of times, the seals, and whether keys decide the times: else they are random.
+type Seals = (&'static str, u64, RangeInclusive<u64>, bool);
+
+const SEALS: [Seals; 6] = [
+    ("seals at 100 times", 100, 1..=100, false),
+    ("seals at 400 times", 400, 1..=400, false),
+    ("seals at 1000 times", 1000, 1..=1000, false),
+    ("seal of no rows", 2, 0..=0, false),
+    ("seal that splits chunks", 2, 1..=1, false),
+    ("seal of whole chunks", 2, 1..=1, true),
+];
+
+/// Measures seals, beside one of all rows, and where something listens.
+fn seals((case, times, uppers, by_key): Seals, cells: &mut Cells) -> Result<()> {
     const CHANGES: u64 = 2_000_000;
     let (shape, pool) = (&SHAPES[0], Pool::unlimited());
     let schema = shape.schema();
     let layout = Order::by(["a", "b"]).time("time").diff("diff").bind(&schema)?;
-    let sealed = |changes: &Vec<Ints>, first: u64| {
+    let sealed = |mut batcher: Batcher, changes: &Vec<Ints>, uppers: &RangeInclusive<u64>| {
         let batches = changes.chunks(8192).map(|piece| shape.record_batch(&schema, piece));
         let batches = batches.collect::<Result<Vec<_>>>()?;
         seconds(|| {
-            let mut batcher = pushed(&layout, &pool, &batches)?;
+            batches.iter().try_for_each(|batch| batcher.push(batch))?;
             let mut rows = |upper| Ok(batcher.seal(&Antichain::at(upper))?.rows().unwrap_or(0));
-            (first..=times).map(&mut rows).sum::<Result<u64>>()
+            uppers.clone().map(&mut rows).sum::<Result<u64>>()
         })
     };
+    let sealed_in = |pool: &Pool, changes: &Vec<Ints>, uppers: &_| {
+        sealed(Batcher::new(&layout, pool), changes, uppers)
+    };
     let mut contenders = vec![
-        contender("ours", |changes: &Vec<Ints>, _| sealed(changes, 1)),
-        contender("ours, one seal", |changes: &Vec<Ints>, _| sealed(changes, times)),
+        contender("ours", |changes: &Vec<Ints>, _| sealed_in(&pool, changes, &uppers)),
+        contender("ours, one seal", |of, _| Ok(sealed_in(&pool, of, &(times..=times))?.0)),
     ];
+    if times == 2 {
+        contenders.push(contender("ours, accounted", |changes, _| {
+            let sum = AtomicI64::new(0);
+            let sink = move |change: Accounting| _ = sum.fetch_add(change.bytes, Relaxed);
+            sealed(Batcher::accounted(&layout, &pool, sink), changes, &uppers)
+        }));
+        let within = |options| Pool::new(Budget::bytes(16 << 20), options);
+        let counted = within(PoolOptions::new().policy(Counted::default()))?;
+        let limited = ("ours, 16 MiB", within(PoolOptions::new())?);
+        let (uppers, sealed_in) = (&uppers, &sealed_in);
+        for (name, pool) in [limited, ("ours, 16 MiB, events", counted)] {
+            contenders.push(contender(name, move |changes, _| sealed_in(&pool, changes, uppers)));
+        }
+    }
     #[cfg(feature = "differential")]
     contenders.push(contender("Vec 0.26", |changes: &Vec<Ints>, _| {
-        Ok(differential::sealed(changes.clone(), times))
+        Ok(differential::sealed(changes.clone(), &uppers))
     }));
     let fresh = |round: usize| {
         let mut rng = windrow_testdata::rng::Rng::new(round as u64 + 1);
-        let change = |_| ((rng.next_u64(), rng.below(8)), rng.below(times), 1);
+        let change = |_| {
+            let (key, time) = (rng.next_u64(), rng.below(times));
+            ((key, rng.below(8)), if by_key { key >> 63 } else { time }, 1)
+        };
         Ok(((0..CHANGES).map(change).collect(), CHANGES as f64))
     };
-    let case = format!("seals at {times} times");
-    if cells.wants(&case) {
-        cells.race(&case, Turns { rounds: 3, warm: 0, calls: 1 }, fresh, &mut contenders)?;
+    if cells.wants(case) {
+        cells.race(case, Turns { rounds: 3, warm: 0, calls: 1 }, fresh, &mut contenders)?;
     }
     Ok(())
 }

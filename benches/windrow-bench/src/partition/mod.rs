@@ -26,6 +26,7 @@
 
 mod builder;
 mod cases;
+mod costs;
 mod data;
 mod hash;
 mod pages;
@@ -58,6 +59,9 @@ pub(crate) struct Options {
     /// Pages of partitions instead: written, read, and from rows to pages
     #[arg(long)]
     pages: bool,
+    /// Other rules, early ends, slices and null counts instead
+    #[arg(long)]
+    costs: bool,
 }
 
 pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
@@ -65,6 +69,7 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<()> {
         Options { hash: true, .. } => hash::run(options, &mut cells)?,
         Options { builder: true, .. } => builder::run(&mut cells)?,
         Options { pages: true, .. } => pages::run(&mut cells)?,
+        Options { costs: true, .. } => costs::run(options, &mut cells)?,
         Options { large: true, .. } => cases::large(options, &mut cells)?,
         _ => cases::matrix(options, &mut cells)?,
     }

@@ -52,6 +52,25 @@ fn changes(rng: &mut Rng, rows: usize, time: u64) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
+/// A seal leaves as many bytes of recycled buffers leased as it sealed, between 1 and 16 MiB.
+#[test]
+fn after_seals_of_any_size() {
+    let rng = &mut Rng::new(13);
+    let layout = Order::by("key").time("time").diff("diff");
+    let layout = layout.bind(&changes(rng, 0, 0).schema()).unwrap();
+    for (pushes, most) in [(1, 1 << 20), (280, 16 << 20)] {
+        let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(1 << 30)).unwrap();
+        let mut batcher = Batcher::new(&layout, &pool);
+        (0..pushes).for_each(|_| batcher.push(&changes(rng, 10_000, 1_000)).unwrap());
+        let batch = batcher.seal(&Antichain::at(u64::MAX)).unwrap();
+        let (sealed, resident) = (batch.bytes().unwrap(), batch.resident_bytes());
+        let kept = pool.budget().used() - resident;
+        println!("{sealed} bytes sealed: {resident} resident, {kept} kept");
+        // Beside buffers, the lists of the batch are leased.
+        assert!(kept <= most + (64 << 10), "{kept} bytes kept after a seal of {sealed}");
+    }
+}
+
 /// A seal keeps four times the budget back, and more is pushed behind it.
 #[test]
 fn while_seals_hold_rows_back() {
