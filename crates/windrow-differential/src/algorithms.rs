@@ -12,17 +12,7 @@ pub fn bfs<'scope, N: Row, T: TimeCode>(
     roots: VecCollection<'scope, T, N>,
     context: &Context,
 ) -> VecCollection<'scope, T, (N, u32)> {
-    let edges = edges.arrange_rows(context);
-    let starts = roots.map(|root| (root, 0));
-    starts.clone().iterate(|scope, reached| {
-        reached
-            .arrange_rows(context)
-            .join_rows(edges.enter(scope), |_from, steps, to| Some((to.get(), steps.get() + 1)))
-            .concat(starts.enter(scope))
-            .arrange_rows(context)
-            .reduce_rows(context, |_node, steps, out| out.push((steps[0].0.get(), 1)))
-            .map_rows(|node, steps| (node.get(), steps.get()))
-    })
+    spread(edges, roots.map(|root| (root, 0)), context, |steps| steps + 1)
 }
 
 /// Returns for each node the least label of all nodes from which it can be reached, itself
@@ -32,11 +22,22 @@ pub fn propagate<'scope, N: Row, L: Row, T: TimeCode>(
     labels: VecCollection<'scope, T, (N, L)>,
     context: &Context,
 ) -> VecCollection<'scope, T, (N, L)> {
+    spread(edges, labels, context, |label| label)
+}
+
+/// Returns for each node the least label of its own and of those that `along` an edge make of the
+/// labels of the nodes before it.
+fn spread<'scope, N: Row, L: Row, T: TimeCode>(
+    edges: VecCollection<'scope, T, (N, N)>,
+    labels: VecCollection<'scope, T, (N, L)>,
+    context: &Context,
+    along: fn(L) -> L,
+) -> VecCollection<'scope, T, (N, L)> {
     let edges = edges.arrange_rows(context);
     labels.clone().iterate(|scope, known| {
         known
             .arrange_rows(context)
-            .join_rows(edges.enter(scope), |_from, label, to| Some((to.get(), label.get())))
+            .join_rows(edges.enter(scope), move |_, label, to| Some((to.get(), along(label.get()))))
             .concat(labels.enter(scope))
             .arrange_rows(context)
             .reduce_rows(context, |_node, labels, out| out.push((labels[0].0.get(), 1)))

@@ -40,8 +40,9 @@ use crate::{DiffCode, Enc, Row, ScopedBatch, TimeCode};
 ///
 /// `comparison` is a total order of times that extends their partial order; equal times may compare
 /// as true or as false. `frontier` receives a lower bound of future initial times, and inserts the
-/// times from which on the arrangement must distinguish changes. Costs a look-up for each update,
-/// side by side with the updates of a round.
+/// times from which on the arrangement must distinguish changes. Other operators run whenever
+/// `yields` returns true, given the start of the present turn and the number of its pairs so far.
+/// Costs a look-up for each update, side by side with the updates of a round.
 ///
 /// A delta query of two collections; at equal times, changes of `right` precede those of `left`:
 ///
@@ -67,8 +68,9 @@ use crate::{DiffCode, Enc, Row, ScopedBatch, TimeCode};
 ///         let before = |time: &u64, times: &mut Antichain<u64>| {
 ///             times.insert(time.saturating_sub(1));
 ///         };
-///         half_join_rows(of_left, right, before, |at, time| at <= time, |_, a, b| (*a, b.get()))
-///             .concat(half_join_rows(of_right, left, before, |at, time| at < time, |_, b, a| (a.get(), *b)))
+///         let never = |_, _| false;
+///         half_join_rows(of_left, right, before, |at, time| at <= time, never, |_, a, b| (*a, b.get()))
+///             .concat(half_join_rows(of_right, left, before, |at, time| at < time, never, |_, b, a| (a.get(), *b)))
 ///             .inspect(|(((a, b), _), _, diff)| assert_eq!((*a, *b, *diff), (10, 20, 1)));
 ///         (left_in, right_in)
 ///     });
@@ -77,29 +79,6 @@ use crate::{DiffCode, Enc, Row, ScopedBatch, TimeCode};
 /// });
 /// ```
 pub fn half_join_rows<'scope, K, V, T, R, V2, R2, Tr, D>(
-    updates: VecCollection<'scope, T, (K, V, T), R>,
-    arrangement: Arranged<'scope, Tr>,
-    frontier: impl Fn(&T, &mut Antichain<T>) + 'static,
-    comparison: impl Fn(&T, &T) -> bool + 'static,
-    output: impl FnMut(Enc<'_, K>, &V, Enc<'_, V2>) -> D + 'static,
-) -> VecCollection<'scope, T, (D, T), <R as Multiply<R2>>::Output>
-where
-    K: Row + ExchangeData,
-    V: ExchangeData,
-    T: TimeCode,
-    R: ExchangeData + Semigroup + Multiply<R2, Output: Semigroup + Data>,
-    V2: Row,
-    R2: DiffCode,
-    Tr: TraceReader<Time = T> + 'static,
-    Tr::Batch: ScopedBatch<Key = K, Value = V2, Time = T, Diff = R2>,
-    D: Data,
-{
-    half_join_rows_yielding(updates, arrangement, frontier, comparison, |_, _| false, output)
-}
-
-/// Does the same as [`half_join_rows`], and lets other operators run whenever `yields` returns
-/// true, given the start of the present turn and the number of its pairs so far.
-pub fn half_join_rows_yielding<'scope, K, V, T, R, V2, R2, Tr, D>(
     updates: VecCollection<'scope, T, (K, V, T), R>,
     arrangement: Arranged<'scope, Tr>,
     frontier: impl Fn(&T, &mut Antichain<T>) + 'static,

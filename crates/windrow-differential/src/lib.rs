@@ -109,7 +109,7 @@ pub use columns::{
 pub use context::Context;
 pub use diff::{DiffCode, folds};
 pub use enc::{Enc, EncVec};
-pub use half_join::{half_join_rows, half_join_rows_yielding};
+pub use half_join::half_join_rows;
 pub use operators::{ArrangeRows, RowArranged, RowArrangement, RowCollection, RowSpine, RowTrace};
 pub use row::{Row, RowCode};
 pub use sorter::RowSorter;

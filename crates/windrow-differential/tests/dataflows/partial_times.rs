@@ -170,11 +170,14 @@ fn by_delta_query<'scope>(
     };
     let until = |at: &Grid, time: &Grid| at <= time;
     let earlier = |at: &Grid, time: &Grid| at < time;
-    let first = half_join_rows(updates.clone(), rows.clone(), frontier, until, |key, a, b| {
-        (key.get(), *a, b.get())
+    let never = |_, _| false;
+    let first =
+        half_join_rows(updates.clone(), rows.clone(), frontier, until, never, |key, a, b| {
+            (key.get(), *a, b.get())
+        });
+    let second = half_join_rows(updates, rows, frontier, earlier, never, |key, b, a| {
+        (key.get(), a.get(), *b)
     });
-    let second =
-        half_join_rows(updates, rows, frontier, earlier, |key, b, a| (key.get(), a.get(), *b));
     let joined = first.concat(second).inner;
     joined.map(|((data, time), _, diff)| (data, time, diff)).as_collection()
 }

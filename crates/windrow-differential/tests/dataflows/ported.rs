@@ -16,8 +16,7 @@ use timely::dataflow::operators::vec::Map;
 use timely::dataflow::{InputHandle, ProbeHandle};
 use timely::progress::Antichain;
 use windrow_differential::{
-    ArrangeRows, ArrangeUpserts, Context, RowArrangement, RowCollection, RowTotals,
-    half_join_rows_yielding,
+    ArrangeRows, ArrangeUpserts, Context, RowArrangement, RowCollection, RowTotals, half_join_rows,
 };
 
 type Pairs<'scope> = VecCollection<'scope, u64, (u64, u64), isize>;
@@ -129,7 +128,7 @@ fn delta_query(yields: fn(Instant, usize) -> bool) {
         let until = |at: &u64, initial: &u64| at <= initial;
         macro_rules! half {
             ($updates:expr, $with:expr, $comparison:expr, $output:expr) => {
-                half_join_rows_yielding($updates, $with, frontier, $comparison, yields, $output)
+                half_join_rows($updates, $with, frontier, $comparison, yields, $output)
             };
         }
         let of_a = half!(moved(a.clone().map(reversed)), b_by_y.clone(), earlier, |y, x, z| {
