@@ -3,7 +3,7 @@
 //! ```text
 //! input 0 --task: hash, split--> filling 0 --whole record batches--> ready 0 --poll--> output 0
 //! input 1 --task: hash, split--> filling 1 --whole record batches--> ready 1 --poll--> output 1
-//!                                   | no memory                        | more than two
+//!                                   | no memory                        | more than a part of the pool
 //!                                   v                                  v
 //!                                overflow: in the memory of the session's pool, on disk beyond
 //! ```
@@ -27,7 +27,7 @@ use datafusion::common::hash_utils::create_hashes;
 use datafusion::common::internal_datafusion_err;
 use datafusion::common::runtime::JoinSet;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::repartition::REPARTITION_RANDOM_STATE;
@@ -38,8 +38,11 @@ use windrow::{PartitionBuilder, PartitionChunks, Partitioner};
 use crate::error::datafusion_error;
 use crate::memory::{RunMetrics, Workspace};
 
-/// Record batches of an output that wait in memory as they are; more go to the overflow.
+/// Record batches of an output that wait in memory as they are; more go to the overflow, if all
+/// outputs have more than their part of the pool.
 const WAITING: usize = 2;
+/// One part in `PARTS` of a pool's memory is for record batches that wait.
+const PARTS: usize = 4;
 /// Bytes of the memory of a split that is used again: a usual record batch, which caches still hold.
 const SPLIT: usize = 4 << 20;
 
@@ -51,8 +54,9 @@ pub(crate) struct Exchange {
     metrics: RunMetrics,
     /// One of each output.
     filling: Vec<Mutex<Filling>>,
-    /// Memory of filling and ready rows.
+    /// Memory of filling and ready rows, and how much of it is taken before the overflow is.
     reserved: MemoryReservation,
+    spare: usize,
     /// Locked after a [`Filling`], never before.
     state: Mutex<State>,
     /// Told when an output has taken rows or was dropped.
@@ -102,6 +106,11 @@ impl Exchange {
         metrics: RunMetrics,
     ) -> Self {
         let reserved = MemoryConsumer::new("WindrowExchange").register(context.memory_pool());
+        let spare = match context.memory_pool().memory_limit() {
+            MemoryLimit::Infinite => usize::MAX,
+            MemoryLimit::Finite(bytes) => bytes / PARTS,
+            MemoryLimit::Unknown => 0,
+        };
         let batch = context.session_config().batch_size();
         let filling = |_| {
             let rows = Some(BatchCoalescer::new(Arc::clone(&schema), batch));
@@ -113,7 +122,8 @@ impl Exchange {
         let (tasks, running) = (JoinSet::new(), inputs.len());
         let (failed, overflow) = Default::default();
         let state = Mutex::new(State { inputs, tasks, running, failed, outputs, overflow });
-        Self { keys, schema, context, metrics, filling, reserved, state, room: Arc::default() }
+        let room = Arc::default();
+        Self { keys, schema, context, metrics, filling, reserved, spare, state, room }
     }
 
     /// Returns the rows of an output. Nothing runs before the first poll of any.
@@ -206,8 +216,8 @@ async fn distribute_all(
     Ok(())
 }
 
-/// Waits while every output has rows to take. Lets those that take rows go on before more rows go to
-/// the overflow.
+/// Waits while every output has rows to take. Lets an output go on that takes rows slower than they
+/// come.
 async fn wait_for_room(exchange: &Weak<Exchange>, room: &Notify) {
     let is_crowded = |exchange: Arc<Exchange>| exchange.state().is_crowded();
     if exchange.upgrade().is_some_and(is_crowded) {
@@ -238,7 +248,7 @@ impl State {
         (0..self.outputs.len()).all(is_full)
     }
 
-    /// Returns true if an output's next record batch goes to the overflow.
+    /// Returns true if an output does not take rows as fast as they come.
     fn is_crowded(&self) -> bool {
         self.outputs.iter().any(|output| output.ready.len() >= WAITING)
     }
@@ -256,7 +266,10 @@ impl State {
             return Ok(());
         }
         let bytes = rows.get_array_memory_size();
-        if has_memory && output.ready.len() < WAITING && exchange.reserved.try_grow(bytes).is_ok() {
+        if has_memory
+            && (output.ready.len() < WAITING || exchange.reserved.size() < exchange.spare)
+            && exchange.reserved.try_grow(bytes).is_ok()
+        {
             output.ready.push_back((rows, bytes));
         } else {
             let overflow = match &mut self.overflow {
