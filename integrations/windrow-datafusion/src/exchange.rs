@@ -271,19 +271,23 @@ impl State {
             && exchange.reserved.try_grow(bytes).is_ok()
         {
             output.ready.push_back((rows, bytes));
-        } else {
-            let overflow = match &mut self.overflow {
-                Some(overflow) => overflow,
-                none => none.insert(Overflow::open(exchange, self.outputs.len())?),
-            };
-            let ids = vec![number as u32; rows.num_rows()];
-            overflow.builder.push_by_ids(&rows, &ids).map_err(datafusion_error)?;
-            overflow.workspace.tell();
+            output.waker.take().into_iter().for_each(Waker::wake);
+            return Ok(());
         }
-        if self.has_rows(number, exchange.batch_size())
-            && let Some(waker) = self.outputs[number].waker.take()
-        {
-            waker.wake();
+        let overflow = match &mut self.overflow {
+            Some(overflow) => overflow,
+            none => none.insert(Overflow::open(exchange, self.outputs.len())?),
+        };
+        let ids = vec![number as u32; rows.num_rows()];
+        overflow.builder.push_by_ids(&rows, &ids).map_err(datafusion_error)?;
+        overflow.workspace.tell();
+        // The builder may have split rows of other outputs, too, that were staged before.
+        for number in 0..self.outputs.len() {
+            if self.has_rows(number, exchange.batch_size())
+                && let Some(waker) = self.outputs[number].waker.take()
+            {
+                waker.wake();
+            }
         }
         Ok(())
     }
