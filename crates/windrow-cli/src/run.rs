@@ -29,7 +29,16 @@ pub(crate) fn run(matches: &ArgMatches, cancel: &Cancel) -> Result<()> {
     };
     let mut request = args::settings(verb, matches)?.build()?;
     request.limits.alone = verb.writes();
-    let run = Run::of(request, args::files(matches), Report::of(matches), cancel)?;
+    let (files, report) = (args::files(matches), Report::of(matches));
+    let table = report.directory.clone().map(Target::Path);
+    let target = request.output.as_ref().map(Target::of).or(table);
+    let read = request.spec.reading(request.read.clone(), &request.write, target.as_ref());
+    let read = match &target {
+        Some(_) => read.within(&request.limits)?,
+        None => read,
+    };
+    let (read, target) = (read.cancelled_by(cancel), target.unwrap_or(Target::Stdout));
+    let run = Run { request, read, target, files, report, cancel };
     match &run.request.spec {
         Spec::Check(spec) => run.check(spec),
         Spec::Inspect => run.inspect(),
@@ -54,24 +63,7 @@ struct Run<'a> {
     cancel: &'a Cancel,
 }
 
-impl<'a> Run<'a> {
-    fn of(
-        request: Request,
-        files: Vec<OsString>,
-        report: Report,
-        cancel: &'a Cancel,
-    ) -> Result<Self> {
-        let table = report.directory.clone().map(Target::Path);
-        let target = request.output.as_ref().map(Target::of).or(table);
-        let read = request.spec.reading(request.read.clone(), &request.write, target.as_ref());
-        let read = match &target {
-            Some(_) => read.within(&request.limits)?,
-            None => read,
-        };
-        let (read, target) = (read.cancelled_by(cancel), target.unwrap_or(Target::Stdout));
-        Ok(Self { request, read, target, files, report, cancel })
-    }
-
+impl Run<'_> {
     fn inputs(&self) -> Result<Inputs> {
         if let (Spec::Diff(_), [old, new]) = (&self.request.spec, self.files.as_slice()) {
             let side = |file: &OsString| expand_with([file], &self.read);

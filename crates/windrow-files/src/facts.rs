@@ -120,35 +120,26 @@ fn joined_geo(one: &str, other: &str) -> Result<Option<String>, String> {
         else {
             continue;
         };
-        join_column(name, column, &theirs)?;
+        // The part of the metadata that holds for the column of both sides.
+        for key in ["encoding", "crs", "edges", "epoch"] {
+            if column.get(key) != theirs.get(key) {
+                return Err(format!(
+                    "the geometry column '{name}' has another `{key}` in its metadata than before; bring the files to \
+                     one, or leave the column out with `select`"
+                ));
+            }
+        }
+        column.retain(|key, value| {
+            key != "bbox" && (key == "geometry_types" || theirs.get(key) == Some(value))
+        });
+        if column.get("geometry_types") != theirs.get("geometry_types") {
+            // An empty list declares the types as unknown.
+            column.insert("geometry_types".to_owned(), Value::Array(Vec::new()));
+        }
     }
     // Columns only found in `other`.
     ours.extend(std::mem::take(theirs));
     Ok(Some(text(geo)))
-}
-
-/// Reduces the metadata of a geometry column to the part that also holds for the column `theirs`.
-fn join_column(
-    name: &str,
-    column: &mut Map<String, Value>,
-    theirs: &Map<String, Value>,
-) -> Result<(), String> {
-    for key in ["encoding", "crs", "edges", "epoch"] {
-        if column.get(key) != theirs.get(key) {
-            return Err(format!(
-                "the geometry column '{name}' has another `{key}` in its metadata than before; bring the files to \
-                 one, or leave the column out with `select`"
-            ));
-        }
-    }
-    column.retain(|key, value| {
-        key != "bbox" && (key == "geometry_types" || theirs.get(key) == Some(value))
-    });
-    if column.get("geometry_types") != theirs.get("geometry_types") {
-        // An empty list declares the types as unknown.
-        column.insert("geometry_types".to_owned(), Value::Array(Vec::new()));
-    }
-    Ok(())
 }
 
 /// Reduces GeoParquet metadata to the columns in `columns`.

@@ -42,10 +42,7 @@ pub(crate) fn open_files() -> usize {
 }
 
 fn status(name: &str) -> Option<u64> {
-    kilobytes(&fs::read_to_string("/proc/self/status").ok()?, name)
-}
-
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let number: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(number * 1024)

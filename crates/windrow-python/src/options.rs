@@ -71,16 +71,10 @@ pub(crate) fn settings(call: &str, verb: Verb, given: &Bound<'_, PyDict>) -> PyR
                 continue;
             }
             let group = value.cast::<PyDict>();
-            for (key, value) in
-                group.map_err(|_| mistyped(&argument, "a dict, or its class", &value))?
-            {
-                one(
-                    &mut settings,
-                    call,
-                    verb,
-                    (Some(argument.as_str()), &key.extract::<String>()?),
-                    &value,
-                )?;
+            let group = group.map_err(|_| mistyped(&argument, "a dict, or its class", &value))?;
+            for (key, value) in group {
+                let key: String = key.extract()?;
+                one(&mut settings, call, verb, (Some(&argument), &key), &value)?;
             }
         } else {
             one(&mut settings, call, verb, (None, argument.as_str()), &value)?;
@@ -106,10 +100,7 @@ fn one(
 ) -> PyResult<()> {
     // Others say so.
     let at = if at == (None, "columns") { (None, "select") } else { at };
-    let found = verb
-        .settings()
-        .filter(|setting| *setting != Setting::Range)
-        .find(|setting| place(*setting) == at);
+    let found = verb.settings().find(|of| *of != Setting::Range && place(*of) == at);
     let Some(setting) = found else {
         let arguments = value.py().import("windrow._arguments")?;
         let message: String = arguments.call_method1("refused", (call, at.0, at.1))?.extract()?;
@@ -166,11 +157,9 @@ fn put(settings: &mut Settings, setting: Setting, value: &Bound<'_, PyAny>) -> P
             _ => vec![extracted(name, "bytes, or text as \"256MiB\"", value)?],
         },
         Kind::Columns | Kind::Order => {
-            let columns = parts(value)?
-                .iter()
-                .map(|part| column(name, part))
-                .collect::<PyResult<Vec<_>>>()?;
-            vec![columns.join(",")]
+            let columns = parts(value)?;
+            let columns = columns.iter().map(|part| column(name, part));
+            vec![columns.collect::<PyResult<Vec<_>>>()?.join(",")]
         }
         Kind::Names if !value.is_instance_of::<PyString>() => {
             let names: Vec<String> = extracted(name, "names of columns", value)?;

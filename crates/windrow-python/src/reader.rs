@@ -153,13 +153,6 @@ impl Reader {
         let shared = Arc::new(Shared { state, peeked: Mutex::default(), memory });
         Self { shared, schema, handed: AtomicBool::new(false), begun: AtomicBool::new(false) }
     }
-
-    fn raised(&self, py: Python<'_>, failed: Failed) -> PyErr {
-        match failed {
-            Failed::Job(error) => exception(py, &error, Some(&self.shared.memory)),
-            Failed::Here(message) => PyValueError::new_err(message),
-        }
-    }
 }
 
 #[pymethods]
@@ -208,7 +201,10 @@ impl Reader {
         }
         self.begun.store(true, Ordering::Relaxed);
         let next = py.detach(|| self.shared.next());
-        next.transpose().map(|next| next.map(RecordBatch)).map_err(|failed| self.raised(py, failed))
+        next.transpose().map(|next| next.map(RecordBatch)).map_err(|failed| match failed {
+            Failed::Job(error) => exception(py, &error, Some(&self.shared.memory)),
+            Failed::Here(message) => PyValueError::new_err(message),
+        })
     }
 
     /// The first record batch, and whether others follow; all of them are still to be read. `None` where others have the
@@ -231,7 +227,16 @@ impl Reader {
             return Err(once());
         }
         let shared = Arc::clone(&self.shared);
-        let batches = std::iter::from_fn(move || shared.next().map(|next| exported(next, &shared)));
+        // Record batches of a stream, where errors are text.
+        let batches = std::iter::from_fn(move || {
+            let text = match shared.next()? {
+                Ok(batch) => return Some(Ok(Arc::new(StructArray::from(batch)) as ArrayRef)),
+                Err(Failed::Job(error)) => worded(&error, Some(&shared.memory)),
+                Err(Failed::Here(message)) => message.to_owned(),
+            };
+            // A C string ends at its first NUL.
+            Some(Err(ArrowError::ExternalError(text.replace('\0', "\\0").into())))
+        });
         let reader = Box::new(ArrayIterator::new(batches, as_struct(&self.schema)));
         Ok(to_stream_pycapsule(py, reader, requested_schema)?)
     }
@@ -239,20 +244,6 @@ impl Reader {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
     }
-}
-
-/// Converts a record batch for a stream, where errors are text.
-fn exported(
-    next: Result<arrow_array::RecordBatch, Failed>,
-    shared: &Shared,
-) -> Result<ArrayRef, ArrowError> {
-    let text = match next {
-        Ok(batch) => return Ok(Arc::new(StructArray::from(batch))),
-        Err(Failed::Job(error)) => worded(&error, Some(&shared.memory)),
-        Err(Failed::Here(message)) => message.to_owned(),
-    };
-    // A C string ends at its first NUL.
-    Err(ArrowError::ExternalError(text.replace('\0', "\\0").into()))
 }
 
 fn once() -> PyErr {

@@ -40,17 +40,15 @@ pub(crate) struct Table {
     memory: Memory,
 }
 
-struct Shared {
-    /// `None` once closed.
-    table: Mutex<Option<(windrow::Table, Pool)>>,
-}
+/// The table; `None` once closed.
+struct Shared(Mutex<Option<(windrow::Table, Pool)>>);
 
 impl Shared {
     fn with<T>(
         &self,
         ask: impl FnOnce(&mut windrow::Table, &Pool) -> windrow::Result<T>,
     ) -> Result<Option<T>> {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = table.as_mut().map(|(table, pool)| ask(table, pool));
         Ok(asked.transpose()?)
     }
@@ -110,7 +108,7 @@ impl Table {
         let table = table.map_err(|error| exception(py, &error.into(), Some(&memory)))?;
         let schema = Arc::clone(table.schema());
         let key: Vec<_> = table.spine().layout().key().map(|at| schema.field(at).clone()).collect();
-        let shared = Arc::new(Shared { table: Mutex::new(Some((table, pool))) });
+        let shared = Arc::new(Shared(Mutex::new(Some((table, pool)))));
         Ok(Self { shared, schema, key: Arc::new(ArrowSchema::new(key)), memory })
     }
 
@@ -263,6 +261,6 @@ impl Table {
     }
 
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.shared.table.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        py.detach(|| drop(self.shared.0.lock().unwrap_or_else(PoisonError::into_inner).take()));
     }
 }

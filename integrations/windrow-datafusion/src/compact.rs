@@ -6,7 +6,6 @@
 //! The job reads the files itself, as the command line tool does. When the query polls the first
 //! rows, the job reserves all the memory that the pool grants, until the last row.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -58,7 +57,7 @@ impl TableFunctionImpl for WindrowCompact {
 }
 
 /// A change log, bound to its files.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Log {
     sources: Vec<Source>,
     spec: CompactSpec,
@@ -99,12 +98,6 @@ impl Log {
         let reading = self.spec.reading(ReadOptions::default());
         let inputs = Inputs::open(&self.sources, &reading).map_err(external)?;
         Job::compact(inputs, &self.spec).map_err(external)
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("sources", &self.sources).finish_non_exhaustive()
     }
 }
 

@@ -21,8 +21,7 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions, StatisticsArgs,
-    apply_expression_roots,
+    InputDistributionRequirements, PlanProperties, StatisticsArgs, apply_expression_roots,
 };
 
 use futures::StreamExt;
@@ -278,15 +277,6 @@ impl ExecutionPlan for WindrowExec {
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        assert_eq_or_internal_err!(children.len(), 1, "one input");
-        Ok(Arc::new(self.over(children.swap_remove(0))?))
     }
 
     fn with_new_children(

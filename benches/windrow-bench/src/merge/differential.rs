@@ -120,9 +120,7 @@ fn chunks<C: Chunks + PushInto<T>, T: Clone + 'static>(
     work: Work,
     mut inputs: Vec<Vec<T>>,
 ) -> (f64, u64) {
-    let mut out = VecDeque::new();
-    let watch;
-    let seconds = if work == Work::Merge {
+    let (seconds, out) = if work == Work::Merge {
         let mut chains = inputs.iter_mut().map(|side| {
             let mut chunker = ContainerChunker::<C>::default();
             let mut chain = Vec::new();
@@ -133,17 +131,16 @@ fn chunks<C: Chunks + PushInto<T>, T: Clone + 'static>(
             chain
         });
         let (a, b) = (chains.next().unwrap_or_default(), chains.next().unwrap_or_default());
-        watch = Stopwatch::start();
+        let mut out = VecDeque::new();
+        let watch = Stopwatch::start();
         merge_chains(a, b, &mut out);
-        watch.seconds()
+        (watch.seconds(), out)
     } else {
-        watch = Stopwatch::start();
+        let watch = Stopwatch::start();
         let mut batcher = ChunkBatcher::<ContainerChunker<C>, C>::new(None, 0);
         inputs.iter_mut().for_each(|push| batcher.insert(push));
         let (sealed, _) = batcher.extract(Antichain::new().borrow());
-        let seconds = watch.seconds();
-        out.extend(sealed.into_iter().flat_map(|batch| batch.chunks));
-        seconds
+        (watch.seconds(), sealed.into_iter().flat_map(|batch| batch.chunks).collect())
     };
     (seconds, out.iter().map(|chunk| <C as Chunk>::len(chunk) as u64).sum())
 }

@@ -147,10 +147,7 @@ pub(crate) fn run(work: Work, options: &Options, mut cells: Cells) -> Result<()>
         cells.bytes = shape.bytes as f64;
         measure(work, options, shape, rivals, &mut cells)?;
     }
-    if options.pressure {
-        return cells.finish();
-    }
-    if work == Work::Batcher {
+    if work == Work::Batcher && !options.pressure {
         SEALS.into_iter().try_for_each(|of| seals(of, &mut cells))?;
     }
     cells.finish()

@@ -26,23 +26,15 @@ struct Case {
     is_fresh: bool,
 }
 
-/// Shapes of ids, and whether columns have nulls; the first is measured without `--full`, too.
-const SHAPES: [(Shape, bool); 6] = [
-    (Shape::Uniform, false),
-    (Shape::Uniform, true),
-    (Shape::Skewed, false),
-    (Shape::Skewed, true),
-    (Shape::Sorted, false),
-    (Shape::Sorted, true),
-];
-
 /// Measures the matrix of types, columns, partitions, and with `--full` shapes and nulls.
 pub(super) fn matrix(options: &Options, cells: &mut Cells) -> Result<()> {
-    let shapes = &SHAPES[..if options.full { 6 } else { 1 }];
+    let shapes = [Shape::Uniform, Shape::Skewed, Shape::Sorted];
+    let shapes = shapes.into_iter().flat_map(|shape| [(shape, false), (shape, true)]);
+    let shapes = shapes.take(if options.full { 6 } else { 1 });
     let columns = TYPES.iter().flat_map(|&kind| [(kind, 1), (kind, 10)]);
     let cases = columns.flat_map(|of| [2, 4, 8, 16, 64, 256, 1024, 4096].map(|count| (of, count)));
     for ((kind, columns), partitions) in cases {
-        for &(shape, nulls) in shapes {
+        for (shape, nulls) in shapes.clone() {
             let suffix = if nulls { " nulls" } else { "" };
             let name = format!("{} x{columns} P{partitions} {}{suffix}", kind.0, shape.name());
             let (rows, is_fresh) = (options.rows, false);

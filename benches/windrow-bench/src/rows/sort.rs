@@ -2,8 +2,7 @@
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, take_record_batch};
-use arrow::row::RowConverter;
-use windrow::{Argsorter, Layout, argsort};
+use windrow::{Argsorter, argsort};
 
 use super::data::Shape;
 use super::inputs;
@@ -22,7 +21,17 @@ pub(super) fn measure(shape: &Shape, rows: usize, quick: bool, cells: &mut Cells
         return Ok(());
     }
     let (inputs, layout, converter) = inputs(shape, count, rows)?;
-    inputs.iter().try_for_each(|batch| check(&layout, &converter, batch))?;
+    // Makes sure that a sort is measured.
+    for batch in &inputs {
+        let sorted = take_record_batch(batch, &argsort(&layout, batch)?)?;
+        let rows = converter.convert_columns(sorted.columns())?;
+        // arrow-row's default puts nulls first, Windrow puts nulls last, so only rows without nulls
+        // are compared.
+        let has_nulls = sorted.columns().iter().any(|column| column.null_count() > 0);
+        if !has_nulls && (1..rows.num_rows()).any(|row| rows.row(row - 1) > rows.row(row)) {
+            return Err("the permutation is not in order".into());
+        }
+    }
     let (mut sorter, mut rows) = (Argsorter::default(), converter.empty_rows(0, 0));
     let options = Some(SortOptions { descending: false, nulls_first: false });
     let column = |values: &ArrayRef| SortColumn { values: values.clone(), options };
@@ -43,17 +52,4 @@ pub(super) fn measure(shape: &Shape, rows: usize, quick: bool, cells: &mut Cells
     ];
     let fresh = |round: usize| Ok((&inputs[round % count], 1.0));
     cells.race(&name, Turns { rounds, warm: 0, calls: 1 }, fresh, &mut contenders)
-}
-
-/// Checks the permutation, to make sure that a sort is measured.
-fn check(layout: &Layout, converter: &RowConverter, batch: &RecordBatch) -> Result<()> {
-    let sorted = take_record_batch(batch, &argsort(layout, batch)?)?;
-    let rows = converter.convert_columns(sorted.columns())?;
-    // arrow-row's default puts nulls first, Windrow puts nulls last, so only rows without nulls are
-    // compared.
-    let has_nulls = sorted.columns().iter().any(|column| column.null_count() > 0);
-    if !has_nulls && (1..rows.num_rows()).any(|row| rows.row(row - 1) > rows.row(row)) {
-        return Err("the permutation is not in order".into());
-    }
-    Ok(())
 }

@@ -208,7 +208,8 @@ impl Apply {
         let mut table = Table::open(files, read, &changes.key, &spec.partition_by)?;
         changes.key.clone_from(&table.key);
         let mut onto = Onto::of(table.schema(), &changes, spec.lacking_is_null);
-        let job = Job::compact_onto(inputs, &changes, &mut onto)?.cancelled_by(cancel);
+        let bound = changes.bind_onto(&inputs, &mut onto).map(|last| (last, None));
+        let job = Job::new(bound, inputs)?.cancelled_by(cancel);
         let mode = spec.write_mode;
         table.order_by(&changes, onto.preset, mode)?;
         table.data_directory.clone_from(&spec.data_directory);

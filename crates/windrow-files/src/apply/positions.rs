@@ -2,7 +2,7 @@
 //!
 //! Each change takes 9 bytes of memory, and hidden rows the size of their bitmap.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use roaring::RoaringTreemap;
 
@@ -13,6 +13,7 @@ use super::find::{Hit, Search, repeated};
 use super::homes::Homes;
 use super::table::Table;
 use crate::error::{Error, Result};
+use crate::lock::{lock, unlocked};
 use crate::watch::Watch;
 
 /// What is known of a change: whether it is a delete, whether a row has its key, and whether this row is
@@ -56,10 +57,25 @@ impl Found {
         let shared = Mutex::new((states, rows));
         search.run(threads, &|place, hits| {
             let file = &files[place];
-            let (states, rows) = &mut *shared.lock().unwrap_or_else(PoisonError::into_inner);
-            record(table, file, hits.drain(..), states, &mut rows[file.ordinal])
+            let hidden = table.hidden.of_file(file.ordinal);
+            let (states, rows) = &mut *lock(&shared);
+            for Hit { change, row, is_stale } in hits.drain(..) {
+                if hidden.is_some_and(|hidden| hidden.contains(row)) {
+                    continue;
+                }
+                let state = &mut states[change as usize];
+                if *state & FOUND > 0 {
+                    return Err(repeated(table, file));
+                }
+                *state |= FOUND;
+                match is_stale {
+                    true => *state |= STALE,
+                    false => drop(rows[file.ordinal].insert(row)),
+                }
+            }
+            Ok(())
         })?;
-        let (states, rows) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (states, rows) = unlocked(shared);
         let (mut counts, mut homes) = (Counts::default(), Homes::new(changes.len(), true));
         for (state, change) in states.into_iter().zip(0..) {
             let is_delete = state & DELETE > 0;
@@ -115,30 +131,4 @@ fn writes_less(search: &Search<'_>, table: &Table, changes: u64) -> bool {
     let files = search.files.iter().enumerate().filter(|(place, _)| search.may_have(*place));
     let copied: u64 = files.map(|(_, file)| bytes(file)).sum();
     changes.saturating_mul(row) < copied.max(all / search.files.len().max(1) as u64)
-}
-
-/// Records what was found of changes, and the positions of rows that are not hidden yet.
-fn record(
-    table: &Table,
-    file: &TableFile,
-    hits: impl Iterator<Item = Hit>,
-    states: &mut [u8],
-    found: &mut RoaringTreemap,
-) -> Result<()> {
-    let hidden = table.hidden.of_file(file.ordinal);
-    for Hit { change, row, is_stale } in hits {
-        if hidden.is_some_and(|hidden| hidden.contains(row)) {
-            continue;
-        }
-        let state = &mut states[change as usize];
-        if *state & FOUND > 0 {
-            return Err(repeated(table, file));
-        }
-        *state |= FOUND;
-        match is_stale {
-            true => *state |= STALE,
-            false => drop(found.insert(row)),
-        }
-    }
-    Ok(())
 }

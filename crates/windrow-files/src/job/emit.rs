@@ -22,7 +22,7 @@ use super::cut::{Cutter, Extent, NewPart};
 use super::finish::Out;
 use super::ingest::side_by_side;
 use super::opening::Opened;
-use super::piece::{Decoders, Piece};
+use super::piece::Decoders;
 use super::running::{Job, Running};
 use super::tally::timed;
 use crate::error::Result;
@@ -132,8 +132,16 @@ impl<'a> Shared<'a> {
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                let taken =
-                    timed(&self.running.tally.merging, || self.take(&mut cutter, &mut decoders));
+                // The next part and all its rows; `None` at the end.
+                let taken: Result<_> = timed(&self.running.tally.merging, || {
+                    let Some(begun) = cutter.begin(&mut decoders)? else { return Ok(None) };
+                    let (mut pieces, mut extent) = (Vec::new(), Extent::default());
+                    while let Some(piece) = cutter.next(&mut extent, &mut decoders)? {
+                        self.running.watch.pause()?;
+                        pieces.push(piece);
+                    }
+                    Ok(Some((begun, pieces)))
+                });
                 if taken.is_err() {
                     // Set before another thread takes rows: no rows follow an error.
                     self.failed.store(true, Ordering::Relaxed);
@@ -180,21 +188,6 @@ impl<'a> Shared<'a> {
         self.running.tally.wrote(appended?);
         self.appended.notify_all();
         Ok(())
-    }
-
-    /// Takes the next part and all its rows; `None` at the end.
-    fn take(
-        &self,
-        cutter: &mut Cutter<'a>,
-        decoders: &mut Decoders,
-    ) -> Result<Option<(NewPart<'a>, Vec<Piece>)>> {
-        let Some(begun) = cutter.begin(decoders)? else { return Ok(None) };
-        let (mut pieces, mut extent) = (Vec::new(), Extent::default());
-        while let Some(piece) = cutter.next(&mut extent, decoders)? {
-            self.running.watch.pause()?;
-            pieces.push(piece);
-        }
-        Ok(Some((begun, pieces)))
     }
 
     /// Encodes rows during the merge.

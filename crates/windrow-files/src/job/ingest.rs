@@ -50,7 +50,7 @@ fn work(job: &Job, reader: &mut Reader<'_>, mut pusher: Pusher, running: &Runnin
         };
         running.tally.read(&batch);
         let name = || &*inputs.files()[file_of(sequence)].name;
-        let first = FirstRow { file: file_of(sequence), row: row_of(sequence) };
+        let first = FirstRow { file: file_of(sequence), row: sequence & ((1 << ROW_BITS) - 1) };
         let batch = prepared(inputs, &preparation, batch, first);
         let batch = batch.map_err(|error| error.in_input(name()))?;
         if batch.num_rows() == 0 {
@@ -79,11 +79,6 @@ const PLACES: u64 = 2;
 /// Returns the ordinal of the file.
 fn file_of(sequence: u64) -> usize {
     (sequence >> ROW_BITS) as usize
-}
-
-/// Returns the row number within its file.
-fn row_of(sequence: u64) -> u64 {
-    sequence & ((1 << ROW_BITS) - 1)
 }
 
 /// Runs each of `works` on a thread of its own, and returns the first failure in their order.

@@ -54,8 +54,7 @@ use crate::limits::Limits;
 use crate::partition::Partitioning;
 use crate::progress::Progress;
 use crate::verbs::{
-    Arrangement, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, Onto, PartitionSpec,
-    SortSpec,
+    Arrangement, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec,
 };
 use crate::watch::Cancel;
 
@@ -119,16 +118,10 @@ impl Job {
         Self::new(spec.bind(&inputs).map(|(rows, files)| (rows, Some(files))), inputs)
     }
 
-    /// Reduces the changes in `inputs` to the last one of each key, in terms of a table.
-    pub(crate) fn compact_onto(
+    pub(crate) fn new(
+        bound: Result<(Arrangement, Option<Partitioning>)>,
         inputs: Inputs,
-        spec: &CompactSpec,
-        onto: &mut Onto,
     ) -> Result<Self> {
-        Self::new(spec.bind_onto(&inputs, onto).map(unsplit), inputs)
-    }
-
-    fn new(bound: Result<(Arrangement, Option<Partitioning>)>, inputs: Inputs) -> Result<Self> {
         let (mut arrangement, partitioning) = bound.map_err(|error| inputs.advised(error))?;
         let schema = arrangement.schema()?;
         arrangement.metadata = Some(facts::kept(inputs.schema(), &schema));

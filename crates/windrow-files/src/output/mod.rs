@@ -97,7 +97,7 @@ pub(crate) fn open(
         )));
     }
     match options.format {
-        Format::Parquet => parquet_file::open(target, schema, sample, options),
+        Format::Parquet => open_like(target, schema, sample, options, None),
         _ => ipc::open(target, schema, options),
     }
 }

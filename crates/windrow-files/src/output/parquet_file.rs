@@ -56,15 +56,6 @@ pub(super) fn check(schema: &Schema) -> Result<()> {
     }
 }
 
-pub(super) fn open(
-    target: &Destination,
-    schema: &SchemaRef,
-    sample: &RecordBatch,
-    options: &OutputOptions,
-) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
-    open_like(target, schema, sample, options, None)
-}
-
 /// Opens a file that can take row groups of the file with the footer `like`, if it is given.
 pub(crate) fn open_like(
     target: &Destination,

@@ -9,7 +9,20 @@ use crate::preset::Meaning;
 pub(super) fn events(record: &Members<'_>, raw: &Raw, out: &mut Vec<u8>) -> Result<(), String> {
     if let Some(changes) = list(record, "change") {
         let about = without(record, "change");
-        return changes.iter().try_for_each(|change| first_format(change, &about, raw, out));
+        for change in changes {
+            let change = members(change).ok_or("`change` holds what is no object")?;
+            let what = what(&text(&change, "kind").unwrap_or_default(), raw);
+            if what == Some(Meaning::Ignore) || !is_wanted(&change, raw)? {
+                continue;
+            }
+            let old = object(&change, "oldkeys").unwrap_or_default();
+            let before = named(&old, ["keynames", "keytypes", "keyvalues"], raw)?;
+            let after = named(&change, ["columnnames", "columntypes", "columnvalues"], raw)?;
+            let of_row = "columnnames columntypes columntypeoids columnvalues columnoptionals \
+                          columndefaults columnpositions oldkeys pk";
+            images(out, &[&about[..], &without(&change, of_row)].concat(), after, before, what);
+        }
+        return Ok(());
     }
     let Some(action) = find(record, "action").or_else(|| find(record, "kind")) else {
         return Err("holds no change: it has none of `action`, `kind` and `change`".to_owned());
@@ -60,28 +73,6 @@ fn row<'a>(columns: &[&'a [u8]], raw: &Raw) -> Result<Row<'a>, String> {
     };
     let row: Option<Vec<_>> = columns.iter().map(column).collect();
     row.ok_or_else(|| "a column of the change is no object with a `name`".to_owned())
-}
-
-/// Writes the event of one change of a transaction.
-fn first_format(
-    change: &[u8],
-    about: &Members<'_>,
-    raw: &Raw,
-    out: &mut Vec<u8>,
-) -> Result<(), String> {
-    let change = members(change).ok_or("`change` holds what is no object")?;
-    let what = what(&text(&change, "kind").unwrap_or_default(), raw);
-    if what == Some(Meaning::Ignore) || !is_wanted(&change, raw)? {
-        return Ok(());
-    }
-    let old = object(&change, "oldkeys").unwrap_or_default();
-    let before = named(&old, ["keynames", "keytypes", "keyvalues"], raw)?;
-    let after = named(&change, ["columnnames", "columntypes", "columnvalues"], raw)?;
-    let of_row = "columnnames columntypes columntypeoids columnvalues columnoptionals \
-                  columndefaults columnpositions oldkeys pk";
-    let about = [about, &without(&change, of_row)].concat();
-    images(out, &about, after, before, what);
-    Ok(())
 }
 
 /// Returns the row whose names, types and values are in three arrays.

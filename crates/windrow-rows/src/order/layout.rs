@@ -82,14 +82,6 @@ impl Slot {
 /// Minimum width in bytes of numbers with a spare code for a null.
 const LEAST_ESCAPING: usize = 4;
 
-/// Encodes the nulls of wide numbers by a spare code instead of a marker.
-fn let_escape(slots: &mut [Slot]) {
-    for slot in slots {
-        let wide = matches!(slot.code, OrderedCode::Fixed(width, _) if width >= LEAST_ESCAPING);
-        slot.escapes = slot.nullable && wide;
-    }
-}
-
 /// The tail: data at a fixed distance from the end of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tail {
@@ -267,7 +259,11 @@ impl Layout {
                 slot.nulls_first = !slot.nulls_first;
             }
         }
-        let_escape(&mut inner.slots);
+        // The nulls of wide numbers are encoded by a spare code instead of a marker.
+        for slot in &mut inner.slots {
+            let wide = matches!(slot.code, OrderedCode::Fixed(width, _) if width >= LEAST_ESCAPING);
+            slot.escapes = slot.nullable && wide;
+        }
         let time_len = inner.time.map_or(0, |time| ordered_width(&inner.schema, time));
         let Inner { schema, slots, payload, tail, .. } = &inner;
         inner.shape = Shape::new(schema, slots, payload, false, time_len, tail);

@@ -170,7 +170,15 @@ impl<'a> Line<'a> {
             Form::Bytes => {
                 let mut lanes = Vec::with_capacity(group.fields.len());
                 for field in &group.fields {
-                    add_raw_bytes(&columns[field.at], payload[field.at].1.width(), &mut lanes)?;
+                    let column = &columns[field.at];
+                    let code = match column {
+                        Column::Bool { .. } => OrderedCode::Bool,
+                        _ => OrderedCode::Fixed(payload[field.at].1.width(), Kind::Unsigned),
+                    };
+                    // The bytes are unchanged, last byte first; nulls are zeros.
+                    let first = lanes.len();
+                    add_bytes(column, code, false, [0, 1], &mut lanes)?;
+                    lanes[first..].reverse();
                 }
                 Some(Self::Bytes(lanes))
             }
@@ -277,22 +285,6 @@ pub(super) fn add_bytes<'a>(
         }
         _ => return None,
     }
-    Some(())
-}
-
-/// Adds the bytes of a payload column of one or two bytes, unchanged; nulls are zeros.
-fn add_raw_bytes<'a>(
-    column: &'a Column,
-    width: usize,
-    lanes: &mut Vec<ByteLane<'a>>,
-) -> Option<()> {
-    let code = match column {
-        Column::Bool { .. } => OrderedCode::Bool,
-        _ => OrderedCode::Fixed(width, Kind::Unsigned),
-    };
-    let first = lanes.len();
-    add_bytes(column, code, false, [0, 1], lanes)?;
-    lanes[first..].reverse();
     Some(())
 }
 

@@ -3,15 +3,6 @@
 use super::{escape, nested, text};
 use crate::order::Slot;
 
-/// Returns the end of any varying slot, like [`end_of`](text::end_of).
-#[inline]
-fn end_of_slot(slot: &Slot, row: &[u8], at: usize) -> usize {
-    match &slot.node {
-        None => text::end_of(slot.code, slot.descending, row, at),
-        Some(node) => nested::end_of(slot, node, row, at),
-    }
-}
-
 /// Returns the end of `slot`, which starts at `at`; at most the end of the row.
 #[inline]
 pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {
@@ -25,6 +16,10 @@ pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {
             return at.min(row.len());
         }
     }
-    let end = if slot.code.varies() { end_of_slot(slot, row, at) } else { at + slot.code.width() };
+    let end = match &slot.node {
+        _ if !slot.code.varies() => at + slot.code.width(),
+        None => text::end_of(slot.code, slot.descending, row, at),
+        Some(node) => nested::end_of(slot, node, row, at),
+    };
     end.min(row.len())
 }

@@ -1,7 +1,7 @@
 //! Record batches of a caller: the first is looked at to plan, as the head of a file is.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
@@ -9,6 +9,7 @@ use arrow_schema::ArrowError;
 use crate::error::{Error, Result};
 use crate::input::opened::{About, Content, Opened, Pieces, Span, decoded};
 use crate::input::source::reader::Reader;
+use crate::lock::lock;
 use crate::settings::Format;
 use crate::watch::Watch;
 
@@ -24,10 +25,7 @@ type Rest = (Option<RecordBatch>, Box<dyn RecordBatchReader + Send>);
 pub(crate) fn open(reader: &Reader) -> Result<Opened> {
     let handed = &reader.0;
     let name = Arc::clone(&handed.name);
-    let taken = handed.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(mut batches) = taken else {
-        return Err(taken_before(name));
-    };
+    let mut batches = lock(&handed.batches).take().ok_or_else(|| taken_before(&name))?;
     let first = batches.next().transpose().map_err(|error| failed(&name, error))?;
     let (rows, bytes) = first.as_ref().map_or((1, 0), |first| {
         let bytes = first.columns().iter().map(|column| column.get_array_memory_size()).sum();
@@ -54,17 +52,15 @@ pub(crate) fn open(reader: &Reader) -> Result<Opened> {
 impl Content for HandedReader {
     fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let name = Arc::clone(&self.name);
-        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((first, batches)) = rest else {
-            return Err(taken_before(name));
-        };
+        let rest = lock(&self.rest).take();
+        let (first, batches) = rest.ok_or_else(|| taken_before(&name))?;
         let rest = batches.map(move |batch| batch.map_err(|error| failed(&name, error)));
         Ok(decoded(first.map(Ok).into_iter().chain(rest)))
     }
 }
 
-fn taken_before(name: Arc<str>) -> Error {
-    Error::data(format!("{name}: a reader can be read only once")).in_file(name)
+fn taken_before(name: &Arc<str>) -> Error {
+    Error::data(format!("{name}: a reader can be read only once")).in_file(Arc::clone(name))
 }
 
 /// Converts an error of the caller's code. An error of this crate, wrapped by the caller, is

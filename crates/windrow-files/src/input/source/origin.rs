@@ -124,14 +124,6 @@ impl There {
         let stream = self.stream()?;
         Ok(Box::new(Whole { stream, len: self.len(), read: 0 }))
     }
-
-    /// Returns the memory of ranges in flight during a sequential read.
-    fn range_bytes(&self) -> usize {
-        match self {
-            Self::File(..) => 0,
-            Self::Object(object) => usize::try_from(object.len().min(2 * RANGE)).unwrap_or(0),
-        }
-    }
 }
 
 /// The faults of an object, which decoders of the bytes take for damage.
@@ -261,7 +253,11 @@ impl Origin {
     /// Returns the memory for sequential reading besides the readers: for decompression, and for
     /// ranges of an object.
     pub(crate) fn stream_bytes(&self) -> usize {
-        self.unpacking + self.there().map_or(0, There::range_bytes)
+        let ahead = match self.there() {
+            Some(There::Object(object)) => object.len().min(2 * RANGE),
+            _ => 0,
+        };
+        self.unpacking + usize::try_from(ahead).unwrap_or(0)
     }
 
     fn there(&self) -> Option<&There> {

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use arrow_csv::reader::Format as Reader;
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memrchr};
 
 use crate::error::{Error, Result};
 use crate::input::charset::newlines;
@@ -48,6 +48,7 @@ use crate::input::source::origin::{Origin, SAMPLE_BYTES};
 use crate::input::text::dialect::{Columns, Dialect};
 use crate::input::text::file::{TextFile, line_lengths, rest_of_line};
 use crate::input::text::named::NamedTypes;
+use crate::limits::Ceiling;
 use crate::names::{Places, types_of};
 use crate::nested::with_type;
 use crate::paths::Paths;
@@ -88,7 +89,9 @@ fn open(
     let cut = sample.len() >= SAMPLE_BYTES;
     let known_lines = known.skip_lines;
     let csv = sniff::told(known, &sample, !cut);
-    let text = sniff::behind_lines(whole_lines(&sample, cut), csv.skip_lines);
+    // Without an incomplete last line.
+    let end = memrchr(b'\n', &sample).filter(|_| cut).map_or(sample.len(), |end| end + 1);
+    let text = sniff::behind_lines(&sample[..end], csv.skip_lines);
     let first = sample.len() - sniff::behind_lines(&sample, csv.skip_lines).len();
     if cut && first == sample.len() {
         return Err(origin.error(format!(
@@ -97,7 +100,7 @@ fn open(
         )));
     }
     nested(options.schema.as_deref())?;
-    admit_columns(&origin, &csv, text, options)?;
+    admit_columns(&origin, &csv, text, options.ceiling)?;
     let is_empty = text.trim_ascii().is_empty();
     if let Err(fault) = std::str::from_utf8(text) {
         let valid = first + fault.valid_up_to();
@@ -167,19 +170,15 @@ fn sampled(origin: &Origin, skip_lines: usize) -> Result<Head> {
 }
 
 /// Refuses a file whose columns exceed the memory.
-fn admit_columns(
-    origin: &Origin,
-    csv: &CsvOptions,
-    text: &[u8],
-    options: &ReadOptions,
-) -> Result<()> {
+fn admit_columns(origin: &Origin, csv: &CsvOptions, text: &[u8], ceiling: Ceiling) -> Result<()> {
     let first_line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let columns = 1 + memchr_iter(csv.separator(), first_line).count() as u64;
     let (bytes, later) = (columns * COLUMN_BYTES, columns * JOB_BYTES);
-    options.ceiling.admit(bytes, later, origin.name(), "the names of its columns")
+    ceiling.admit(bytes, later, origin.name(), "the names of its columns")
 }
 
-/// Returns the columns of a file with rows; text for carried columns.
+/// Returns the columns of a file with rows; text for columns that are carried, because nothing
+/// compares them.
 fn of_rows(
     origin: &Origin,
     csv: &CsvOptions,
@@ -190,19 +189,8 @@ fn of_rows(
     noted: &mut Noted,
 ) -> Result<Schema> {
     let schema = first_file(origin, csv, text, inferred, named, noted)?;
-    let is_carried = carried_columns(&schema, named, options);
-    noted.words.retain(|(column, ..)| !is_carried(*column));
-    Ok(as_text(&schema, is_carried))
-}
-
-/// Returns a test for columns that are carried as text, because nothing compares them.
-fn carried_columns(
-    schema: &Schema,
-    named: Option<&Schema>,
-    options: &ReadOptions,
-) -> impl Fn(usize) -> bool {
     let typed = options.compared.as_ref().map(|compared| {
-        let (paths, types) = (Paths::of(schema), types_of(named));
+        let (paths, types) = (Paths::of(&schema), types_of(named));
         let filtered = options.filter.iter().flat_map(Filter::columns);
         let compared = compared.iter().map(String::as_str).chain(filtered);
         let of_names = compared.filter_map(|name| paths.find(name)?.first().copied());
@@ -211,16 +199,13 @@ fn carried_columns(
         let others = others.filter(|(_, field)| types(field).is_some() || of_log(field.name()));
         of_names.chain(others.map(|(place, _)| place)).collect::<HashSet<usize>>()
     });
-    move |place| typed.as_ref().is_some_and(|typed| !typed.contains(&place))
-}
-
-/// Returns `schema` with text for the carried columns.
-fn as_text(schema: &Schema, is_carried: impl Fn(usize) -> bool) -> Schema {
+    let is_carried = |place| typed.as_ref().is_some_and(|typed| !typed.contains(&place));
+    noted.words.retain(|(column, ..)| !is_carried(*column));
     let fields = schema.fields().iter().enumerate().map(|(place, field)| match is_carried(place) {
         false => Arc::clone(field),
         true => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
     });
-    Schema::new(fields.collect::<Vec<_>>())
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// Notes about a readable file, for users.
@@ -257,14 +242,6 @@ impl Noted {
 pub(super) fn reader(csv: &CsvOptions) -> Result<Reader, ArrowError> {
     // Reading reports rows of another length later, with the line.
     Ok(csv.format(true)?.with_truncated_rows(true))
-}
-
-/// Returns `sample` without an incomplete last line.
-fn whole_lines(sample: &[u8], cut: bool) -> &[u8] {
-    match sample.iter().rposition(|byte| *byte == b'\n') {
-        Some(end) if cut => &sample[..=end],
-        _ => sample,
-    }
 }
 
 /// Returns the columns of a later file, with the types of the first file or text.

@@ -224,11 +224,8 @@ fn survey(file: &RandomFile, index: &Index) -> Result<Surveyed, String> {
             }
             _ => {
                 (bytes, plain) = (body, 0);
-                spans.push(Span {
-                    part: ordinal..ordinal + 1,
-                    first_row: rows,
-                    rows: Some(in_batch),
-                });
+                let part = ordinal..ordinal + 1;
+                spans.push(Span { part, first_row: rows, rows: Some(in_batch) });
             }
         }
         plain = plain.saturating_add(body.max(unpacked));

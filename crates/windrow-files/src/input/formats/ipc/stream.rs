@@ -195,7 +195,15 @@ struct Frames {
 impl Frames {
     /// Opens the frames of `origin`.
     fn of(origin: &Origin, format: Format) -> Result<Self> {
-        let mut frames = Self::new(origin.stream()?);
+        let mut frames = Self {
+            stream: BufReader::with_capacity(64 << 10, origin.stream()?),
+            decoder: StreamDecoder::new(),
+            ahead: None,
+            pending: nothing(),
+            ended: false,
+            read: 0,
+            in_file: false,
+        };
         if format == Format::ArrowFile {
             let mut magic = Vec::new();
             let read = frames.append(&mut magic, 8).map_err(|what| origin.error(what))?;
@@ -205,30 +213,14 @@ impl Frames {
                 );
             }
             frames.in_file = true;
-            frames.skip_padding().map_err(|cause| origin.unreadable(&cause))?;
+            let unreadable = |cause| origin.unreadable(&cause);
+            // The zeros with which writers align the first frame.
+            while frames.stream.fill_buf().map_err(unreadable)?.starts_with(&[0; 8]) {
+                frames.stream.consume(8);
+                frames.read += 8;
+            }
         }
         Ok(frames)
-    }
-
-    /// Skips the zeros with which writers align the first frame.
-    fn skip_padding(&mut self) -> std::io::Result<()> {
-        while self.stream.fill_buf()?.starts_with(&[0; 8]) {
-            self.stream.consume(8);
-            self.read += 8;
-        }
-        Ok(())
-    }
-
-    fn new(stream: Stream) -> Self {
-        Self {
-            stream: BufReader::with_capacity(64 << 10, stream),
-            decoder: StreamDecoder::new(),
-            ahead: None,
-            pending: nothing(),
-            ended: false,
-            read: 0,
-            in_file: false,
-        }
     }
 
     /// Returns the schema, from the first frame.
@@ -380,12 +372,8 @@ impl Frames {
     /// Appends up to `length` bytes. Returns the number of bytes read.
     fn append(&mut self, bytes: &mut Vec<u8>, length: u64) -> Result<u64, String> {
         // The buffer grows as bytes arrive, since `length` may be damaged.
-        let read = self
-            .stream
-            .by_ref()
-            .take(length)
-            .read_to_end(bytes)
-            .map_err(|cause| format!("cannot be read: {cause}"))? as u64;
+        let read = self.stream.by_ref().take(length).read_to_end(bytes);
+        let read = read.map_err(|cause| format!("cannot be read: {cause}"))? as u64;
         self.read += read;
         Ok(read)
     }
