@@ -75,11 +75,6 @@ struct State {
     closed: bool,
 }
 
-enum Job {
-    Write(Weak<dyn Paged>),
-    Read(Weak<dyn Paged>),
-}
-
 impl Spiller {
     /// Starts up to `most` threads, on demand. With none, workers write pages themselves, and
     /// nothing is read ahead.
@@ -184,14 +179,14 @@ impl State {
         self.writing + self.reading > 0 || !self.writes.is_empty() || !self.reads.is_empty()
     }
 
-    fn next(&mut self) -> Option<Job> {
+    fn next(&mut self) -> Option<(Weak<dyn Paged>, bool)> {
         if let Some(page) = self.reads.pop_front() {
             self.reading += 1;
-            return Some(Job::Read(page));
+            return Some((page, true));
         }
         let page = self.writes.pop_front()?;
         self.writing += 1;
-        Some(Job::Write(page))
+        Some((page, false))
     }
 }
 
@@ -200,7 +195,7 @@ impl Shared {
     fn serve(&self) {
         let mut state = lock(&self.state);
         loop {
-            let Some(job) = state.next() else {
+            let Some((page, reads)) = state.next() else {
                 if state.closed {
                     return;
                 }
@@ -210,17 +205,11 @@ impl Shared {
                 continue;
             };
             drop(state);
-            let mut ended = Ended { shared: self, reads: false, failed: None };
-            match job {
-                Job::Read(page) => {
-                    ended.reads = true;
-                    if let Some(page) = page.upgrade() {
-                        page.read_in();
-                    }
-                }
-                Job::Write(page) => {
-                    ended.failed = page.upgrade().and_then(|page| page.write_out().err());
-                }
+            let mut ended = Ended { shared: self, reads, failed: None };
+            match page.upgrade() {
+                Some(page) if reads => page.read_in(),
+                Some(page) => ended.failed = page.write_out().err(),
+                None => {}
             }
             drop(ended);
             state = lock(&self.state);

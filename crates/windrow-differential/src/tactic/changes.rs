@@ -38,11 +38,6 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         }
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.values.clear();
-        self.edits.clear();
-    }
-
     /// Loads the changes of the key with `number` in `block`, which `cursor` has located. Returns
     /// false if there are none. `scoped` converts the times of rows; times are then advanced to
     /// `meet`, if given.
@@ -53,9 +48,10 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         scoped: impl Fn(C) -> T,
         meet: Option<&T>,
     ) -> bool {
-        self.clear();
-        let Some(cursor) = cursor else { return false };
         let Self { values, edits, .. } = self;
+        values.clear();
+        edits.clear();
+        let Some(cursor) = cursor else { return false };
         // Values of several batches arrive one batch after another.
         let mut ascend = true;
         let found = cursor.map_located(block, number, |value, time, lanes| {

@@ -29,6 +29,7 @@ use super::concat::concat_batches;
 use super::flat;
 use super::partitioner::Partitioner;
 use super::replicate::replicated;
+use super::splitter::checked_partitions;
 use super::waiting::Waiting;
 use windrow_pool::{Extent, Lease, Pool};
 use windrow_rows::engine::check_fields;
@@ -112,8 +113,8 @@ impl PartitionBuilder {
     /// # Errors
     /// [`Error::InvalidOrder`] for zero or more than 2^24 partitions.
     pub fn new(mut partitioner: Partitioner, schema: &SchemaRef, pool: &Pool) -> Result<Self> {
-        partitioner.check()?;
-        partitioner.keep_little();
+        checked_partitions(partitioner.partitions())?;
+        partitioner.splitter.memory.keep_little();
         let mut waiting = Vec::new();
         waiting.resize_with(partitioner.partitions(), Waiting::default);
         let target = TARGET.min(pool.budget().limit() / CHUNKS_PER_BUDGET).max(1);
@@ -219,12 +220,17 @@ impl PartitionBuilder {
     /// # Errors
     /// As [`PartitionBuilder::push`].
     pub fn settle(&mut self) -> Result<()> {
+        self.guarded(Self::split_staged)
+    }
+
+    /// Does `work` unless a call before failed, after which no more is done.
+    fn guarded<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if self.lost {
             return Err(Error::Lost);
         }
-        let split = self.split_staged();
-        self.lost = split.is_err();
-        split
+        let done = work(self);
+        self.lost = done.is_err();
+        done
     }
 
     fn split_staged(&mut self) -> Result<()> {
@@ -251,7 +257,7 @@ impl PartitionBuilder {
             },
         };
         drop(batches);
-        let parts = self.partitioner.split_owned_by_ids(batch, ids)?;
+        let parts = self.partitioner.splitter.split(batch, ids)?;
         let mut block = std::mem::take(&mut self.block);
         let mut writer = flat::Writer::new(parts.batch());
         for partition in (0..parts.partitions()).filter(|&p| !parts.rows(p).is_empty()) {
@@ -291,12 +297,7 @@ impl PartitionBuilder {
     /// # Panics
     /// If there is no such partition.
     pub fn flush_split(&mut self, partition: usize) -> Result<PartitionChunks> {
-        if self.lost {
-            return Err(Error::Lost);
-        }
-        let flushed = self.take(partition);
-        self.lost = flushed.is_err();
-        flushed
+        self.guarded(|builder| builder.take(partition))
     }
 
     fn take(&mut self, partition: usize) -> Result<PartitionChunks> {
@@ -336,12 +337,7 @@ impl PartitionBuilder {
 
     /// Stages `batch` for the next split, in pieces that fit one split.
     fn stage(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<()> {
-        if self.lost {
-            return Err(Error::Lost);
-        }
-        let staged = self.stage_pieces(batch, ids);
-        self.lost = staged.is_err();
-        staged
+        self.guarded(|builder| builder.stage_pieces(batch, ids))
     }
 
     fn stage_pieces(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<()> {

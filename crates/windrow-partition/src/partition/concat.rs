@@ -48,17 +48,23 @@ pub(super) fn concat(arrays: &[&dyn Array]) -> Result<Option<ArrayRef>> {
 }
 
 fn has_dictionaries(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Dictionary(_, _))
+        || children(data_type).into_iter().any(has_dictionaries)
+}
+
+/// Returns the types of the children of an array of `data_type`.
+pub(super) fn children(data_type: &DataType) -> Vec<&DataType> {
     use DataType as T;
     match data_type {
-        T::Dictionary(_, _) => true,
-        T::Struct(fields) => fields.iter().any(|field| has_dictionaries(field.data_type())),
-        T::Union(fields, _) => fields.iter().any(|(_, field)| has_dictionaries(field.data_type())),
         T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field) => {
-            has_dictionaries(field.data_type())
+            vec![field.data_type()]
         }
-        T::FixedSizeList(field, _) | T::Map(field, _) => has_dictionaries(field.data_type()),
-        T::RunEndEncoded(_, values) => has_dictionaries(values.data_type()),
-        _ => false,
+        T::FixedSizeList(field, _) | T::Map(field, _) => vec![field.data_type()],
+        T::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        T::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
+        T::Dictionary(_, values) => vec![values],
+        T::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
+        _ => Vec::new(),
     }
 }
 

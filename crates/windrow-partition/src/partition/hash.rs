@@ -25,9 +25,9 @@ const GROUP: usize = 4;
 /// A hash of the columns of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Hash {
-    layout: Layout,
-    seed: u64,
-    round: u64,
+    pub(super) layout: Layout,
+    pub(super) seed: u64,
+    pub(super) round: u64,
 }
 
 impl Hash {
@@ -35,21 +35,9 @@ impl Hash {
         Self { layout: layout.clone(), seed: 0, round: 0 }
     }
 
-    pub(super) fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    pub(super) fn seed(&mut self, seed: u64) {
-        self.seed = seed;
-    }
-
-    pub(super) fn round(&mut self, round: u64) {
-        self.round = round;
-    }
-
     /// Writes an id below `partitions` for every row.
     pub(super) fn ids(&self, batch: &RecordBatch, partitions: u32, ids: &mut [u32]) -> Result<()> {
-        self.check(batch)?;
+        self.layout.check_schema(batch.schema_ref())?;
         if partitions == 1 {
             ids.fill(0);
             return Ok(());
@@ -94,11 +82,6 @@ impl Hash {
         }
         others.fill(ids.first().copied().unwrap_or(0));
         Ok(())
-    }
-
-    /// Fails if `batch` does not have the schema.
-    pub(super) fn check(&self, batch: &RecordBatch) -> Result<()> {
-        self.layout.check_schema(batch.schema_ref())
     }
 }
 

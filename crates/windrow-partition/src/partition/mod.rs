@@ -35,3 +35,5 @@ mod words;
 pub use builder::{PartitionBuilder, PartitionChunks};
 pub use partitioned::{Partitioned, Partitions};
 pub use partitioner::Partitioner;
+#[cfg(feature = "presto")]
+pub(crate) use runs::run_ends;

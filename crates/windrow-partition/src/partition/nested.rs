@@ -21,17 +21,16 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Int16Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray, OffsetSizeTrait, PrimitiveArray,
-    StructArray, UInt64Array, UnionArray, make_array,
+    Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray, OffsetSizeTrait, StructArray,
+    UInt64Array, UnionArray, make_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
-use super::runs::runs;
+use super::runs::{run_ends, runs};
 use windrow_rows::{Error, Result};
 
 /// Returns the rows `rows` of `array`, in this order.
@@ -124,19 +123,11 @@ fn select_runs(
         }
         ends.push(len);
     }
-    fn array<R: ArrowPrimitiveType>(ends: &[usize]) -> Result<ArrayData> {
-        let ends = ends.iter().map(|&end| R::Native::from_usize(end).ok_or_else(overflow));
-        let ends = ends.collect::<Result<Vec<_>>>()?;
-        Ok(PrimitiveArray::<R>::new(ends.into(), None).into_data())
-    }
-    let ends = match data_type {
-        DataType::RunEndEncoded(field, _) => match field.data_type() {
-            DataType::Int16 => array::<Int16Type>(&ends)?,
-            DataType::Int32 => array::<Int32Type>(&ends)?,
-            _ => array::<Int64Type>(&ends)?,
-        },
-        _ => array::<Int64Type>(&ends)?,
+    let of_ends = match data_type {
+        DataType::RunEndEncoded(field, _) => field.data_type(),
+        other => other,
     };
+    let ends = run_ends(of_ends, &ends).ok_or_else(overflow)?.to_data();
     let values = select(values, &kept)?.to_data();
     let data = ArrayData::builder(data_type.clone()).len(len).child_data(vec![ends, values]);
     Ok(make_array(data.build()?))

@@ -4,6 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 
 use super::hash::{Hash, VERSION};
+use super::memory::Memory;
 use super::partitioned::Partitioned;
 use super::range::Range;
 use super::replicate::{Replicate, replicated};
@@ -40,7 +41,7 @@ pub struct Partitioner {
     rule: Rule,
     /// Set if rows go to every partition.
     replicate: Option<Replicate>,
-    splitter: Splitter,
+    pub(super) splitter: Splitter,
     ids: Vec<u32>,
 }
 
@@ -127,7 +128,7 @@ impl Partitioner {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         if let Rule::Hash(hash) = &mut self.rule {
-            hash.seed(seed);
+            hash.seed = seed;
         }
         self
     }
@@ -138,7 +139,7 @@ impl Partitioner {
     #[must_use]
     pub fn round(mut self, round: u64) -> Self {
         if let Rule::Hash(hash) = &mut self.rule {
-            hash.round(round);
+            hash.round = round;
         }
         self
     }
@@ -155,7 +156,7 @@ impl Partitioner {
     #[must_use]
     pub fn replicate_nulls_and_any(mut self) -> Self {
         if let Rule::Hash(hash) = &self.rule {
-            self.replicate = Some(Replicate::new(hash.layout()));
+            self.replicate = Some(Replicate::new(&hash.layout));
         }
         self
     }
@@ -173,7 +174,7 @@ impl Partitioner {
     /// By default, as much is kept as recent record batches took, and 32 MiB at least.
     #[must_use]
     pub fn keeping(mut self, bytes: usize) -> Self {
-        self.splitter.keep(bytes);
+        self.splitter.memory = Memory::keeping(bytes);
         self
     }
 
@@ -185,21 +186,8 @@ impl Partitioner {
         self
     }
 
-    /// Keeps no more than 32 MiB unless the caller set a limit: for callers with a budget.
-    pub(super) fn keep_little(&mut self) {
-        self.splitter.keep_little();
-    }
-
     fn new(rule: Rule, partitions: usize) -> Self {
         Self { rule, replicate: None, splitter: Splitter::new(partitions), ids: Vec::new() }
-    }
-
-    /// Checks the number of partitions.
-    ///
-    /// # Errors
-    /// [`Error::InvalidOrder`] for zero or more than 2^24 partitions.
-    pub(super) fn check(&self) -> Result<()> {
-        self.splitter.checked_partitions().map(drop)
     }
 
     /// Returns the number of partitions.
@@ -225,7 +213,7 @@ impl Partitioner {
     /// As [`Partitioner::split`].
     pub fn split_owned(&mut self, batch: RecordBatch) -> Result<Partitioned> {
         if let (1, Rule::Hash(hash)) = (self.splitter.partitions, &self.rule) {
-            hash.check(&batch)?;
+            hash.layout.check_schema(batch.schema_ref())?;
             let offsets = vec![0, batch.num_rows()];
             return Ok(Partitioned::new(batch, offsets));
         }
@@ -251,22 +239,13 @@ impl Partitioner {
         self.splitter.split(batch.clone(), ids)
     }
 
-    /// As [`Partitioner::split_by_ids`], and drops each column once it is permuted.
-    pub(super) fn split_owned_by_ids(
-        &mut self,
-        batch: RecordBatch,
-        ids: &[u32],
-    ) -> Result<Partitioned> {
-        self.splitter.split(batch, ids)
-    }
-
     /// Replaces `ids` by the partition of every row of `batch`: the first half of
     /// [`Partitioner::split`]. Rows that are sent to every partition have the one of their hash.
     ///
     /// # Errors
     /// As [`Partitioner::split`].
     pub fn assign(&mut self, batch: &RecordBatch, ids: &mut Vec<u32>) -> Result<()> {
-        let partitions = self.splitter.checked_partitions()?;
+        let partitions = checked_partitions(self.partitions())?;
         ids.resize(batch.num_rows(), 0);
         match &mut self.rule {
             Rule::Hash(hash) => hash.ids(batch, partitions, ids)?,

@@ -21,7 +21,7 @@ pub(super) struct Splitter {
     /// Strings of views stay where they are.
     pub(super) is_pinning: bool,
     order: Order,
-    memory: Memory,
+    pub(super) memory: Memory,
     scratch: Scratch,
     bitmaps: Vec<BooleanBuffer>,
 }
@@ -38,23 +38,8 @@ impl Splitter {
         }
     }
 
-    /// Keeps at most `bytes` bytes for the columns of later record batches.
-    pub(super) fn keep(&mut self, bytes: usize) {
-        self.memory = Memory::keeping(bytes);
-    }
-
-    /// Keeps no more than 32 MiB unless the caller set a limit.
-    pub(super) fn keep_little(&mut self) {
-        self.memory.keep_little();
-    }
-
-    /// Returns the number of partitions. Fails if the number is 0 or too large.
-    pub(super) fn checked_partitions(&self) -> Result<u32> {
-        checked_partitions(self.partitions)
-    }
-
     pub(super) fn split(&mut self, batch: RecordBatch, ids: &[u32]) -> Result<Partitioned> {
-        self.checked_partitions()?;
+        checked_partitions(self.partitions)?;
         let rows = batch.num_rows();
         if u32::try_from(rows).is_err() {
             return Err(Error::InvalidOrder(format!("{rows} rows in one record batch")));

@@ -272,7 +272,7 @@ impl Store {
         match self.size.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
             Ok(_) => Ok(lock(&volume.space).grow(room)),
             Err(_) => Err(Error::TempSpace {
-                dir: volume.name(),
+                dir: volume.medium.name(),
                 message: format!("the limit of {} bytes is reached", self.max_bytes),
             }),
         }

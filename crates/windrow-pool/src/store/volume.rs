@@ -22,11 +22,6 @@ impl Volume {
         Self { index, medium, space: Mutex::default() }
     }
 
-    /// Returns the location, for messages.
-    pub(super) fn name(&self) -> String {
-        self.medium.name()
-    }
-
     /// Frees a range that nobody reads any more.
     pub(super) fn give(&self, offset: u64, length: u64) {
         if self.medium.is_memory() {
@@ -39,7 +34,7 @@ impl Volume {
     /// ranges to the system and retries once.
     pub(super) fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.medium.make().map_err(|error| Error::TempSpace {
-            dir: self.name(),
+            dir: self.medium.name(),
             message: format!("cannot create a temporary file: {error}"),
         })?;
         let written = self.medium.write(bytes, offset).or_else(|error| {
@@ -51,7 +46,7 @@ impl Volume {
         });
         written.map_err(|error| {
             if is_full(&error) || error.kind() == ErrorKind::FileTooLarge {
-                return Error::TempSpace { dir: self.name(), message: error.to_string() };
+                return Error::TempSpace { dir: self.medium.name(), message: error.to_string() };
             }
             self.failed("writing", error)
         })
@@ -70,7 +65,7 @@ impl Volume {
 
     /// Describes a position, for messages.
     pub(super) fn place(&self, offset: u64) -> String {
-        format!("temporary file in {}, offset {offset}", self.name())
+        format!("temporary file in {}, offset {offset}", self.medium.name())
     }
 
     /// Returns all free ranges to the system; false if this failed for all.
@@ -82,7 +77,7 @@ impl Volume {
     }
 
     fn failed(&self, what: &str, source: io::Error) -> Error {
-        Error::Io { context: format!("{what} a temporary file in {}", self.name()), source }
+        Error::Io { context: format!("{what} a temporary file in {}", self.medium.name()), source }
     }
 }
 

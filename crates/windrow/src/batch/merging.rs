@@ -234,15 +234,13 @@ impl<T: Time> Batch<T> {
         let mut left = Vec::with_capacity(batches.len());
         for batch in batches {
             let Some(run) = batch.whole() else { return Ok(None) };
-            let run = match run {
-                Some(run) => run.behind(layout, pool, before)?,
-                None => Some(Run::default()),
-            };
-            let Some(run) = run else { return Ok(None) };
-            let run = match left.is_empty() {
-                true => part.run.clone().followed_by(run),
-                false => run,
-            };
+            let none = || Ok(Some(Run::default()));
+            let behind = run.map_or_else(none, |run| run.behind(layout, pool, before))?;
+            let Some(mut run) = behind else { return Ok(None) };
+            if left.is_empty() {
+                let behind = std::mem::replace(&mut run, part.run.clone());
+                run.append(behind);
+            }
             let lower = if left.is_empty() { lower } else { upper };
             let mut own = Self::of_sources(layout, pool, batch.body.wraps.clone(), run.into());
             own = own.between(lower, upper);

@@ -102,7 +102,8 @@ impl<T: Time> Batch<T> {
     ) -> Self {
         let wraps = Wraps::default();
         let input = SortedInput::new(layout, pool, 0, &wraps, record_batches);
-        Self::of_sources(layout, pool, Some(wraps), Sources::from(Source::Stream(Box::new(input))))
+        let source = Source::Stream(Box::new(input));
+        Self::of_sources(layout, pool, Some(wraps), Sources::from_iter([source]))
     }
 
     /// Sets the frontier from which on the changes add up to the input.
@@ -130,7 +131,7 @@ impl<T: Time> Batch<T> {
         for batch in batches {
             if let Err(error) = layout.check_same(&batch.body.layout) {
                 let source = Source::Stream(Box::new(Refused(Some(error))));
-                return Self::of_sources(layout, pool, None, Sources::from(source));
+                return Self::of_sources(layout, pool, None, Sources::from_iter([source]));
             }
             match &mut union {
                 Some(union) => union.absorb(batch),

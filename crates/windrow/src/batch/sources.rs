@@ -125,15 +125,9 @@ impl FromIterator<Source> for Sources {
     }
 }
 
-impl From<Source> for Sources {
-    fn from(source: Source) -> Self {
-        std::iter::once(source).collect()
-    }
-}
-
 impl From<Run> for Sources {
     fn from(run: Run) -> Self {
-        Self::from(Source::Run(run))
+        Self::from_iter([Source::Run(run)])
     }
 }
 

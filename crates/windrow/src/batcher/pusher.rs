@@ -55,17 +55,15 @@ impl Pusher {
     pub fn push_rows(&mut self, bytes: &[u8], ends: &[u32]) -> Result<()> {
         let layout = self.chunker.layout();
         check_rows(layout, bytes, ends)?;
-        let pushed = match layout.stride() {
-            Some(stride) => {
-                let rows = View { bytes, starts: Starts::Every(stride) };
-                self.chunker.push_rows(rows, &mut self.pile)
-            }
+        let listed: Vec<u32>;
+        let starts = match layout.stride() {
+            Some(stride) => Starts::Every(stride),
             None => {
-                let starts: Vec<u32> = [0].into_iter().chain(ends.iter().copied()).collect();
-                let rows = View { bytes, starts: Starts::At(&starts) };
-                self.chunker.push_rows(rows, &mut self.pile)
+                listed = [0].into_iter().chain(ends.iter().copied()).collect();
+                Starts::At(&listed)
             }
         };
+        let pushed = self.chunker.push_rows(View { bytes, starts }, &mut self.pile);
         self.pile.shared.noting(pushed)
     }
 

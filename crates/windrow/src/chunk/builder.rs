@@ -274,9 +274,7 @@ impl Builder {
             self.append_winner(tombstones && row.last() == Some(&1), row)?;
         }
         if let Some(key) = before {
-            let kept = self.key.get_or_insert_default();
-            kept.clear();
-            kept.extend_from_slice(key);
+            key.clone_into(self.key.get_or_insert_default());
         }
         Ok(())
     }
@@ -413,9 +411,6 @@ impl Builder {
     }
 
     fn remember(&mut self, row: &[u8]) {
-        let len = key_len(&self.layout, row);
-        let key = self.key.get_or_insert_default();
-        key.clear();
-        key.extend_from_slice(&row[..len]);
+        row[..key_len(&self.layout, row)].clone_into(self.key.get_or_insert_default());
     }
 }

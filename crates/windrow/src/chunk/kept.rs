@@ -12,10 +12,10 @@
 //! Invariant: expanded, the rows equal the original rows.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::elided::elided;
-use super::filter::Filter;
 use super::resident::Chunk;
 use super::sought::word_at;
 use super::times::{TimeCodes, time_codes};
@@ -78,6 +78,17 @@ impl From<Arc<Chunk>> for Kept {
     }
 }
 
+/// The rows as they lie in memory: shortened ones lack times and diffs, or have a number in their
+/// place. Methods of [`Kept`] tell of the whole rows.
+impl Deref for Kept {
+    type Target = Chunk;
+
+    #[inline(always)]
+    fn deref(&self) -> &Chunk {
+        &self.rows
+    }
+}
+
 impl Kept {
     /// Returns the rows of `chunk` shortened, if the last `behind` bytes (times and diffs) of all
     /// rows agree or have few values, and the budget has memory to spare. Costs one comparison per
@@ -100,18 +111,12 @@ impl Kept {
         Self { rows: Arc::new(short), short: Some(Arc::new(lacks)) }
     }
 
-    /// Returns the rows; shortened rows lack times and diffs, or have a number in their place.
-    #[inline(always)]
-    pub(crate) fn rows(&self) -> View<'_> {
-        self.rows.rows()
-    }
-
     /// Returns true if the rows are shortened.
     pub(crate) fn is_short(&self) -> bool {
         self.short.is_some()
     }
 
-    /// Splits a row of [`Kept::rows`] into key and value, and time and diffs, which take `behind`
+    /// Splits a row of [`Chunk::rows`] into key and value, and time and diffs, which take `behind`
     /// bytes.
     #[inline(always)]
     pub(crate) fn split<'a>(&'a self, row: &'a [u8], behind: usize) -> (&'a [u8], &'a [u8]) {
@@ -157,11 +162,6 @@ impl Kept {
         }
     }
 
-    /// Returns the number of rows.
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     /// Returns the bytes that each row lacks.
     fn gain(&self) -> usize {
         self.short.as_ref().map_or(0, |short| short.gain())
@@ -170,11 +170,6 @@ impl Kept {
     /// Returns the bytes of the whole rows.
     pub(crate) fn bytes(&self) -> usize {
         self.rows.bytes() + self.len() * self.gain()
-    }
-
-    /// Returns the bytes of memory that the rows hold.
-    pub(crate) fn leased_bytes(&self) -> usize {
-        self.rows.leased_bytes()
     }
 
     /// Returns the length of the whole rows, if all have the same.
@@ -193,29 +188,9 @@ impl Kept {
         }
     }
 
-    /// Returns the times if they were computed before.
-    pub(super) fn known_times(&self) -> Option<TimeCodes> {
-        self.rows.known_times()
-    }
-
-    /// Makes a filter of the keys, unless the chunk has a filter or too few rows.
-    pub(crate) fn make_filter(&self, layout: &Layout) {
-        self.rows.make_filter(layout);
-    }
-
-    /// Returns the filter, if one was made.
-    pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
-        self.rows.filter()
-    }
-
     /// Returns true if the rows have other owners.
     pub(super) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.rows) > 1
-    }
-
-    /// Returns true if leases exceed the budget.
-    pub(crate) fn is_beyond_limit(&self) -> bool {
-        self.rows.is_beyond_limit()
     }
 
     /// Returns the image of an index page without the bytes common to all rows; `None` if this
@@ -237,11 +212,6 @@ impl Kept {
                 Cow::Owned(self.rows.image_with_ends(short.gain(), |row| short.split(row)))
             }
         }
-    }
-
-    /// Prefetches what a merge reads first.
-    pub(crate) fn prefetch(&self) {
-        self.rows.prefetch();
     }
 
     /// Prefetches the [`Chunk`] itself, which points to the rows.

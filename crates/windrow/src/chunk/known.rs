@@ -81,9 +81,7 @@ impl Group {
         }
         let is_tombstone = self.payload.is_tombstone(row);
         let role = if is_first {
-            let key = self.key.get_or_insert_default();
-            key.clear();
-            key.extend_from_slice(&row[..key_len(&self.layout, row)]);
+            row[..key_len(&self.layout, row)].clone_into(self.key.get_or_insert_default());
             self.payload.note(row, &mut self.known);
             Role::First
         } else if is_tombstone {

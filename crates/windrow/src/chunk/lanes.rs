@@ -33,8 +33,7 @@ impl Builder {
             ahead.ask(group.len());
             let row = block.row(group[0].index());
             let (body, diff) = row.split_at(row.len() - tail);
-            sum.clear();
-            sum.extend_from_slice(diff);
+            diff.clone_into(&mut sum);
             for place in &group[1..] {
                 let other = block.row(place.index());
                 self.add_diffs(body, &mut sum, &other[other.len() - tail..]);

@@ -241,7 +241,7 @@ impl Page {
             }
             Chunk::listed(&self.pool, buffer, starts)
         };
-        Ok(chunk.with_times(self.times).with_filter(self.filter.get()))
+        Ok(chunk.knowing(self.times, self.filter.get()))
     }
 
     /// Builds the filter of the keys, unless it exists or the rows are few. Rows in the store are

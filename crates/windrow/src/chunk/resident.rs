@@ -169,7 +169,7 @@ impl Chunk {
                 Self::varying(&self.pool, buffer, &mut starts)
             }
         };
-        Some(short.with_times(self.known_times()).with_filter(self.filter()))
+        Some(short.knowing(self.known_times(), self.filter()))
     }
 
     /// Copies the rows with `gain` bytes more: as key and value, and time and diffs, into which
@@ -187,7 +187,7 @@ impl Chunk {
             Some(stride) => Self::strided(&self.pool, buffer, used, stride + gain),
             None => Self::varying(&self.pool, buffer, &mut starts),
         };
-        Ok(whole.with_times(self.known_times()).with_filter(self.filter()))
+        Ok(whole.knowing(self.known_times(), self.filter()))
     }
 
     /// Returns the [`Chunk::image`] of [`Chunk::with_ends`].
@@ -273,11 +273,10 @@ impl Chunk {
         self.times.get().copied()
     }
 
-    /// Sets known times.
-    pub(super) fn with_times(self, times: Option<TimeCodes>) -> Self {
-        if let Some(times) = times {
-            let _first = self.times.set(times);
-        }
+    /// Sets times and a filter that were found before.
+    pub(super) fn knowing(self, times: Option<TimeCodes>, filter: Option<&Arc<Filter>>) -> Self {
+        let _first = times.map(|times| self.times.set(times));
+        let _first = filter.map(|filter| self.filter.set(Arc::clone(filter)));
         self
     }
 
@@ -293,14 +292,6 @@ impl Chunk {
     /// Returns the filter, if one was made.
     pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
         self.filter.get()
-    }
-
-    /// Sets a filter that was made before.
-    pub(super) fn with_filter(self, filter: Option<&Arc<Filter>>) -> Self {
-        if let Some(filter) = filter {
-            let _first = self.filter.set(Arc::clone(filter));
-        }
-        self
     }
 
     /// Returns the length of the rows, if all have the same.

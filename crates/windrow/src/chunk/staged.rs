@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::resident::{Chunk, OFFSET_BYTES};
+use super::times::body_of;
 use super::view::{Starts, View};
 use windrow_kernel::merge::{ascends, ascends_varying};
 use windrow_pool::{Buffer, Pool};
@@ -154,11 +155,10 @@ fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
     if !layout.rule().is_by_key() {
         return ascend(rows, tail, sums);
     }
-    let body = |row: &'_ [u8]| row.len() - tail;
     let mut before = rows.row(0);
     (1..rows.len()).all(|index| {
         let row = rows.row(index);
-        let ascends = before[..body(before)] < row[..body(row)];
+        let ascends = body_of(before, tail) < body_of(row, tail);
         let repeats = row.starts_with(&before[..key_len(layout, before)]);
         before = row;
         ascends && !repeats

@@ -59,6 +59,12 @@ pub(crate) fn end_width(layout: &Layout) -> usize {
     time_width(layout) + layout.tail().len()
 }
 
+/// Returns a row without its last `tail` bytes.
+#[inline(always)]
+pub(crate) fn body_of(row: &[u8], tail: usize) -> &[u8] {
+    &row[..row.len() - tail]
+}
+
 /// Returns the time of a row: `width` bytes before the last `tail` bytes.
 #[inline(always)]
 pub(crate) fn time_of(row: &[u8], width: usize, tail: usize) -> &[u8] {

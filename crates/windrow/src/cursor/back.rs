@@ -112,9 +112,8 @@ impl<T: Time> Cursor<T> {
     }
 
     /// Sets the bound of a move: the first `len` bytes of key and value, then `rest`.
-    fn want(&mut self, len: usize, rest: &[u8]) {
-        self.wanted.clear();
-        self.wanted.extend_from_slice(&self.body[..len]);
+    pub(super) fn want(&mut self, len: usize, rest: &[u8]) {
+        self.body[..len].clone_into(&mut self.wanted);
         self.wanted.extend_from_slice(rest);
     }
 
@@ -160,12 +159,10 @@ impl<T: Time> Cursor<T> {
         }
         let ats = with_key.iter().map(|&(at, _)| at);
         let greatest = greatest_before(readers, ats, &wanted[..*key_len], body)?;
-        body.clear();
-        body.extend_from_slice(&wanted[..*key_len]);
+        wanted[..*key_len].clone_into(body);
         let Some(greatest) = greatest else { return Ok(()) };
         readers[greatest].step_back()?;
-        body.clear();
-        body.extend_from_slice(readers[greatest].body());
+        readers[greatest].body().clone_into(body);
         for &(at, _) in &*with_key {
             readers[at].seek(|row| row < &body[..])?;
         }
@@ -191,8 +188,7 @@ fn greatest_before(
     for at in ats {
         readers[at].before(|before| {
             if before.starts_with(prefix) && (greatest.is_none() || before > &row[..]) {
-                row.clear();
-                row.extend_from_slice(before);
+                before.clone_into(row);
                 greatest = Some(at);
             }
         })?;

@@ -126,8 +126,7 @@ impl<T: Time> Cursor<T> {
         if !found? {
             return Ok(false);
         }
-        self.body.clear();
-        self.body.extend_from_slice(key);
+        key.clone_into(&mut self.body);
         self.key_len = key.len();
         self.map_changes(change).map(|()| true)
     }

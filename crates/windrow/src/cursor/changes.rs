@@ -45,10 +45,7 @@ impl<T: Time> Cursor<T> {
         self.check_lanes::<D>()?;
         self.with_value.clear();
         let passed = self.pass_key(change);
-        if passed.is_err() {
-            self.with_key.clear();
-        }
-        passed
+        self.or_nowhere(passed)
     }
 
     fn pass_key<D: Diff>(&mut self, mut change: impl FnMut(&[u8], T, D)) -> Result<()> {

@@ -148,7 +148,7 @@ fn locate(
         }
         let (keys, spots) = (&keys[range.clone()], &mut spots[range.clone()]);
         let pin = reader.pin(chunk);
-        let rows = pin.as_ref().map(Kept::rows).or_else(|| reader.rows_at_hand(chunk));
+        let rows = pin.as_ref().map(|pin| pin.rows()).or_else(|| reader.rows_at_hand(chunk));
         match rows {
             Some(rows) if ascend && (rows.len() < FEW || are_dense(fences, chunk, keys)) => {
                 walk(rows, fences, chunk, keys, spots);

@@ -207,8 +207,7 @@ impl<T: Time> Cursor<T> {
     pub fn row(&mut self) -> Option<&[u8]> {
         let Self { readers, with_value, wanted, .. } = self;
         let reader = &readers[*with_value.first()?];
-        wanted.clear();
-        wanted.extend_from_slice(reader.body());
+        reader.body().clone_into(wanted);
         wanted.extend_from_slice(reader.end());
         Some(wanted)
     }
@@ -337,9 +336,7 @@ impl<T: Time> Cursor<T> {
     /// Errors of reading a chunk.
     pub fn seek_value(&mut self, value: &[u8]) -> Result<()> {
         self.with_value.clear();
-        self.wanted.clear();
-        self.wanted.extend_from_slice(&self.body[..self.key_len]);
-        self.wanted.extend_from_slice(value);
+        self.want(self.key_len, value);
         let Self { readers, with_key, wanted, .. } = self;
         for &(at, _) in &*with_key {
             readers[at].seek(|row| row < &wanted[..])?;
@@ -395,11 +392,16 @@ impl<T: Time> Cursor<T> {
     /// value.
     fn visit_times(&mut self, change: impl FnMut(T, &[u8])) -> Result<()> {
         let mapped = self.try_visit(change);
-        if mapped.is_err() {
+        self.or_nowhere(mapped)
+    }
+
+    /// Leaves key and value if `done` is an error.
+    fn or_nowhere<R>(&mut self, done: Result<R>) -> Result<R> {
+        if done.is_err() {
             self.with_key.clear();
             self.with_value.clear();
         }
-        mapped
+        done
     }
 
     fn try_visit(&mut self, mut change: impl FnMut(T, &[u8])) -> Result<()> {
@@ -451,8 +453,7 @@ impl<T: Time> Cursor<T> {
         self.with_value.clear();
         let Some(least) = heap.least(readers) else { return };
         let key = &least[..key_len(layout, least)];
-        body.clear();
-        body.extend_from_slice(key);
+        key.clone_into(body);
         self.key_len = key.len();
         let found = heap.starting_with(body, readers);
         with_key.extend(found.map(|at| (at, readers[at].place)));

@@ -37,10 +37,7 @@ impl<T: Time> Cursor<T> {
     pub(super) fn go_to_spots(&mut self, hints: &Hints, number: usize, key: &[u8]) -> Result<bool> {
         self.leave_keys();
         let gone = self.try_spots(hints, number, key);
-        if gone.is_err() {
-            self.with_key.clear();
-        }
-        gone.map(|()| self.has_key())
+        self.or_nowhere(gone).map(|()| self.has_key())
     }
 
     fn try_spots(&mut self, hints: &Hints, number: usize, key: &[u8]) -> Result<()> {

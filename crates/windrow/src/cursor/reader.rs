@@ -111,7 +111,7 @@ impl Reader {
             Some(held) if self.place.chunk == chunk && held.part.is_none() => {
                 Some(held.rows.rows())
             }
-            _ => self.run.resident_at(chunk).map(Kept::rows),
+            _ => self.run.resident_at(chunk).map(|chunk| chunk.rows()),
         }
     }
 

@@ -149,14 +149,9 @@ impl<T: Time> Cursor<T> {
         self.with_value.clear();
         match found {
             Ok(true) => taken.ends.push(taken.bytes.len()),
-            Ok(false) => taken.bytes.truncate(start),
-            Err(error) => {
-                taken.bytes.truncate(start);
-                self.with_key.clear();
-                return Err(error);
-            }
+            _ => taken.bytes.truncate(start),
         }
-        Ok(())
+        self.or_nowhere(found).map(drop)
     }
 
     /// Copies the newest row of the key up to `time`; true if it is not a deletion.

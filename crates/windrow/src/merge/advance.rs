@@ -148,7 +148,7 @@ impl<T: Time> Advance<T> {
             sieve.end_key(&mut self.builder)?;
         }
         self.builder.flush();
-        self.collect()
+        self.out.collect(&mut self.builder)
     }
 
     /// Returns the ended run and its overflow notes: those of `wraps` and new ones.
@@ -174,7 +174,7 @@ impl<T: Time> Advance<T> {
         if self.stays(&chunk) {
             self.end_group()?;
             self.builder.push_run(&chunk, 0..rows.len())?;
-            return self.collect();
+            return self.out.collect(&mut self.builder);
         }
         if let (Some(newest), Some(&since)) = (&mut self.newest, self.since.elements().first()) {
             for row in (0..rows.len()).map(|index| rows.row(index)) {
@@ -186,7 +186,7 @@ impl<T: Time> Advance<T> {
                 let time = T::decode(time_of(row, T::WIDTH, self.tail));
                 newest.push(row, time, since, &mut self.builder)?;
             }
-            return self.collect();
+            return self.out.collect(&mut self.builder);
         }
         for index in 0..rows.len() {
             let row = rows.row(index);
@@ -215,7 +215,7 @@ impl<T: Time> Advance<T> {
                 self.add_up();
             }
         }
-        self.collect()
+        self.out.collect(&mut self.builder)
     }
 
     /// Appends a row that differs from its neighbours in key or value, the common case.
@@ -280,13 +280,6 @@ impl<T: Time> Advance<T> {
         row.clear();
         diffs.clear();
         *sorted = 0;
-        Ok(())
-    }
-
-    fn collect(&mut self) -> Result<()> {
-        while let Some(chunk) = self.builder.take() {
-            self.out.push_within(&self.pool, chunk)?;
-        }
         Ok(())
     }
 }

@@ -112,8 +112,7 @@ impl<I: Iterator<Item = Result<RecordBatch>>> KeyedRun<I> {
             return Err(Error::OutOfOrder { input: self.input, row: self.row + row as u64 });
         }
         self.row += keys.len() as u64;
-        self.last.clear();
-        self.last.extend_from_slice(keys.row(keys.len() - 1));
+        keys.row(keys.len() - 1).clone_into(&mut self.last);
         Ok(KeyedBatch { batch, keys, lengths })
     }
 }

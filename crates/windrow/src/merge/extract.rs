@@ -45,30 +45,26 @@ impl Side {
         Self { builder, run: Run::default() }
     }
 
-    fn collect(&mut self) -> Result<()> {
-        while let Some(chunk) = self.builder.take() {
-            self.run.push_within(self.builder.pool(), chunk)?;
-        }
-        Ok(())
-    }
-
     /// Appends rows of a chunk.
     fn push(&mut self, chunk: &Arc<Chunk>, rows: Range<usize>) -> Result<()> {
         self.builder.push_run(chunk, rows)?;
-        self.collect()
+        self.run.collect(&mut self.builder)
     }
 
-    /// Appends a page.
+    /// Appends a whole piece. A page is not read.
     fn pass(&mut self, piece: Piece) -> Result<()> {
+        if let Piece::Resident(chunk) = &piece {
+            return self.push(&chunk.whole()?, 0..chunk.len());
+        }
         self.builder.flush();
-        self.collect()?;
-        self.run.push_piece(piece);
+        self.run.collect(&mut self.builder)?;
+        self.run.pieces.push_back(piece);
         Ok(())
     }
 
     fn finish(mut self) -> Result<Run> {
         self.builder.flush();
-        self.collect()?;
+        self.run.collect(&mut self.builder)?;
         Ok(self.run)
     }
 }
@@ -105,7 +101,7 @@ impl<'a, T: Time> Extract<'a, T> {
 
     /// Takes a run. Pieces on one side as a whole are not read.
     pub(crate) fn push_run(&mut self, mut run: Run) -> Result<()> {
-        while let Some(piece) = run.pop() {
+        while let Some(piece) = run.pieces.pop_front() {
             self.push(piece)?;
         }
         Ok(())
@@ -114,7 +110,7 @@ impl<'a, T: Time> Extract<'a, T> {
     fn push(&mut self, piece: Piece) -> Result<()> {
         let all_before = self.upper.is_empty() && *self.lower == Antichain::least();
         if all_before {
-            return self.ship_whole(piece);
+            return self.ship.pass(piece);
         }
         if T::TOTAL
             && let Some(codes) = piece.times(self.layout, T::WIDTH)
@@ -124,26 +120,16 @@ impl<'a, T: Time> Extract<'a, T> {
                 (Some(part), Some(last)) if part == last => {
                     let (side, frontier) = &mut self.keep[part];
                     frontier.insert(least);
-                    return match piece {
-                        Piece::Resident(chunk) => side.push(&chunk.whole()?, 0..chunk.len()),
-                        spilled => side.pass(spilled),
-                    };
+                    return side.pass(piece);
                 }
                 (_, None) => {
                     self.check_lower(least)?;
-                    return self.ship_whole(piece);
+                    return self.ship.pass(piece);
                 }
                 _ => {}
             }
         }
         self.push_rows(&piece.take()?)
-    }
-
-    fn ship_whole(&mut self, piece: Piece) -> Result<()> {
-        match piece {
-            Piece::Resident(chunk) => self.ship.push(&chunk.whole()?, 0..chunk.len()),
-            spilled => self.ship.pass(spilled),
-        }
     }
 
     /// Distributes the rows of a chunk.
@@ -170,7 +156,7 @@ impl<'a, T: Time> Extract<'a, T> {
                 side.push(chunk, 0..rows.len())?;
             } else if !places.is_empty() {
                 side.builder.append_picked(rows, places)?;
-                side.collect()?;
+                side.run.collect(&mut side.builder)?;
             }
             places.clear();
         }
@@ -181,23 +167,15 @@ impl<'a, T: Time> Extract<'a, T> {
         if self.lower.less_equal(time) {
             return Ok(());
         }
-        Err(late(self.layout, time, self.lower))
+        let (schema, lower) = (self.layout.schema(), self.lower.elements());
+        let column = self.layout.time().map_or("(time)", |column| schema.field(column).name());
+        let message = format!("a change at {time:?} came after all before {lower:?} was sealed");
+        Err(Error::Value { column: column.to_owned(), message })
     }
 
     /// Returns the shipped run, and the kept runs with the lower bounds of their times.
     pub(crate) fn finish(self) -> Result<(Run, Vec<KeptRun<T>>)> {
         let keep = self.keep.into_iter().map(|(side, frontier)| Ok((side.finish()?, frontier)));
         Ok((self.ship.finish()?, keep.collect::<Result<_>>()?))
-    }
-}
-
-fn late<T: Time>(layout: &Layout, time: T, lower: &Antichain<T>) -> Error {
-    let column = layout.time().map_or("(time)", |column| layout.schema().field(column).name());
-    Error::Value {
-        column: column.to_owned(),
-        message: format!(
-            "a change at {time:?} came after all before {:?} was sealed",
-            lower.elements()
-        ),
     }
 }

@@ -17,7 +17,7 @@
 use std::ops::Range;
 
 use super::window::Window;
-use crate::chunk::{Arranger, Builder, View};
+use crate::chunk::{Arranger, Builder, View, body_of};
 use windrow_kernel::merge::{Hints, MOST_SEVERAL};
 use windrow_kernel::prefetch::{Ahead, prefetch_row};
 use windrow_pool::Pool;
@@ -75,22 +75,15 @@ impl Blocks {
     /// Merges one block of windows with remaining rows. Returns the consumed rows.
     pub(super) fn merge(&mut self, windows: &mut [Window], builder: &mut Builder) -> Result<usize> {
         let tail = self.tail;
-        let body = |row: &'_ [u8]| row.len() - tail;
         let size = self.size(windows.len());
         loop {
             let step = self.step;
             windows.iter_mut().for_each(|window| window.reach(step));
             let last = |window: &'_ Window| window.ahead(step) - 1;
             windows.iter().for_each(|window| prefetch_row(window.row(last(window))));
-            let Some(bound) = windows
-                .iter()
-                .map(|window| window.row(last(window)))
-                .min_by(|a, b| a[..body(a)].cmp(&b[..body(b)]))
-            else {
-                return Ok(0);
-            };
-            let below = |row: &[u8]| row[..body(row)] <= bound[..body(bound)];
-            let ends = ends(windows, step, below);
+            let lasts = windows.iter().map(|window| body_of(window.row(last(window)), tail));
+            let Some(bound) = lasts.min() else { return Ok(0) };
+            let ends = ends(windows, step, |row| body_of(row, tail) <= bound);
             let mut block = 0;
             let mut bytes = 0;
             for &(index, end) in &ends {
@@ -148,17 +141,14 @@ impl Blocks {
         builder: &mut Builder,
     ) -> Result<usize> {
         let tail = self.tail;
-        let body = |row: &'_ [u8]| row.len() - tail;
         let others = windows.iter().enumerate().filter(|&(index, _)| index != only);
-        let head =
-            others.map(|(_, window)| window.head()).min_by(|a, b| a[..body(a)].cmp(&b[..body(b)]));
+        let head = others.map(|(_, window)| body_of(window.head(), tail)).min();
         let window = &windows[only];
-        let below = |row: &[u8], head: &[u8]| row[..body(row)] < head[..body(head)];
         let end = head.map_or(window.len(), |head| {
-            if below(window.last(), head) {
+            if body_of(window.last(), tail) < head {
                 return window.len();
             }
-            window.rows().partition_point(window.left(), |row| below(row, head))
+            window.rows().partition_point(window.left(), |row| body_of(row, tail) < head)
         });
         let run = window.at..end;
         if let Some(chunk) = window.chunk() {

@@ -17,7 +17,7 @@ use super::chunks::ChunkSource;
 use super::many::Blocks;
 use super::source::Source;
 use super::window::{Between, Window};
-use crate::chunk::{Builder, Chunk, Findings, Finish, Wraps};
+use crate::chunk::{Builder, Chunk, Findings, Finish, Wraps, body_of};
 use windrow_pool::Pool;
 use windrow_rows::{Layout, Result};
 
@@ -193,13 +193,9 @@ impl Merger {
     /// read first. Repeats up to `AHEAD` times.
     fn read_ahead(&mut self) {
         let tail = self.tail;
-        let body = |row: &'_ [u8]| row.len() - tail;
         for _ in 0..AHEAD {
             let fresh = self.windows.iter_mut().filter(|window| window.fresh);
-            let next = fresh.min_by(|a, b| {
-                let (a, b) = (a.last(), b.last());
-                a[..body(a)].cmp(&b[..body(b)])
-            });
+            let next = fresh.min_by(|a, b| body_of(a.last(), tail).cmp(body_of(b.last(), tail)));
             let Some(window) = next else { return };
             window.read_ahead();
         }

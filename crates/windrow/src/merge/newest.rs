@@ -48,8 +48,7 @@ impl<T: Time> Newest<T> {
 
     /// Begins a key, after [`Newest::end`].
     pub(super) fn begin(&mut self, key: &[u8]) {
-        self.key.clear();
-        self.key.extend_from_slice(key);
+        key.clone_into(&mut self.key);
         (self.time, self.has_older) = (None, false);
     }
 

@@ -115,7 +115,7 @@ pub(super) fn key<'a>(layout: &Layout, row: &'a [u8]) -> &'a [u8] {
 fn cut(layout: &Layout, pool: &Pool, mut run: Run, splitters: &[Vec<u8>]) -> Result<Vec<Run>> {
     let mut parts = vec![run.emptied(); splitters.len() + 1];
     let mut range = 0;
-    while let Some(piece) = run.pop() {
+    while let Some(piece) = run.pieces.pop_front() {
         let chunk = piece.take()?;
         let rows = chunk.rows();
         let mut start = 0;

@@ -137,8 +137,7 @@ impl Sieve {
         let (key, value) = data.split_at(key_len(layout, data));
         if self.keeps_key.is_none() || key != self.key {
             self.end_key(out)?;
-            self.key.clear();
-            self.key.extend_from_slice(key);
+            key.clone_into(&mut self.key);
             self.keeps_key = Some(self.retain.keys.as_ref().is_none_or(|keep| keep(key)));
             self.present = 0;
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::chunks::ChunkSource;
 use crate::chunk::{
-    Builder, Chunk, Filter, Finish, Found, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, end_width,
+    Builder, Chunk, Filter, Finish, Found, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, body_of,
+    end_width,
 };
 use windrow_pool::{Decision, Pool};
 use windrow_rows::{Layout, Result, Rule};
@@ -103,6 +104,15 @@ impl Piece {
         }
     }
 
+    /// Returns the chunk, if it is pinned in memory.
+    #[inline]
+    fn resident(&self) -> Option<&Kept> {
+        match self {
+            Self::Resident(chunk) => Some(chunk),
+            Self::Paged(_) => None,
+        }
+    }
+
     /// Returns the least and the greatest time code, if no disk access is needed.
     pub(super) fn times(&self, layout: &Layout, width: usize) -> Option<TimeCodes> {
         match self {
@@ -183,10 +193,7 @@ impl Run {
     /// Returns the chunk at `index` if it is pinned in memory. The index must be valid.
     #[inline]
     pub(crate) fn resident_at(&self, index: usize) -> Option<&Kept> {
-        match &self.pieces[index] {
-            Piece::Resident(chunk) => Some(chunk),
-            Piece::Paged(_) => None,
-        }
+        self.pieces[index].resident()
     }
 
     /// Returns the chunk at `index` if it may be evicted and is in memory. The index must be valid.
@@ -279,18 +286,12 @@ impl Run {
         }
         let (Some(last), Some(first)) = (self.last_row(), behind.first_row()) else { return false };
         let tail = layout.tail().len();
-        last[..last.len() - tail] < first[..first.len() - tail]
+        body_of(last, tail) < body_of(first, tail)
     }
 
-    /// Appends another run, for which [`Run::goes_on_with`] is true.
+    /// Appends a run whose rows all sort after this one.
     pub(crate) fn append(&mut self, mut behind: Self) {
         self.pieces.append(&mut behind.pieces);
-    }
-
-    /// Returns this run followed by a run whose rows all sort after it.
-    pub(crate) fn followed_by(mut self, behind: Self) -> Self {
-        self.pieces.extend(behind.pieces);
-        self
     }
 
     /// Returns the number of small chunks.
@@ -345,21 +346,19 @@ impl Run {
             let mut builder = Builder::new(layout, pool, Finish::Log, &Wraps::default());
             builder.push_run(&chunk, from..rows.len())?;
             builder.flush();
-            while let Some(part) = builder.take() {
-                behind.push_within(pool, part)?;
-            }
+            behind.collect(&mut builder)?;
             first += 1;
         }
         behind.pieces.extend(self.pieces.range(first.min(self.pieces.len())..).cloned());
         Ok(Some(behind))
     }
 
-    pub(super) fn push_piece(&mut self, piece: Piece) {
-        self.pieces.push_back(piece);
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Piece> {
-        self.pieces.pop_front()
+    /// Appends the finished chunks of `builder`, in memory or spilled as the policy decides.
+    pub(super) fn collect(&mut self, builder: &mut Builder) -> Result<()> {
+        while let Some(chunk) = builder.take() {
+            self.push_within(builder.pool(), chunk)?;
+        }
+        Ok(())
     }
 
     /// Takes all chunks of `merger` and spills them. The merge frees its input as it is read.
@@ -390,21 +389,12 @@ impl Run {
 
     /// Returns the chunks, if all are pinned in memory.
     pub(super) fn resident(&self) -> Option<Vec<&Kept>> {
-        fn resident(piece: &Piece) -> Option<&Kept> {
-            match piece {
-                Piece::Resident(chunk) => Some(chunk),
-                Piece::Paged(_) => None,
-            }
-        }
-        self.pieces.iter().map(resident).collect()
+        self.pieces.iter().map(Piece::resident).collect()
     }
 
     /// Returns the chunk of a run of one chunk, if it is pinned in memory.
     pub(super) fn only_chunk(&self) -> Option<&Kept> {
-        match self.pieces.front()? {
-            Piece::Resident(chunk) if self.pieces.len() == 1 => Some(chunk),
-            _ => None,
-        }
+        self.pieces.front().filter(|_| self.pieces.len() == 1)?.resident()
     }
 
     /// Returns the chunk at `index`, whole or shortened. A chunk read from the store stays in
@@ -507,13 +497,12 @@ impl Run {
 
 impl ChunkSource for Run {
     fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
-        self.pop().map(Piece::take).transpose()
+        self.pieces.pop_front().map(Piece::take).transpose()
     }
 
     fn next_resident(&mut self) -> Option<Arc<Chunk>> {
-        let Some(Piece::Resident(chunk)) = self.pieces.front() else { return None };
         // An error recurs when the caller requests the next chunk.
-        let chunk = chunk.whole().ok()?;
+        let chunk = self.pieces.front()?.resident()?.whole().ok()?;
         self.pieces.pop_front();
         Some(chunk)
     }

@@ -170,7 +170,7 @@ impl Shares {
         };
         let fence = (2 * bytes / runs.len()).max(LEAST_FENCE);
         let pieces = |mut run: Run| {
-            std::iter::from_fn(|| run.pop())
+            std::iter::from_fn(|| run.pieces.pop_front())
                 .map(|piece| Shared::new(layout, piece, fence))
                 .collect()
         };

@@ -37,8 +37,6 @@ pub(crate) fn merged_small(
     builder.append_run(right, b_left)?;
     builder.flush();
     let mut out = Run::after([a, b]);
-    while let Some(chunk) = builder.take() {
-        out.push_within(pool, chunk)?;
-    }
+    out.collect(&mut builder)?;
     Ok(Some(out))
 }

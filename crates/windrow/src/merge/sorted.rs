@@ -104,8 +104,7 @@ impl Steps {
                 }
             }
         }
-        self.before.clear();
-        self.before.extend_from_slice(row);
+        row.clone_into(&mut self.before);
         self.row += 1;
         Ok(())
     }

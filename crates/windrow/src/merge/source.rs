@@ -23,10 +23,7 @@ pub(crate) enum Source {
 impl Source {
     /// Returns the bytes of chunks in memory.
     pub(crate) fn resident_bytes(&self) -> usize {
-        match self {
-            Self::Run(run) => run.resident_bytes(),
-            Self::Stream(_) => 0,
-        }
+        self.run().map_or(0, Run::resident_bytes)
     }
 
     pub(crate) fn run(&self) -> Option<&Run> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::chunks::ChunkSource;
 use super::source::Source;
-use crate::chunk::{Chunk, Starts, View};
+use crate::chunk::{Chunk, Starts, View, body_of};
 use windrow_rows::Result;
 
 /// One chunk of a run; the rows from `at` on are left.
@@ -115,20 +115,17 @@ impl Window {
     /// Returns true if the remaining rows sort before the head of `other`, without comparing the
     /// last `tail` bytes.
     pub(super) fn stands_before(&self, other: &Self, tail: usize) -> bool {
-        let body = |row: &'_ [u8]| row.len() - tail;
-        let (last, head) = (self.last(), other.head());
-        last[..body(last)] < head[..body(head)]
+        body_of(self.last(), tail) < body_of(other.head(), tail)
     }
 
     /// Returns the remaining rows that sort before the head of `other`, if the rest of the other
     /// chunk sorts before the next row here and can be passed on whole.
     pub(super) fn makes_way(&self, other: &Self, tail: usize) -> Option<Range<usize>> {
-        let body = |row: &'_ [u8]| row.len() - tail;
-        let (rows, head, last) = (self.rows(), other.head(), other.last());
-        let before = |row: &[u8]| row[..body(row)] < head[..body(head)];
+        let (rows, head, last) = (self.rows(), other.head(), body_of(other.last(), tail));
+        let before = |row: &[u8]| body_of(row, tail) < body_of(head, tail);
         let end = rows.partition_point(self.left(), before);
-        let next = (end < self.len()).then(|| rows.row(end))?;
-        (end > self.at && last[..body(last)] < next[..body(next)]).then_some(self.at..end)
+        let next = (end < self.len()).then(|| body_of(rows.row(end), tail))?;
+        (end > self.at && last < next).then_some(self.at..end)
     }
 
     /// Prefetches the next chunk.

@@ -200,10 +200,6 @@ impl<T: Time> Entry<T> {
             Self::Batch { size, .. } | Self::Merging { size, .. } => size,
         }
     }
-
-    fn bytes(&self) -> u64 {
-        self.size().bytes
-    }
 }
 
 impl<T: Time> Spine<T> {
@@ -338,7 +334,7 @@ impl<T: Time> Spine<T> {
                 }
             };
             let part = if waiting > 0 { MOST_BEHIND_PART } else { MOST_REPLACED_PART };
-            let bytes = entry.bytes();
+            let bytes = entry.size().bytes;
             if waiting > LEAST_BEHIND.max(bytes)
                 || at == 0 && newer.replacing > LEAST_BEHIND.max(bytes / part)
             {
@@ -394,7 +390,7 @@ impl<T: Time> Spine<T> {
 
     /// Returns the number of levels of the present bytes.
     pub(crate) fn levels(&self) -> i64 {
-        let bytes: u64 = self.entries.iter().map(Entry::bytes).sum();
+        let bytes: u64 = self.entries.iter().map(|entry| entry.size().bytes).sum();
         i64::from(level_of(bytes)) + 1
     }
 
@@ -448,7 +444,8 @@ impl<T: Time> Spine<T> {
                     self.work.merges += 1;
                 }
                 Err(error) => {
-                    self.give_up(at);
+                    let inputs = self.entries.remove(at).into_batches();
+                    self.entries.splice(at..at, inputs.into_iter().map(Entry::of));
                     return Err(error);
                 }
             }
@@ -459,12 +456,6 @@ impl<T: Time> Spine<T> {
     #[cfg(not(feature = "ipc"))]
     fn are_saved(&self, _ids: &[u64]) -> bool {
         false
-    }
-
-    /// Replaces the failed merge at `at` by its inputs.
-    fn give_up(&mut self, at: usize) {
-        let inputs = self.entries.remove(at).into_batches();
-        self.entries.splice(at..at, inputs.into_iter().map(Entry::of));
     }
 
     /// Begins the merges that are due.
@@ -503,7 +494,7 @@ impl<T: Time> Spine<T> {
             let entries = self.entries.splice(range.clone(), std::iter::empty());
             let (mut inputs, mut size, mut ids) = (Vec::new(), Size::default(), Vec::new());
             for entry in entries {
-                size.bytes += entry.bytes();
+                size.bytes += entry.size().bytes;
                 size.replacing += entry.size().replacing;
                 ids.extend_from_slice(entry.ids());
                 inputs.extend(entry.into_batches());
@@ -519,7 +510,8 @@ impl<T: Time> Spine<T> {
 
     /// Returns the batches to merge next if newer changes have replaced much of the oldest batch.
     fn replacing(&self, standing: &[Standing]) -> Option<Range<usize>> {
-        let bytes = self.entries.first().filter(|_| self.since != Antichain::least())?.bytes();
+        let oldest = self.entries.first().filter(|_| self.since != Antichain::least())?;
+        let bytes = oldest.size().bytes;
         let is_batch = |at: &usize| matches!(standing[*at], Standing::Batch(_));
         let mut replaced = 0;
         // Small new batches stay apart: a merge holds a chunk of each of its inputs.

@@ -97,23 +97,10 @@ unsafe fn take_block<const W: usize, const N: usize, T: Word>(
     // value of each row, and `valid` a bit if codes encode nulls. Unless `few`, the rows fill a
     // register of the level. The kernel wrote a value of each row before `grow`.
     unsafe {
+        let block = Block { codes: &codes, targets, valid, rows, places, bytes };
         let fits = match escapes {
-            false => level.run(Take::<'_, W, N, false> {
-                codes: &codes,
-                targets,
-                valid,
-                rows,
-                places,
-                bytes,
-            }),
-            true => level.run(Take::<'_, W, N, true> {
-                codes: &codes,
-                targets,
-                valid,
-                rows,
-                places,
-                bytes,
-            }),
+            false => level.run(Take::<'_, W, N, false>(block)),
+            true => level.run(Take::<'_, W, N, true>(block)),
         };
         lanes.iter_mut().for_each(|lane| lane.values.grow(rows));
         fits
@@ -125,10 +112,13 @@ unsafe fn take_block<const W: usize, const N: usize, T: Word>(
 ///
 /// Invariant: the rows lie within the bytes, and targets have space for them. The rows fill at
 /// least one register of the vectors in use, or `V` is `Portable`.
-struct Take<'a, const W: usize, const N: usize, const NULLS: bool> {
+struct Take<'a, const W: usize, const N: usize, const NULLS: bool>(Block<'a, N>);
+
+/// Where the codes of a block of columns are, and where their values go.
+struct Block<'a, const N: usize> {
     codes: &'a [super::lane::Code; N],
     targets: [*mut u8; N],
-    /// Words of zeros for all rows, if `NULLS`.
+    /// Words of zeros for all rows, if codes encode nulls.
     valid: [*mut u64; N],
     rows: usize,
     places: Anywhere<'a>,
@@ -144,14 +134,14 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Take<'_, W, N
         // SAFETY: the caller keeps the conditions of `Kernel::run`. Each group consists of some of
         // these rows.
         unsafe {
-            let mut with = [Constants::<V>::of::<W>(&self.codes[0]); N];
-            for (with, code) in with.iter_mut().zip(self.codes) {
+            let mut with = [Constants::<V>::of::<W>(&self.0.codes[0]); N];
+            for (with, code) in with.iter_mut().zip(self.0.codes) {
                 *with = Constants::of::<W>(code);
             }
             let (mut longer, mut words, mut at) = (V::mask::<W>(0), [0; N], 0);
-            while at < self.rows {
+            while at < self.0.rows {
                 // The last rows do not fill a register: earlier rows are read again.
-                let first = at.min(self.rows - group);
+                let first = at.min(self.0.rows - group);
                 let bits = self.group(first, &with, &mut longer);
                 if NULLS {
                     for (word, bits) in words.iter_mut().zip(bits) {
@@ -159,8 +149,8 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Take<'_, W, N
                     }
                 }
                 at += group;
-                if NULLS && (at % 64 == 0 || at >= self.rows) {
-                    for (valid, word) in self.valid.iter().zip(words) {
+                if NULLS && (at % 64 == 0 || at >= self.0.rows) {
+                    for (valid, word) in self.0.valid.iter().zip(words) {
                         valid.add((at - 1) / 64).write(word);
                     }
                     words = [0; N];
@@ -185,10 +175,10 @@ impl<const W: usize, const N: usize, const NULLS: bool> Take<'_, W, N, NULLS> {
         // SAFETY: the caller promises the CPU, and the bytes and targets of these rows.
         unsafe {
             let group = V::rows(W);
-            let columns = V::load_rows::<W, N, _>(self.places.behind(first), self.bytes);
+            let columns = V::load_rows::<W, N, _>(self.0.places.behind(first), self.0.bytes);
             for lane in 0..N {
                 let (v, null) = with[lane].value::<W, NULLS>(columns[lane], longer);
-                v.store::<W>(self.targets[lane].add(first * W));
+                v.store::<W>(self.0.targets[lane].add(first * W));
                 if NULLS {
                     bits[lane] = !V::bits::<W>(null) & (u64::MAX >> (64 - group));
                 }

@@ -19,8 +19,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, GenericListArray, Int32Array, OffsetSizeTrait, PrimitiveArray, UInt32Array,
-    downcast_run_array, downcast_run_end_index,
+    Array, ArrayRef, GenericListArray, Int32Array, OffsetSizeTrait, UInt32Array, downcast_run_array,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
@@ -308,18 +307,4 @@ fn check_decimals(array: &ArrayRef) -> Result<()> {
         });
     }
     Ok(())
-}
-
-/// Builds an array of run ends, or `None` if an end does not fit the type.
-pub(super) fn run_ends(data_type: &DataType, ends: &[usize]) -> Option<ArrayRef> {
-    macro_rules! of {
-        ($type:ty) => {{
-            let ends: Option<Vec<_>> = ends.iter().map(|&end| end.try_into().ok()).collect();
-            Some(Arc::new(PrimitiveArray::<$type>::from_iter_values(ends?)))
-        }};
-    }
-    downcast_run_end_index! {
-        data_type => (of),
-        _ => None,
-    }
 }

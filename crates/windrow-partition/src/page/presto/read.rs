@@ -15,9 +15,10 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, Fields};
 use arrow_select::take::take;
 
-use super::block::{DICTIONARY_ID, fixed_name, run_ends, width};
+use super::block::{DICTIONARY_ID, fixed_name, width};
 use super::cursor::Cursor;
 use super::row_bytes::row_bytes;
+use crate::partition::run_ends;
 use windrow_rows::Result;
 
 /// Maximum nesting of RLE and DICTIONARY: no writer nests as deep.
@@ -37,18 +38,19 @@ pub(super) fn block(
         if wrappers == MOST_WRAPPERS {
             return Err(cursor.error("too many blocks of repeated values in one another"));
         }
-        let wrappers = wrappers + 1;
+        let count = cursor.count()?;
+        check_rows(cursor, rows, count)?;
         return match name {
-            b"RLE" => repeated(cursor, data_type, rows, wrappers),
-            _ => dictionary(cursor, data_type, rows, wrappers),
+            b"RLE" => repeated(cursor, data_type, count, wrappers + 1),
+            _ => dictionary(cursor, data_type, count, wrappers + 1),
         };
     }
     let array = match data_type {
-        DataType::Dictionary(_, values) => {
+        DataType::Dictionary(key, values) => {
             let values = plain(cursor, name, values)?;
             cursor.claim(8 * values.len())?;
             let ids: Vec<usize> = (0..values.len()).collect();
-            with_keys(cursor, data_type, &ids, &values)?
+            with_keys(cursor, (data_type, key), &ids, &values)?
         }
         DataType::RunEndEncoded(ends, values) => {
             let values = plain(cursor, name, values.data_type())?;
@@ -58,15 +60,14 @@ pub(super) fn block(
         }
         _ => plain(cursor, name, data_type)?,
     };
-    counted(cursor, array, rows)
+    check_rows(cursor, rows, array.len())?;
+    Ok(array)
 }
 
-fn counted(cursor: &Cursor<'_>, array: ArrayRef, rows: Option<usize>) -> Result<ArrayRef> {
-    match rows {
-        Some(rows) if rows != array.len() => {
-            Err(cursor.error(format!("expected {rows} rows, got {}", array.len())))
-        }
-        _ => Ok(array),
+fn check_rows(cursor: &Cursor<'_>, expected: Option<usize>, got: usize) -> Result<()> {
+    match expected {
+        Some(rows) if rows != got => Err(cursor.error(format!("expected {rows} rows, got {got}"))),
+        _ => Ok(()),
     }
 }
 
@@ -345,13 +346,9 @@ fn row(cursor: &mut Cursor<'_>, fields: &Fields) -> Result<ArrayRef> {
 fn repeated(
     cursor: &mut Cursor<'_>,
     data_type: &DataType,
-    expected: Option<usize>,
+    rows: usize,
     wrappers: usize,
 ) -> Result<ArrayRef> {
-    let rows = cursor.count()?;
-    if let Some(expected) = expected.filter(|expected| *expected != rows) {
-        return Err(cursor.error(format!("expected {expected} rows, got {rows}")));
-    }
     if let DataType::RunEndEncoded(ends, values) = data_type {
         let value = block(cursor, values.data_type(), Some(1), wrappers)?;
         return match rows {
@@ -367,13 +364,9 @@ fn repeated(
 fn dictionary(
     cursor: &mut Cursor<'_>,
     data_type: &DataType,
-    expected: Option<usize>,
+    rows: usize,
     wrappers: usize,
 ) -> Result<ArrayRef> {
-    let rows = cursor.count()?;
-    if let Some(expected) = expected.filter(|expected| *expected != rows) {
-        return Err(cursor.error(format!("expected {expected} rows, got {rows}")));
-    }
     let of = match data_type {
         DataType::Dictionary(_, values) => values,
         _ => data_type,
@@ -384,8 +377,8 @@ fn dictionary(
     if let Some(id) = ids.iter().find(|id| **id >= values.len()) {
         return Err(cursor.error(format!("id {id} of a dictionary of {} values", values.len())));
     }
-    if let DataType::Dictionary(..) = data_type {
-        return with_keys(cursor, data_type, &ids, &values);
+    if let DataType::Dictionary(key, _) = data_type {
+        return with_keys(cursor, (data_type, key), &ids, &values);
     }
     for &id in &ids {
         cursor.claim(4 + row_bytes(&values, id))?;
@@ -397,17 +390,12 @@ fn dictionary(
 /// Builds a dictionary array of ids, which must be in bounds.
 fn with_keys(
     cursor: &mut Cursor<'_>,
-    data_type: &DataType,
+    (data_type, key): (&DataType, &DataType),
     ids: &[usize],
     values: &ArrayRef,
 ) -> Result<ArrayRef> {
-    let DataType::Dictionary(key, _) = data_type else {
-        return Err(cursor.error("no dictionary is expected"));
-    };
     let width = width(key).unwrap_or(8);
-    let signed =
-        matches!(**key, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64);
-    let bits = 8 * width as u32 - u32::from(signed);
+    let bits = 8 * width as u32 - u32::from(key.is_signed_integer());
     if bits < 32 && values.len() > 1 << bits {
         return Err(cursor.error(format!("{} values are too many for {key} keys", values.len())));
     }

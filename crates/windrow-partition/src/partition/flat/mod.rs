@@ -63,22 +63,6 @@ impl Plain {
     }
 }
 
-/// Returns the types of the children of an array of `data_type`.
-fn children(data_type: &DataType) -> Vec<&DataType> {
-    use DataType as T;
-    match data_type {
-        T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field) => {
-            vec![field.data_type()]
-        }
-        T::FixedSizeList(field, _) | T::Map(field, _) => vec![field.data_type()],
-        T::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
-        T::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
-        T::Dictionary(_, values) => vec![values],
-        T::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
-        _ => Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;

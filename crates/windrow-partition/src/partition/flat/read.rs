@@ -14,8 +14,8 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 
-use super::{ALIGNMENT, HEAD, Plain, children, damaged};
-use crate::partition::concat::concat;
+use super::{ALIGNMENT, HEAD, Plain, damaged};
+use crate::partition::concat::{children, concat};
 use windrow_kernel::partition::views::INLINE;
 use windrow_rows::Result;
 
