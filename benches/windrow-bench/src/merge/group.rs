@@ -60,7 +60,7 @@ pub(super) fn child(mebibytes: usize, engine: &str) -> Result<()> {
     let schema = shape.schema();
     let layout = Order::by(["a", "b"]).time("time").diff("diff").bind(&schema)?;
     let mut batcher = Batcher::new(&layout, &pool);
-    let count = (4 * mebibytes << 20) / shape.bytes / PUSHES;
+    let count = ((4 * mebibytes) << 20) / shape.bytes / PUSHES;
     let before = swapped_out()?;
     let mut total = 0.0;
     for push in 0..PUSHES as u64 {
