@@ -87,10 +87,12 @@ impl Spiller {
     pub(super) fn write(&self, page: Arc<dyn Paged>) -> Result<()> {
         let mut state = lock(&self.shared.state);
         state.writes.push_back(Arc::downgrade(&page));
+        // Also before a failure is reported: nobody else may wake a thread for this page.
+        let has_thread = self.has_thread(&mut state);
         if let Some(error) = state.failed.take() {
             return Err(error);
         }
-        if self.has_thread(&mut state) && state.writes.len() <= QUEUED * self.most {
+        if has_thread && state.writes.len() <= QUEUED * self.most {
             return Ok(());
         }
         self.help(state).map(|_| ())
