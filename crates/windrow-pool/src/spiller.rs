@@ -329,4 +329,22 @@ mod tests {
         spiller.wait_for_all();
         assert_eq!(written.load(Ordering::SeqCst), 2 * QUEUED);
     }
+
+    #[test]
+    fn a_write_that_is_told_of_a_failure_goes_on() {
+        let written = Arc::new(AtomicUsize::new(0));
+        let spiller = Spiller::new(1);
+        let (go, page) = slow(&written);
+        spiller.write(Arc::clone(&page)).unwrap();
+        go.send(false).unwrap();
+        spiller.wait_for_all();
+        while lock(&spiller.shared.state).idle == 0 {
+            std::thread::yield_now();
+        }
+        let (go, next) = slow(&written);
+        go.send(true).unwrap();
+        assert!(spiller.write(Arc::clone(&next)).is_err());
+        spiller.wait_for_all();
+        assert_eq!(written.load(Ordering::SeqCst), 1);
+    }
 }
