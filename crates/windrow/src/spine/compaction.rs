@@ -41,7 +41,7 @@ impl<T: Time> Spine<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if values are counted and the layout has no single sum of diffs.
+    /// [`crate::Error::InvalidOrder`] if values are counted and the layout has no single sum of diffs.
     pub fn set_retain(&mut self, retain: Retain) -> Result<()> {
         retain.check(&self.layout)?;
         self.retain = Some(retain);
