@@ -10,7 +10,6 @@ mod harness;
 mod kway;
 mod merge;
 mod partition;
-#[cfg(any(feature = "dataflow", feature = "datafusion", feature = "stores"))]
 mod process;
 mod rows;
 mod spill;

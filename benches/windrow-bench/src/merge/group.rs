@@ -13,7 +13,7 @@ use super::PUSHES;
 use super::data::{Regime, SHAPES, pushes};
 use crate::Result;
 use crate::harness::{Cells, seconds};
-use crate::process::in_group;
+use crate::process::{in_group, memory};
 
 /// MiB of a process besides its chunks: code, and the changes of a push.
 const BESIDE: usize = 48;
@@ -36,12 +36,16 @@ pub(super) fn beside_swap(mebibytes: usize, mut cells: Cells) -> Result<()> {
             println!("{way}: killed, it takes memory faster than the system swaps");
             continue;
         }
-        let (time, rows, spilled, swapped): (f64, u64, u64, u64) = done?;
-        println!("{way}: {time:.1} s, {rows} rows, spilled {spilled} MiB, swapped {swapped} MiB");
+        let (time, rows, [spilled, swapped, peak]): (f64, u64, [u64; 3]) = done?;
+        println!(
+            "{way}: {time:.1} s, {rows} rows, MiB: {spilled} spilled, {swapped} swapped, peak {peak}"
+        );
         figures.push((way, time / rows as f64 * 1e9));
     }
     let case = format!("changes of {} MiB in a group of {mebibytes} MiB", 4 * mebibytes);
-    cells.push("ns/record", &case, figures[0].1, figures[1..].iter().copied());
+    if let Some(((_, ours), rest)) = figures.split_first() {
+        cells.push("ns/record", &case, *ours, rest.iter().copied());
+    }
     cells.finish()
 }
 
@@ -73,8 +77,10 @@ pub(super) fn child(mebibytes: usize, engine: &str) -> Result<()> {
         batches.map(|batch| Ok(batch?.num_rows() as u64)).sum::<Result<u64>>()
     };
     let (time, rows) = seconds(read)?;
-    let spilled = pool.stats().spilled_bytes >> 20;
-    let figures = (total + time, rows, spilled, swapped_out()?.saturating_sub(before) >> 20);
+    let spilled = pool.stats().spilled_bytes as u64;
+    let swapped = swapped_out()?.saturating_sub(before);
+    let bytes = [spilled, swapped, memory("self", "VmHWM")?];
+    let figures = (total + time, rows, bytes.map(|bytes| bytes >> 20));
     println!("{}", serde_json::to_string(&figures)?);
     Ok(())
 }
