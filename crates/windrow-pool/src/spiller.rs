@@ -181,6 +181,7 @@ impl State {
         self.writing + self.reading > 0 || !self.writes.is_empty() || !self.reads.is_empty()
     }
 
+    /// Takes the next queued page; true if it is to be read, false if written.
     fn next(&mut self) -> Option<(Weak<dyn Paged>, bool)> {
         if let Some(page) = self.reads.pop_front() {
             self.reading += 1;

@@ -16,7 +16,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    PlanProperties, ReplaceChildrenOptions, StatisticsArgs,
+    PlanProperties, StatisticsArgs,
 };
 
 use crate::exchange::Exchange;
@@ -68,14 +68,6 @@ impl WindrowExchangeExec {
             metrics: ExecutionPlanMetricsSet::new(),
         }))
     }
-
-    fn over(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        assert_eq_or_internal_err!(children.len(), 1, "one input");
-        let partitioning = self.stock.partitioning().clone();
-        let stock = RepartitionExec::try_new(children.swap_remove(0), partitioning)?;
-        let new = Self::of(&stock)?.map(|new| Arc::new(new) as Arc<dyn ExecutionPlan>);
-        Ok(new.unwrap_or_else(|| Arc::new(stock)))
-    }
 }
 
 impl DisplayAs for WindrowExchangeExec {
@@ -116,19 +108,15 @@ impl ExecutionPlan for WindrowExchangeExec {
         vec![false]
     }
 
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.over(children)
-    }
-
     fn with_new_children(
         self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.over(children)
+        assert_eq_or_internal_err!(children.len(), 1, "one input");
+        let partitioning = self.stock.partitioning().clone();
+        let stock = RepartitionExec::try_new(children.swap_remove(0), partitioning)?;
+        let new = Self::of(&stock)?.map(|new| Arc::new(new) as Arc<dyn ExecutionPlan>);
+        Ok(new.unwrap_or_else(|| Arc::new(stock)))
     }
 
     fn execute(

@@ -3,11 +3,11 @@
 
 use proptest::prelude::*;
 
+use super::cursors::spilling;
 use super::spines::seen;
 use super::*;
 use crate::merge::Retain;
 use crate::spine::Spine;
-use windrow_pool::ForceSpill;
 use windrow_rows::{Antichain, Error};
 
 /// Keys from `key` on, each with the values from `from` on and the first `count` others, from the
@@ -96,10 +96,7 @@ proptest! {
         keys in prop::sample::select(&ALL_KEYS[..]),
         spills in any::<bool>(),
     ) {
-        let pool = tiny(chunk);
-        if spills {
-            pool.set_policy(Arc::new(ForceSpill));
-        }
+        let pool = if spills { spilling(chunk) } else { tiny(chunk) };
         let layout = keys.by_key();
         let (mut batcher, mut spine) =
             (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());

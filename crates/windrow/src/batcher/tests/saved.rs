@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
+use super::cursors::spilling;
 use super::spines::seen;
 use super::*;
 use crate::spine::Spine;
-use windrow_pool::ForceSpill;
 use windrow_rows::{Antichain, Error};
 
 fn spine_of(keys: Keys, pool: &Pool, rounds: &[Vec<Change>]) -> (Spine, u64) {
@@ -97,10 +97,7 @@ proptest! {
         keys in prop::sample::select(&ALL_KEYS[..]),
         spills in any::<bool>(),
     ) {
-        let pool = tiny(chunk);
-        if spills {
-            pool.set_policy(Arc::new(ForceSpill));
-        }
+        let pool = if spills { spilling(chunk) } else { tiny(chunk) };
         let directory = tempfile::tempdir().unwrap();
         let (mut spine, upper) = spine_of(keys, &pool, &rounds);
         spine.set_since(&Antichain::at(since.min(upper))).unwrap();

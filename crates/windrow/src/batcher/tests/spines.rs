@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 
+use super::cursors::spilling;
 use super::*;
 use crate::cursor::Cursor;
 use crate::spine::{MERGES_A_LEVEL, Mergers, Spine};
@@ -129,10 +130,7 @@ proptest! {
         telling_apart in prop::bool::weighted(0.2),
         threads in 0usize..3,
     ) {
-        let pool = tiny(chunk);
-        if spills {
-            pool.set_policy(Arc::new(ForceSpill));
-        }
+        let pool = if spills { spilling(chunk) } else { tiny(chunk) };
         grows(keys, &pool, &rounds, telling_apart, threads);
     }
 }
@@ -241,10 +239,8 @@ fn what_is_merged_goes_as_the_merge_goes_on() {
 #[test]
 fn a_compaction_leaves_one_batch() {
     for spills in [false, true] {
-        let (keys, pool) = (Keys::Texts, tiny(2000));
-        if spills {
-            pool.set_policy(Arc::new(ForceSpill));
-        }
+        let keys = Keys::Texts;
+        let pool = if spills { spilling(2000) } else { tiny(2000) };
         let layout = keys.layout();
         let (mut batcher, mut spine) =
             (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());

@@ -7,11 +7,11 @@ use arrow_array::FixedSizeBinaryArray;
 use arrow_schema::{Field, Schema};
 use proptest::prelude::*;
 
+use super::cursors::spilling;
 use super::*;
 use crate::batch::{Merging, RecordBatches};
 use crate::cursor::{Cursor, TakenRows};
 use crate::spine::Spine;
-use windrow_pool::ForceSpill;
 use windrow_rows::{Antichain, Diff, Error, Fold};
 
 /// A change: key, coordinates of its time, lanes.
@@ -328,10 +328,7 @@ proptest! {
         keys in prop::sample::select(&ALL_KEYS[..]),
         spills in any::<bool>(),
     ) {
-        let pool = tiny(chunk);
-        if spills {
-            pool.set_policy(Arc::new(ForceSpill));
-        }
+        let pool = if spills { spilling(chunk) } else { tiny(chunk) };
         fn of<T: Grid>(rounds: &[(Vec<Wide>, [[u64; 4]; 2])]) -> Vec<(Vec<Wide>, Antichain<T>)> {
             let upper = |corners: &[[u64; 4]; 2]| corners.iter().map(|&at| T::of(at)).collect();
             rounds.iter().map(|(changes, corners)| (changes.clone(), upper(corners))).collect()
