@@ -29,6 +29,8 @@ const MOST_ROWS: usize = 512;
 const ROWS: usize = 4096;
 /// Most bytes of waiting rows. The budget does not count these bytes.
 const BYTES: usize = 256 << 10;
+/// Most columns: each takes some hundred bytes beside its values, which the budget does not count.
+const COLUMNS: usize = 512;
 
 /// Waiting rows, consecutive in the input.
 #[derive(Default)]
@@ -65,7 +67,7 @@ impl Pending {
         let schema = batch.schema_ref();
         if !self.schema.as_ref().is_some_and(|last| Arc::ptr_eq(last, schema)) {
             layout.check_schema(schema)?;
-            if self.schema.is_none() {
+            if self.schema.is_none() && schema.fields().len() <= COLUMNS {
                 let columns = schema.fields().iter().map(|field| waiting(field.data_type()));
                 self.columns = columns.collect::<Option<_>>().unwrap_or_default();
             }
@@ -169,16 +171,25 @@ impl Waiting for FixedSizeBinaryBuilder {
 fn waiting(data_type: &DataType) -> Option<Box<dyn Waiting>> {
     macro_rules! primitive {
         ($type:ty) => {
-            Some(Box::new(PrimitiveBuilder::<$type>::new().with_data_type(data_type.clone())))
+            Some(Box::new(
+                PrimitiveBuilder::<$type>::with_capacity(0).with_data_type(data_type.clone()),
+            ))
+        };
+    }
+    macro_rules! bytes {
+        ($type:ty) => {
+            Some(Box::new(GenericByteBuilder::<$type>::with_capacity(0, 0)))
         };
     }
     downcast_primitive! {
         data_type => (primitive),
-        DataType::Utf8 => Some(Box::new(GenericByteBuilder::<Utf8Type>::new())),
-        DataType::LargeUtf8 => Some(Box::new(GenericByteBuilder::<LargeUtf8Type>::new())),
-        DataType::Binary => Some(Box::new(GenericByteBuilder::<BinaryType>::new())),
-        DataType::LargeBinary => Some(Box::new(GenericByteBuilder::<LargeBinaryType>::new())),
-        DataType::FixedSizeBinary(width) => Some(Box::new(FixedSizeBinaryBuilder::new(*width))),
+        DataType::Utf8 => bytes!(Utf8Type),
+        DataType::LargeUtf8 => bytes!(LargeUtf8Type),
+        DataType::Binary => bytes!(BinaryType),
+        DataType::LargeBinary => bytes!(LargeBinaryType),
+        DataType::FixedSizeBinary(width) => {
+            Some(Box::new(FixedSizeBinaryBuilder::with_capacity(0, *width)))
+        }
         _ => None,
     }
 }
