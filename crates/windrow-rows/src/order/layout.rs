@@ -9,8 +9,9 @@
 //! Invariant: without their tail, rows compare as bytes like rows under the order, with ties in
 //! input order. Two rows of the sum rule have equal bytes if and only if the rows are equal. Under
 //! `last` and `last_known`, the columns of `then` and the sequence are complemented, so that the
-//! winner comes first.
+//! winner comes first. The payload holds wide values first.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -231,6 +232,8 @@ impl Layout {
                 _ => payload.push((index, PayloadCode::of(field))),
             }
         }
+        // Values of one width are adjacent, so that the kernels write and read them together.
+        payload.sort_by_key(|&(_, code)| Reverse(code.width()));
         let time_len = time.map_or(0, |time| ordered_width(&schema, time));
         let shape = Shape::new(&schema, &slots, &payload, !sums, time_len, &tail);
         Ok(Self {

@@ -57,6 +57,24 @@ fn rows_of_one_length_carry_the_whole_sequence() {
 }
 
 #[test]
+fn wide_payload_comes_first() {
+    let columns: [(&str, ArrayRef, bool); 6] = [
+        ("id", Arc::new(Int32Array::from(vec![-1])), false),
+        ("flag", Arc::new(BooleanArray::from(vec![true])), true),
+        ("text", Arc::new(StringArray::from(vec!["hi"])), true),
+        ("a", Arc::new(Int32Array::from(vec![1])), false),
+        ("wide", Arc::new(Int64Array::from(vec![None])), true),
+        ("b", Arc::new(Int32Array::from(vec![2])), true),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let layout = Order::by("id").bind(&batch.schema()).unwrap();
+    // Null bits, also in this order: wide, b, flag, text.
+    let expected =
+        hex("7f ff ff ff 00 0e 00 00 00 00 00 00 00 00 01 00 00 00 02 00 00 00 01 02 68 69");
+    assert_eq!(encode_from(&layout, &batch, 0), [expected]);
+}
+
+#[test]
 fn rows_that_stand_alone() {
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![-1; 4]));
     let x = Int32Array::from(vec![Some(5), None, Some(i32::MAX), Some(i32::MIN)]);

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 4] = b"WRWL";
 /// The version of the row format, sequences and payload included.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 /// Floats in IEEE 754 totalOrder, bit for bit: the only policy.
 const TOTAL_ORDER: u8 = 0;
 
@@ -253,7 +253,7 @@ mod tests {
         let schema = Schema::new(vec![Field::new("id", T::Int64, false)]);
         let layout = Order::by(desc("id")).bind(&schema).unwrap();
         let expected = [
-            &b"WRWL\x02\x00\x00\x00"[..],
+            &b"WRWL\x03\x00\x00\x00"[..],
             b"\x01\0\0\0\x02\0\0\0id\x01",
             b"\0\0\0\0",
             b"\0\0\0",
