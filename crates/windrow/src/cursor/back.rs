@@ -144,11 +144,7 @@ impl<T: Time> Cursor<T> {
     /// Moves to the greatest value of the key below the bound, as [`Cursor::key_before`] does.
     fn value_before(&mut self, inclusive: bool) -> Result<()> {
         let moved = self.try_value_before(inclusive);
-        if moved.is_err() {
-            self.leave_keys();
-            self.key_len = 0;
-        }
-        moved
+        self.or_nowhere(moved)
     }
 
     fn try_value_before(&mut self, inclusive: bool) -> Result<()> {

@@ -323,11 +323,9 @@ impl<T: Time> Cursor<T> {
     /// Errors of reading a chunk.
     pub fn step_value(&mut self) -> Result<()> {
         let Self { readers, body, with_value, .. } = self;
-        for at in std::mem::take(with_value) {
-            readers[at].skip(|row| row.starts_with(body))?;
-        }
-        self.find_value();
-        Ok(())
+        let moved =
+            with_value.drain(..).try_for_each(|at| readers[at].skip(|row| row.starts_with(body)));
+        self.take_value(moved)
     }
 
     /// Moves to the first value of the key that is not less than `value`, forwards or backwards.
@@ -338,11 +336,9 @@ impl<T: Time> Cursor<T> {
         self.with_value.clear();
         self.want(self.key_len, value);
         let Self { readers, with_key, wanted, .. } = self;
-        for &(at, _) in &*with_key {
-            readers[at].seek(|row| row < &wanted[..])?;
-        }
-        self.find_value();
-        Ok(())
+        let moved =
+            with_key.iter().try_for_each(|&(at, _)| readers[at].seek(|row| row < &wanted[..]));
+        self.take_value(moved)
     }
 
     /// Moves to the first value of the key.
@@ -351,11 +347,9 @@ impl<T: Time> Cursor<T> {
     /// Errors of reading a chunk.
     pub fn rewind_values(&mut self) -> Result<()> {
         self.with_value.clear();
-        for &(at, place) in &self.with_key {
-            self.readers[at].go_to(place)?;
-        }
-        self.find_value();
-        Ok(())
+        let Self { readers, with_key, .. } = self;
+        let moved = with_key.iter().try_for_each(|&(at, place)| readers[at].go_to(place));
+        self.take_value(moved)
     }
 
     /// Calls `change` with the time and the diff of every change of the key and the value: batch by
@@ -398,10 +392,17 @@ impl<T: Time> Cursor<T> {
     /// Leaves key and value if `done` is an error.
     fn or_nowhere<R>(&mut self, done: Result<R>) -> Result<R> {
         if done.is_err() {
-            self.with_key.clear();
-            self.with_value.clear();
+            self.leave_keys();
+            self.key_len = 0;
         }
         done
+    }
+
+    /// Moves to the least value of the readers, all of which `moved` within the key.
+    fn take_value(&mut self, moved: Result<()>) -> Result<()> {
+        self.or_nowhere(moved)?;
+        self.find_value();
+        Ok(())
     }
 
     fn try_visit(&mut self, mut change: impl FnMut(T, &[u8])) -> Result<()> {
