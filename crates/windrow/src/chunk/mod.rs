@@ -47,7 +47,7 @@ pub(crate) use page::{Found, Page};
 pub(crate) use parts::PartRows;
 pub(crate) use resident::{Chunk, OFFSET_BYTES};
 pub(crate) use search::{bisect, gallop};
-pub(crate) use sought::{Sought, between, word_at};
+pub(crate) use sought::{Sought, begins, between, word_at};
 pub(crate) use times::{TimeCodes, body_of, end_width, time_of, time_width};
 pub(crate) use view::{Starts, View};
 pub(crate) use wraps::{Wraps, describe};

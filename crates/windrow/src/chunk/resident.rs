@@ -94,6 +94,7 @@ impl Chunk {
         self.pool.budget().used() > self.pool.budget().limit()
     }
 
+    #[inline]
     pub(crate) fn rows(&self) -> View<'_> {
         let bytes = self.bytes_up_to(self.used);
         let starts = match &self.places {
@@ -104,6 +105,7 @@ impl Chunk {
     }
 
     /// Returns the bytes from the first row on, up to `end`.
+    #[inline]
     fn bytes_up_to(&self, end: usize) -> &[u8] {
         self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.gone..][..end])
     }

@@ -31,6 +31,24 @@ pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
+/// Returns true if `row` starts with `prefix`; for most keys two words decide.
+#[inline]
+pub(crate) fn begins(row: &[u8], prefix: &[u8]) -> bool {
+    match row.get(..prefix.len()) {
+        Some(start) => match prefix.len() {
+            4..8 => has_ends::<4>(start, prefix),
+            8..=16 => has_ends::<8>(start, prefix),
+            _ => start == prefix,
+        },
+        None => false,
+    }
+}
+
+#[inline]
+fn has_ends<const N: usize>(a: &[u8], b: &[u8]) -> bool {
+    a.first_chunk::<N>() == b.first_chunk() && a.last_chunk::<N>() == b.last_chunk()
+}
+
 fn padded(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);

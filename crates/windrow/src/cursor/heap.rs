@@ -12,21 +12,44 @@
 //! invariant.
 
 use super::reader::Reader;
+use crate::chunk::word_at;
 
 /// A heap of readers by their rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heap {
-    /// Indexes of readers.
-    nodes: Vec<usize>,
+    nodes: Vec<Node>,
     /// Nodes with the least key, at the top.
     top: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    /// The first bytes of the row, which mostly decide; the greatest word at the end.
+    word: u64,
+    reader: usize,
+}
+
+impl Node {
+    fn new(reader: usize, readers: &[Reader]) -> Self {
+        Self { word: readers[reader].row().map_or(u64::MAX, |row| word_at(row, 0)), reader }
+    }
+
+    fn is_before(self, other: Self, readers: &[Reader]) -> bool {
+        if self.word != other.word {
+            return self.word < other.word;
+        }
+        match (readers[self.reader].row(), readers[other.reader].row()) {
+            (Some(a), Some(b)) => a < b,
+            (a, _) => a.is_some(),
+        }
+    }
 }
 
 impl Heap {
     /// Rebuilds the heap. Costs about two comparisons per reader.
     pub(super) fn build(&mut self, readers: &[Reader]) {
         self.nodes.clear();
-        self.nodes.extend(0..readers.len());
+        self.nodes.extend((0..readers.len()).map(|reader| Node::new(reader, readers)));
         for node in (0..readers.len() / 2).rev() {
             self.sift(node, readers);
         }
@@ -34,7 +57,7 @@ impl Heap {
 
     /// Returns the least row.
     pub(super) fn least<'a>(&self, readers: &'a [Reader]) -> Option<&'a [u8]> {
-        readers[*self.nodes.first()?].row()
+        readers[self.nodes.first()?.reader].row()
     }
 
     /// Returns the readers whose rows start with `key`, the key of the least row. The next
@@ -45,9 +68,12 @@ impl Heap {
         readers: &[Reader],
     ) -> impl Iterator<Item = usize> {
         let Self { nodes, top } = self;
+        let least = nodes.first().map(|node| node.word);
         let has = |node: &usize| {
-            let reader = nodes.get(*node).map(|&at| &readers[at]);
-            reader.and_then(Reader::row).is_some_and(|row| row.starts_with(key))
+            nodes.get(*node).is_some_and(|node| {
+                (key.len() < size_of::<u64>() || Some(node.word) == least)
+                    && readers[node.reader].is_at(key)
+            })
         };
         top.clear();
         top.extend(Some(0).filter(has));
@@ -56,26 +82,27 @@ impl Heap {
             top.extend([2 * node + 1, 2 * node + 2].into_iter().filter(has));
             next += 1;
         }
-        top.iter().map(|&node| nodes[node])
+        top.iter().map(|&node| nodes[node].reader)
     }
 
     /// Repositions the readers of the last [`Heap::starting_with`] after their moves.
     pub(super) fn go_on(&mut self, readers: &[Reader]) {
         // Nodes were collected from the top down.
         let top = std::mem::take(&mut self.top);
-        top.iter().rev().for_each(|&node| self.sift(node, readers));
+        for &node in top.iter().rev() {
+            self.nodes[node] = Node::new(self.nodes[node].reader, readers);
+            self.sift(node, readers);
+        }
         self.top = top;
     }
 
     fn sift(&mut self, mut node: usize, readers: &[Reader]) {
-        let is_before = |a: usize, b: usize| match (readers[a].row(), readers[b].row()) {
-            (Some(a), Some(b)) => a < b,
-            (a, _) => a.is_some(),
-        };
         loop {
             let mut least = node;
             for inner in [2 * node + 1, 2 * node + 2] {
-                if inner < self.nodes.len() && is_before(self.nodes[inner], self.nodes[least]) {
+                if inner < self.nodes.len()
+                    && self.nodes[inner].is_before(self.nodes[least], readers)
+                {
                     least = inner;
                 }
             }

@@ -30,7 +30,7 @@ pub use block::KeyBlock;
 pub use hash::FilterTests;
 
 use crate::batch::{Batch, check_times};
-use crate::chunk::time_width;
+use crate::chunk::{begins, time_width};
 use hash::Hash;
 use heap::Heap;
 use hints::Hints;
@@ -224,13 +224,13 @@ impl<T: Time> Cursor<T> {
             return Ok(());
         }
         if self.scattered {
-            let behind = |row: &[u8]| row < key || row.starts_with(key);
+            let behind = |row: &[u8]| row < key || begins(row, key);
             self.readers.iter_mut().try_for_each(|reader| reader.seek(behind))?;
             self.gather();
             return Ok(());
         }
         for &(at, _) in &with_key {
-            self.readers[at].skip(|row| row.starts_with(key))?;
+            self.readers[at].skip(|row| begins(row, key))?;
         }
         self.with_key = with_key;
         self.heap.go_on(&self.readers);
@@ -324,7 +324,7 @@ impl<T: Time> Cursor<T> {
     pub fn step_value(&mut self) -> Result<()> {
         let Self { readers, body, with_value, .. } = self;
         let moved =
-            with_value.drain(..).try_for_each(|at| readers[at].skip(|row| row.starts_with(body)));
+            with_value.drain(..).try_for_each(|at| readers[at].skip(|row| begins(row, body)));
         self.take_value(moved)
     }
 
@@ -468,7 +468,7 @@ impl<T: Time> Cursor<T> {
         body.truncate(self.key_len);
         if let &[(at, _)] = &with_key[..] {
             let row = readers[at].body();
-            if row.starts_with(body) && readers[at].row().is_some() {
+            if begins(row, body) && readers[at].row().is_some() {
                 body.extend_from_slice(&row[self.key_len..]);
                 with_value.push(at);
             }
@@ -476,7 +476,7 @@ impl<T: Time> Cursor<T> {
         }
         let at_rows = with_key.iter().filter(|&&(at, _)| readers[at].row().is_some());
         let rows = at_rows.map(|&(at, _)| readers[at].body());
-        let Some(least) = rows.filter(|row| row.starts_with(body)).min() else { return };
+        let Some(least) = rows.filter(|row| begins(row, body)).min() else { return };
         body.extend_from_slice(&least[self.key_len..]);
         with_value.extend(with_key.iter().map(|&(at, _)| at).filter(|&at| readers[at].is_at(body)));
     }

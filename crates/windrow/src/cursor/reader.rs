@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::hash::{FilterTests, Hash};
-use crate::chunk::{Found, Kept, PartRows, Sought, View, end_width, gallop, word_at};
+use crate::chunk::{Found, Kept, PartRows, Sought, View, begins, end_width, gallop};
 use crate::merge::FencedRun;
 use windrow_rows::{Layout, Result};
 
@@ -74,8 +74,9 @@ impl Reader {
     }
 
     /// Returns true if the current row starts with `prefix`.
+    #[inline]
     pub(super) fn is_at(&self, prefix: &[u8]) -> bool {
-        self.row().is_some_and(|row| row.starts_with(prefix))
+        self.row().is_some_and(|row| begins(row, prefix))
     }
 
     /// Splits a row of the held chunk into key and value, and time and diffs.
@@ -331,8 +332,6 @@ impl Reader {
     #[inline]
     pub(super) fn each_in_held(&self, body: &[u8], mut each: impl FnMut(&[u8])) -> Option<Place> {
         let (rows, mut at) = self.here()?;
-        let last = body.len().saturating_sub(size_of::<u64>());
-        let end = word_at(body, last);
         loop {
             each(self.split(rows.row(at)).1);
             at += 1;
@@ -340,15 +339,12 @@ impl Reader {
                 let next = self.behind_held();
                 let first = if next.row == 0 { self.run.first_row_of(next.chunk) } else { None };
                 let ends = match first {
-                    Some(first) => !first.starts_with(body),
+                    Some(first) => !begins(first, body),
                     None => next.chunk == self.run.chunks(),
                 };
                 return (!ends).then_some(next);
             }
-            // Consecutive values mostly differ in their last bytes.
-            let row = rows.row(at);
-            if body.len() >= size_of::<u64>() && word_at(row, last) != end || !row.starts_with(body)
-            {
+            if !begins(rows.row(at), body) {
                 return None;
             }
         }
@@ -357,20 +353,10 @@ impl Reader {
     /// Calls `each` with the body and the end of every row with prefix `key`, starting at the
     /// current row, and moves after these rows.
     pub(super) fn pass(&mut self, key: &[u8], mut each: impl FnMut(&[u8], &[u8])) -> Result<()> {
-        const WORD: usize = size_of::<u64>();
-        // The first word of a row decides on short keys.
-        let word = word_at(key, 0);
-        let mask = match key.len() {
-            0 => 0,
-            len => u64::MAX << (8 * (WORD - len.min(WORD))),
-        };
-        let is_of_key = |row: &[u8]| {
-            (word_at(row, 0) ^ word) & mask == 0 && (key.len() <= WORD || row.starts_with(key))
-        };
         while let Some((rows, row)) = self.here() {
             let behind = (row..rows.len()).find(|&at| {
                 let row = rows.row(at);
-                let is_behind = !is_of_key(row);
+                let is_behind = !begins(row, key);
                 if !is_behind {
                     let (body, end) = self.split(row);
                     each(body, end);

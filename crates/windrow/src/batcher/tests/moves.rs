@@ -155,45 +155,38 @@ impl<'a> Position<'a> {
     }
 }
 
-/// Moves within a key whose rows can no longer be read.
+/// Moves within a key from its first value, or from its last one, whose rows can no longer be read.
 #[test]
 fn without_the_rows_there_is_no_key() {
-    let directory = tempfile::tempdir().unwrap();
-    let options = PoolOptions::new().directories([directory.path()]).policy(ForceSpill);
-    let pool = Pool::with_chunks(Budget::unlimited(), options, 200, 200).unwrap().for_index();
-    let changes: Vec<Change> = (0..200).map(|at| (7, at * 37 % 200, 0, 1)).collect();
-    let batches = [&changes[..], &changes[..100]].map(|rows| Keys::Numbers.sealed(&pool, rows));
-    type Step = fn(&mut Cursor) -> Result<()>;
-    let from_first: [Step; 3] = [
-        Cursor::step_value,
-        |cursor| cursor.seek_value(&150u64.to_be_bytes()),
-        Cursor::fast_forward_values,
+    let steps: [(bool, fn(&mut Cursor) -> Result<()>); 6] = [
+        (false, Cursor::step_value),
+        (false, |cursor| cursor.seek_value(&150u64.to_be_bytes())),
+        (false, Cursor::fast_forward_values),
+        (true, Cursor::step_value_back),
+        (true, |cursor| cursor.seek_value_back(&50u64.to_be_bytes())),
+        (true, Cursor::rewind_values),
     ];
-    let from_last: [Step; 3] = [
-        Cursor::step_value_back,
-        |cursor| cursor.seek_value_back(&50u64.to_be_bytes()),
-        Cursor::rewind_values,
-    ];
-    let mut cursors = Vec::new();
-    for (step, is_last) in [(from_first, false), (from_last, true)]
-        .into_iter()
-        .flat_map(|(steps, is_last)| steps.map(|step| (step, is_last)))
-    {
+    for (from_last, step) in steps {
+        let directory = tempfile::tempdir().unwrap();
+        // No thread reads ahead.
+        let options =
+            PoolOptions::new().directories([directory.path()]).policy(ForceSpill).spill_threads(0);
+        let pool = Pool::with_chunks(Budget::unlimited(), options, 200, 200).unwrap().for_index();
+        let changes: Vec<Change> = (0..200).map(|at| (7, at * 37 % 200, 0, 1)).collect();
+        let batches = [&changes[..], &changes[..100]].map(|rows| Keys::Numbers.sealed(&pool, rows));
         let mut cursor = Cursor::new(&batches).unwrap();
-        if is_last {
+        if from_last {
             cursor.fast_forward_values().unwrap();
         }
-        cursors.push((cursor, step));
-    }
-    pool.wait_for_spills();
-    assert!(pool.stats().spills > 50);
-    for entry in std::fs::read_dir("/proc/self/fd").unwrap() {
-        let path = entry.unwrap().path();
-        if std::fs::read_link(&path).is_ok_and(|target| target.starts_with(directory.path())) {
-            std::fs::File::options().write(true).open(path).unwrap().set_len(0).unwrap();
+        // What was read leaves.
+        pool.set_limit(1).unwrap();
+        assert!(pool.stats().spills > 50);
+        for entry in std::fs::read_dir("/proc/self/fd").unwrap() {
+            let path = entry.unwrap().path();
+            if std::fs::read_link(&path).is_ok_and(|target| target.starts_with(directory.path())) {
+                std::fs::File::options().write(true).open(path).unwrap().set_len(0).unwrap();
+            }
         }
-    }
-    for (mut cursor, step) in cursors {
         let failed = (0..200).any(|_| step(&mut cursor).is_err());
         assert!(failed && !cursor.has_key() && !cursor.has_value());
         assert_eq!((cursor.key(), cursor.value()), (None, None));
