@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use crate::chunk::Builder;
+use windrow_pool::Lease;
 use windrow_rows::{Error, Layout, Result, key_len};
 
 /// Bytes of rows that wait for greater values of their key, unless most of them count.
@@ -77,7 +78,7 @@ impl Retain {
     /// Keeps the `count` greatest values of each key; with [`Retain::values`], of the values for
     /// which `keep` is false. A value is present if the sum of its diffs up to `since` is positive;
     /// only present values are counted, and none unless `since` has one element. A merge holds the
-    /// counted rows of a key in memory, whatever the budget.
+    /// counted rows of a key in memory, also beyond the budget.
     #[must_use]
     pub fn greatest(mut self, count: usize) -> Self {
         self.count = Count::Greatest(count);
@@ -119,6 +120,8 @@ pub(super) struct Sieve {
     ends: Vec<(usize, Option<bool>)>,
     /// Bytes of `rows` from which on rows are dropped or appended.
     most: usize,
+    /// Memory of more than [`MOST_WAITING`].
+    lease: Option<Lease>,
     pub(super) dropped: u64,
 }
 
@@ -173,6 +176,9 @@ impl Sieve {
                 self.append(out)?;
             }
             self.most = MOST_WAITING.max(2 * self.rows.len());
+            // As much again for the ends.
+            let lease = || out.pool().budget().lease(2 * self.most);
+            self.lease = (self.most > MOST_WAITING).then(lease);
         }
         Ok(())
     }
@@ -180,7 +186,11 @@ impl Sieve {
     /// Ends the key.
     pub(super) fn end_key(&mut self, out: &mut Builder) -> Result<()> {
         self.sift();
-        self.append(out)
+        self.append(out)?;
+        if self.lease.take().is_some() {
+            (self.rows, self.ends, self.most) = (Vec::new(), Vec::new(), MOST_WAITING);
+        }
+        Ok(())
     }
 
     /// Drops the waiting rows with enough present values behind them.

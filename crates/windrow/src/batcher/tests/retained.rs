@@ -167,6 +167,27 @@ fn rows_that_wait_too_long_stay_until_they_count() {
 }
 
 #[test]
+fn rows_that_wait_are_leased() {
+    let peak = |count| {
+        let (keys, pool) = (Keys::Numbers, Pool::unlimited());
+        let layout = keys.by_key();
+        let (mut batcher, mut spine) =
+            (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());
+        spine.set_retain(Retain::new().greatest(count)).unwrap();
+        let changes: Vec<Change> = (0..200_000).map(|value| (7, value, 0, 1)).collect();
+        batcher.push(&keys.record_batch(&changes)).unwrap();
+        spine.insert(batcher.seal(&Antichain::at(1)).unwrap()).unwrap();
+        spine.compact();
+        while !spine.work(&mut 200_000).unwrap() {}
+        assert_eq!(spine.batches().filter_map(Batch::rows).sum::<u64>(), count as u64);
+        pool.budget().peak()
+    };
+    // A row takes 32 bytes, in the output and where it waits.
+    let (few, many) = (peak(1), peak(100_000));
+    assert!(many >= few + 2 * 32 * 100_000, "{few} {many}");
+}
+
+#[test]
 fn values_are_counted_by_one_sum() {
     let numbers = || Arc::new(Int64Array::from(vec![1])) as ArrayRef;
     let batch = RecordBatch::try_from_iter(["key", "count", "sum"].map(|name| (name, numbers())));
