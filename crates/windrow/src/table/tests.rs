@@ -64,6 +64,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 fn keeps(pool: &Pool, changes: &[Change], mergers: Option<&Mergers>) {
     let mut table = Table::new(&rows(&[]).schema(), "id", pool).unwrap();
     mergers.into_iter().for_each(|mergers| table.merge_on(mergers));
+    #[cfg(feature = "ipc")]
     let directory = tempfile::tempdir().unwrap();
     let mut model = Rows::new();
     let mut past: BTreeMap<u64, Rows> = BTreeMap::new();
@@ -101,16 +102,15 @@ fn keeps(pool: &Pool, changes: &[Change], mergers: Option<&Mergers>) {
                 table.work(&mut fuel.clone()).unwrap();
                 table.now()
             }
+            #[cfg(not(feature = "ipc"))]
+            Change::Save(true | false) => table.now(),
+            #[cfg(feature = "ipc")]
             Change::Save(opens) => {
                 let now = table.now();
-                if cfg!(feature = "ipc") {
-                    #[cfg(feature = "ipc")]
-                    table.save(directory.path()).unwrap();
-                    #[cfg(feature = "ipc")]
-                    if *opens {
-                        table = Table::open(directory.path(), pool).unwrap();
-                        mergers.into_iter().for_each(|mergers| table.merge_on(mergers));
-                    }
+                table.save(directory.path()).unwrap();
+                if *opens {
+                    table = Table::open(directory.path(), pool).unwrap();
+                    mergers.into_iter().for_each(|mergers| table.merge_on(mergers));
                 }
                 now
             }

@@ -158,7 +158,8 @@ impl<'a> Position<'a> {
 /// Moves within a key from its first value, or from its last one, whose rows can no longer be read.
 #[test]
 fn without_the_rows_there_is_no_key() {
-    let steps: [(bool, fn(&mut Cursor) -> Result<()>); 6] = [
+    type Step = fn(&mut Cursor) -> Result<()>;
+    let steps: [(bool, Step); 6] = [
         (false, Cursor::step_value),
         (false, |cursor| cursor.seek_value(&150u64.to_be_bytes())),
         (false, Cursor::fast_forward_values),
