@@ -115,7 +115,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Extract for RowBatcher<K,
         let kept = self.batcher.frontier().elements();
         self.frontier = kept.iter().map(|&code| T::of_code(code)).collect();
         self.report();
-        (RowBatch::shortened(&self.context, batch), self.frontier.borrow())
+        (RowBatch::new(&self.context, done(batch.shortened())), self.frontier.borrow())
     }
 }
 

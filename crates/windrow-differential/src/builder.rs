@@ -100,6 +100,6 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Builder for RowBuilder<K,
         let home = self.buffer.home.clone()?;
         self.push_rows(&home);
         let batch = done(done(self.batcher?.finish()).settle());
-        RowBatch::shortened(&home.0, batch)
+        RowBatch::new(&home.0, done(batch.shortened()))
     }
 }

@@ -75,6 +75,7 @@
 // crate itself.
 extern crate self as windrow_differential;
 
+mod ahead;
 pub mod algorithms;
 mod batch;
 mod batcher;

@@ -23,6 +23,7 @@ use timely::dataflow::channels::pact::{DistributorPact, Pipeline};
 use timely::dataflow::operators::generic::operator::Operator;
 use windrow::{Layout, Time};
 
+use crate::ahead::read_ahead;
 use crate::exchange::RowDistributor;
 use crate::format::Format;
 use crate::of::Update;
@@ -118,6 +119,38 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Size
 
     /// Returns the arrangement itself.
     fn into_arranged(self) -> Arranged<'scope, Self::Trace>;
+
+    /// Returns the arrangement with batches that arrive once a thread of the pool has read what
+    /// their keys look up in `other`. A join or a reduction after it waits for no disk, and other
+    /// operators run meanwhile. Its other side is the trace that it reads: of a join the other
+    /// arrangement, of a reduction `self`.
+    ///
+    /// Covers the first 4,096 keys of a batch; those beyond, those while the threads are busy, and
+    /// all with direct I/O wait for the disk. Costs an operator and a second look-up of each key by
+    /// a thread of the pool, once the pool has spilled.
+    ///
+    /// ```
+    /// use differential_dataflow::input::Input;
+    /// use windrow::{Budget, Pool};
+    /// use windrow_differential::{ArrangeRows, Context, RowArrangement};
+    ///
+    /// let context = Context::new(Pool::in_dir(std::env::temp_dir(), Budget::bytes(64 << 20)).unwrap());
+    /// timely::execute_directly(move |worker| {
+    ///     worker.dataflow::<u64, _, _>(|scope| {
+    ///         let (_, orders) = scope.new_collection::<(u64, u64), isize>();
+    ///         let (_, users) = scope.new_collection::<(u64, String), isize>();
+    ///         let (orders, users) = (orders.arrange_rows(&context), users.arrange_rows(&context));
+    ///         let ahead = (orders.clone().reading_ahead(&users), users.reading_ahead(&orders));
+    ///         ahead.0.join_rows(ahead.1, |_user, amount, name| Some((name.get(), amount.get())));
+    ///     });
+    /// });
+    /// ```
+    fn reading_ahead<Tr2>(self, other: &Arranged<'scope, Tr2>) -> Arranged<'scope, Self::Trace>
+    where
+        Tr2: TraceReader<Time = T, Batch: ScopedBatch<Key = K, Time = T>> + Clone + 'static,
+    {
+        read_ahead(self.into_arranged(), other.trace.clone())
+    }
 
     /// Calls `result` for each pair of values of a key and returns the items. Differs from
     /// `join_core` in that neither side must fit in memory.

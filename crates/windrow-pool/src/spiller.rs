@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::lock::lock;
@@ -98,16 +99,18 @@ impl Spiller {
         self.help(state).map(|_| ())
     }
 
-    /// Queues `page` for reading ahead, unless the threads are busy reading.
-    pub(super) fn read(&self, page: &Arc<dyn Paged>) {
+    /// Queues `page` for reading ahead. Returns false if the threads are busy reading.
+    pub(super) fn read(&self, page: &Arc<dyn Paged>) -> bool {
         let mut state = lock(&self.shared.state);
         if state.reads.len() >= self.most {
-            return;
+            return false;
         }
         state.reads.push_back(Arc::downgrade(page));
-        if !self.has_thread(&mut state) {
+        let has_thread = self.has_thread(&mut state);
+        if !has_thread {
             state.reads.pop_back();
         }
+        has_thread
     }
 
     /// Writes the oldest queued page, or waits until a write ends; false if there are no writes.
@@ -209,11 +212,12 @@ impl Shared {
             };
             drop(state);
             let mut ended = Ended { shared: self, reads, failed: None };
-            match page.upgrade() {
+            // A panic is reported by its hook. The thread stays, for those who wait for its work.
+            let _panic = catch_unwind(AssertUnwindSafe(|| match page.upgrade() {
                 Some(page) if reads => page.read_in(),
                 Some(page) => ended.failed = page.write_out().err(),
                 None => {}
-            }
+            }));
             drop(ended);
             state = lock(&self.state);
         }
@@ -316,6 +320,55 @@ mod tests {
         go.send(false).unwrap();
         assert!(spiller.write(page).is_err());
         assert!(!spiller.wait_for_one().unwrap());
+    }
+
+    /// A page whose read panics, or counts.
+    #[derive(Debug)]
+    struct Read(Option<AtomicUsize>);
+
+    impl Paged for Read {
+        fn write_out(self: Arc<Self>) -> Result<()> {
+            Ok(())
+        }
+
+        fn read_in(self: Arc<Self>) {
+            let count = self.0.as_ref().expect("this page panics on purpose");
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+
+        fn leave(&self) -> Leave {
+            Leave::Cannot
+        }
+    }
+
+    #[test]
+    fn a_thread_survives_a_page_that_panics() {
+        let spiller = Spiller::new(1);
+        let (bad, good) = (Arc::new(Read(None)), Arc::new(Read(Some(AtomicUsize::new(0)))));
+        let pages = [bad as Arc<dyn Paged>, Arc::clone(&good) as Arc<dyn Paged>];
+        for page in &pages {
+            while !spiller.read(page) {
+                std::thread::yield_now();
+            }
+        }
+        spiller.wait_for_all();
+        assert_eq!(good.0.as_ref().unwrap().load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn reads_are_refused_while_threads_are_busy() {
+        let (spiller, written) = (Spiller::new(1), Arc::default());
+        let (go, page) = slow(&written);
+        spiller.write(Arc::clone(&page)).unwrap();
+        // The thread has taken the page.
+        while !lock(&spiller.shared.state).writes.is_empty() {
+            std::thread::yield_now();
+        }
+        assert!(spiller.read(&page) && !spiller.read(&page), "one read waits, no other");
+        go.send(true).unwrap();
+        spiller.wait_for_all();
+        assert!(spiller.read(&page));
+        assert!(!Spiller::new(0).read(&page), "no thread reads");
     }
 
     #[test]

@@ -182,7 +182,7 @@ pub use batch::{
 };
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
-pub use cursor::{Cursor, FilterTests, KeyBlock, TakenRows};
+pub use cursor::{Cursor, FilterTests, KeyBlock, ReadAhead, TakenRows};
 pub use groups::Groups;
 pub use merge::{ColumnarMerge, KeyedBatch, KeyedBatches, KeyedRun, OrderCheck, Picks, Retain};
 pub use spine::{Mergers, Spine, SpineWork};

@@ -51,11 +51,6 @@ impl<K, V, T: TimeCode, R> Clone for RowBatch<K, V, T, R> {
 }
 
 impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
-    /// Wraps an unmerged `batch`; returns `None` if the batch is empty.
-    pub(crate) fn shortened(context: &Context, batch: Batch<T::Code>) -> Option<Self> {
-        Self::new(context, done(batch.shortened()))
-    }
-
     /// Wraps a compacted `batch`; returns `None` if the batch is empty.
     pub(crate) fn new(context: &Context, batch: Batch<T::Code>) -> Option<Self> {
         let chunks = done(ChunkReader::new(&batch));

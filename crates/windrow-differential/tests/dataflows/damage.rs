@@ -24,9 +24,9 @@ fn files(directory: &Path) -> Vec<File> {
     files
 }
 
-/// Arranges numbers on disk, optionally damages the files, and joins with a second input. Returns
-/// the number of results, or the panic message.
-fn joined(damaged: bool) -> Result<usize, String> {
+/// Arranges numbers on disk, optionally damages the files, and joins with a second input, whose
+/// batches may wait for reads. Returns the number of results, or the panic message.
+fn joined(damaged: bool, ahead: bool) -> Result<usize, String> {
     let directory = tempfile::tempdir().unwrap();
     let options =
         PoolOptions::new().directories([directory.path()]).chunk_bytes(4 << 10).policy(ForceSpill);
@@ -42,7 +42,11 @@ fn joined(damaged: bool) -> Result<usize, String> {
                 let (many, rows) = scope.new_collection::<(u64, u64), isize>();
                 let (few, others) = scope.new_collection::<(u64, u64), isize>();
                 let rows = rows.arrange_rows(&context);
-                rows.join_rows(others.arrange_rows(&context), |key, _, _| Some(key.get()))
+                let mut others = others.arrange_rows(&context);
+                if ahead {
+                    others = others.reading_ahead(&rows);
+                }
+                rows.join_rows(others, |key, _, _| Some(key.get()))
                     .inspect(move |_| *counted.lock().unwrap() += 1)
                     .probe_with(&probe);
                 (many, few)
@@ -83,8 +87,10 @@ fn joined(damaged: bool) -> Result<usize, String> {
 
 #[test]
 fn a_damaged_page_ends_the_dataflow() {
-    assert!(joined(false).unwrap() > 4_900);
-    let message = joined(true).unwrap_err();
-    assert!(message.starts_with("windrow: "), "{message}");
-    assert!(message.contains("checksum") || message.contains("damaged"), "{message}");
+    for ahead in [false, true] {
+        assert!(joined(false, ahead).unwrap() > 4_900);
+        let message = joined(true, ahead).unwrap_err();
+        assert!(message.starts_with("windrow: "), "{message}");
+        assert!(message.contains("checksum") || message.contains("damaged"), "{message}");
+    }
 }

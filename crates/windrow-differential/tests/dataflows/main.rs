@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod ahead;
 mod batches;
 mod beside_stock;
 mod column_errors;

@@ -47,9 +47,10 @@ impl Pool {
         self.inner.spiller.write(page)
     }
 
-    /// Reads `page` ahead, if there is a spill thread.
-    pub fn read_ahead(&self, page: Arc<dyn Paged>) {
-        self.inner.spiller.read(&page);
+    /// Lets a spill thread read `page`, unless the page is dropped before. Returns false if there is
+    /// no thread, or if enough reads wait.
+    pub fn read_ahead(&self, page: Arc<dyn Paged>) -> bool {
+        self.inner.spiller.read(&page)
     }
 
     /// Registers a page that may be evicted.

@@ -13,6 +13,7 @@
 //! its page was taken or dropped leaves nothing in the store.
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
@@ -347,10 +348,12 @@ impl Paged for Page {
             *place = Place::Reading(Arc::clone(&stored));
             stored
         };
-        let loaded = self.pool.load_ahead(&stored.extent, self.used);
-        // A caller that takes the page meets the same error and reports it.
-        let chunk = loaded.and_then(|buffer| self.restored(&stored.extent, buffer.ok()?).ok());
-        *lock(&self.place) = match chunk {
+        let loaded = catch_unwind(AssertUnwindSafe(|| {
+            let buffer = self.pool.load_ahead(&stored.extent, self.used)?;
+            self.restored(&stored.extent, buffer.ok()?).ok()
+        }));
+        // A caller that takes the page meets the same error or panic and reports it.
+        *lock(&self.place) = match loaded.ok().flatten() {
             Some(chunk) => Place::Memory(Arc::new(chunk).into(), Some(stored)),
             None => Place::Store(stored),
         };

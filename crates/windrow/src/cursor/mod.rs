@@ -14,6 +14,7 @@
 //! All other readers are at a greater key or at their end, unless the cursor is scattered: then
 //! their positions are arbitrary.
 
+mod ahead;
 mod back;
 mod block;
 mod changes;
@@ -26,6 +27,7 @@ mod taken;
 
 use std::marker::PhantomData;
 
+pub use ahead::ReadAhead;
 pub use block::KeyBlock;
 pub use hash::FilterTests;
 

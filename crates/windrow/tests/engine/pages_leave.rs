@@ -315,3 +315,34 @@ fn merges_read_ahead_where_memory_allows_it() {
     assert!(stats.read_ahead > 0 && stats.read_ahead_hits > 0, "{stats:?}");
     assert!(stats.peak_leased <= (4 << 20) + (64 << 10), "{stats:?}");
 }
+
+#[test]
+fn a_policy_that_panics_on_a_spill_thread_stops_nobody() {
+    #[derive(Debug, Default)]
+    struct Panics(AtomicUsize);
+    impl SpillPolicy for Panics {
+        fn decide(&self, offer: &Offer) -> Decision {
+            Tiered.decide(offer)
+        }
+
+        fn record(&self, _: SpillEvent) {
+            if std::thread::current().name() == Some("windrow-spill") {
+                let events = self.0.fetch_add(1, Ordering::Relaxed);
+                assert!(!events.is_multiple_of(3), "this policy panics on purpose");
+            }
+        }
+    }
+    let input = numbers(&mut Rng::new(28), 400_000);
+    let layout = Order::by("key").bind(&input.schema()).unwrap();
+    let pool = Way { budget: 4 << 20, ..Way::PLAIN }.pool();
+    let policy = Arc::new(Panics::default());
+    pool.set_policy(Arc::clone(&policy) as Arc<dyn SpillPolicy>);
+    let batch = sorted(&layout, &pool, &input).spill().unwrap();
+    let again = sorted(&layout, &pool, &input).spill().unwrap();
+    let both = Batch::union(&layout, &pool, [batch, again]);
+    let rows: usize = read(both).iter().map(RecordBatch::num_rows).sum();
+    assert_eq!(rows, 2 * input.num_rows());
+    pool.wait_for_spills();
+    assert!(policy.0.load(Ordering::Relaxed) > 3);
+    assert!(pool.stats().read_ahead > 0 && pool.stats().in_flight == 0, "{:?}", pool.stats());
+}
