@@ -1,12 +1,12 @@
-//! Read-ahead: batches wait for what their keys look up, while other operators run.
+//! Read-ahead: batches wait for the reads of their look-ups, while other operators run.
 //!
 //! ```text
 //! arrangement --batch--> nothing was ever spilled, or the threads are busy: on at once
 //!                |
 //!                +--> waiting, until a spill thread has looked the keys up --> on, in order
 //! ```
-//! Invariant: a batch waits with the capabilities that it arrived with, and for a read that a
-//! thread will end.
+//! Invariant: a waiting batch has the capabilities of its arrival, and a spill thread will end its
+//! reads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,14 +18,10 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::progress::Antichain;
 use timely::scheduling::SyncActivator;
-use windrow::{KeyBlock, ReadAhead};
+use windrow::ReadAhead;
 
-use crate::tactic::{Code, cursor_over, look_up_in, next_block};
+use crate::tactic::{look_up_in, look_up_in_all};
 use crate::{ScopedBatch, TimeCode};
-
-/// Most blocks of keys of a batch that are looked up ahead: at 4 KiB a look-up, 16 MiB of the
-/// system's cache.
-const MOST_BLOCKS: usize = 64;
 
 /// Delays the batches of an arrangement until their keys were looked up in `other`.
 pub(crate) fn read_ahead<'scope, T: TimeCode, Tr, Tr2>(
@@ -73,24 +69,13 @@ fn reads_of<S: ScopedBatch, Tr: TraceReader<Batch: ScopedBatch>>(
     batch: &S,
     other: &mut Tr,
     activator: &SyncActivator,
-) -> Option<Arc<ReadAhead<Code<Tr::Batch>>>> {
+) -> Option<Arc<ReadAhead>> {
     let pool = batch.rows().context().pool();
     if pool.stats().spills == 0 {
         return None;
     }
-    let others = other.batches_through(Antichain::new().borrow());
-    let others = look_up_in(&others.expect("all batches are a cut of the trace"))?;
-    let (mut keys, mut blocks) = (cursor_over(std::slice::from_ref(batch)), Vec::new());
-    while blocks.len() < MOST_BLOCKS {
-        let mut block = KeyBlock::new();
-        next_block(&mut keys, &mut block);
-        if block.is_empty() {
-            break;
-        }
-        blocks.push(block);
-    }
-    let activator = activator.clone();
-    others.read_ahead(pool, blocks, move || {
+    let (keys, activator) = (look_up_in(std::slice::from_ref(batch))?, activator.clone());
+    look_up_in_all(other)?.read_ahead(keys, pool, move || {
         // A worker that has ended needs no activation.
         let _ended = activator.activate();
     })

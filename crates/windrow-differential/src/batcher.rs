@@ -80,23 +80,25 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
         self.ledger.iter().for_each(Ledger::report);
     }
 
-    /// Pushes the pending rows into the engine.
-    fn push_pending(&mut self) {
-        if !self.pending.is_empty() {
-            done(self.batcher.push_rows(self.pending.bytes(), &self.pending.ends));
-            self.has_pushed(self.pending.bytes().len());
-            self.pending.clear();
+    /// Moves `rows` into the engine.
+    fn push_rows(&mut self, rows: &mut Updates<K, V, T, R>) {
+        if !rows.is_empty() {
+            done(self.batcher.push_rows(rows.bytes(), &rows.ends));
+            self.pushed += rows.bytes().len();
+            rows.clear();
         }
-    }
-
-    /// Counts bytes of a round. A large one leaves as much free memory in the allocator, of its
-    /// updates as Rust values.
-    fn has_pushed(&mut self, bytes: usize) {
-        self.pushed += bytes;
+        // A large round leaves as much free memory in the allocator, of its updates as Rust values.
         if self.pushed >= LARGE_ROUND {
             self.pushed = 0;
             give_back_free_blocks();
         }
+    }
+
+    /// Moves the pending rows into the engine.
+    fn push_pending(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        self.push_rows(&mut pending);
+        self.pending = pending;
     }
 }
 
@@ -140,8 +142,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, 
 {
     fn insert(&mut self, container: &mut Updates<K, V, T, R>) {
         if container.at_capacity() {
-            done(self.batcher.push_rows(container.bytes(), &container.ends));
-            self.has_pushed(container.bytes().len());
+            self.push_rows(container);
         } else {
             container.iter().for_each(|row| self.pending.push_row(row));
             if self.pending.at_capacity() {

@@ -6,14 +6,13 @@ use windrow::Layout;
 
 use crate::context::done;
 use crate::format::{Format, put_tail};
+use crate::of::Of;
 use crate::{Context, DiffCode, Row, RowBatch, RowCode, TimeCode, Updates};
-
-/// The context of a batch, and the layout of its rows.
-type Home = (Context, Layout);
 
 /// Updates of some keys, and the context of their batch.
 pub struct RowBuffer<K, V, T, R> {
-    home: Option<Home>,
+    /// The context of the batch, and the layout of its rows.
+    home: Option<(Context, Layout)>,
     rows: Updates<K, V, T, R>,
 }
 
@@ -54,26 +53,14 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
 
 /// Builds one batch of all pushed updates.
 pub struct RowBuilder<K, V, T: TimeCode, R> {
-    buffer: RowBuffer<K, V, T, R>,
-    batcher: Option<windrow::Batcher<T::Code>>,
+    /// From the first update on.
+    batcher: Option<(Context, windrow::Batcher<T::Code>)>,
+    of: Of<(K, V, R)>,
 }
 
 impl<K, V, T: TimeCode, R> Default for RowBuilder<K, V, T, R> {
     fn default() -> Self {
-        Self { buffer: RowBuffer::default(), batcher: None }
-    }
-}
-
-impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuilder<K, V, T, R> {
-    /// Pushes the rows of the buffer into the engine.
-    fn push_rows(&mut self, (context, layout): &Home) {
-        let rows = &mut self.buffer.rows;
-        if !rows.is_empty() {
-            let batcher =
-                self.batcher.get_or_insert_with(|| windrow::Batcher::timed(layout, context.pool()));
-            done(batcher.push_rows(rows.bytes(), &rows.ends));
-            rows.clear();
-        }
+        Self { batcher: None, of: Of::default() }
     }
 }
 
@@ -82,24 +69,20 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Builder for RowBuilder<K,
     type Time = T;
     type Output = RowBatch<K, V, T, R>;
 
-    fn push(&mut self, chunk: &mut Self::Input) {
-        let Some(home) = &chunk.home else { return };
-        let home = self.buffer.home.get_or_insert_with(|| home.clone()).clone();
-        if self.buffer.rows.is_empty() {
-            std::mem::swap(&mut self.buffer.rows, &mut chunk.rows);
-        } else {
-            chunk.rows.iter().for_each(|row| self.buffer.rows.push_row(row));
-        }
-        chunk.rows.clear();
-        if self.buffer.is_full() {
-            self.push_rows(&home);
+    fn push(&mut self, RowBuffer { home, rows }: &mut Self::Input) {
+        if let Some((context, layout)) = home
+            && !rows.is_empty()
+        {
+            let begin = || (context.clone(), windrow::Batcher::timed(layout, context.pool()));
+            let (_, batcher) = self.batcher.get_or_insert_with(begin);
+            done(batcher.push_rows(rows.bytes(), &rows.ends));
+            rows.clear();
         }
     }
 
-    fn done(mut self) -> Option<Self::Output> {
-        let home = self.buffer.home.clone()?;
-        self.push_rows(&home);
-        let batch = done(done(self.batcher?.finish()).settle());
-        RowBatch::new(&home.0, done(batch.shortened()))
+    fn done(self) -> Option<Self::Output> {
+        let (context, batcher) = self.batcher?;
+        let batch = done(done(batcher.finish()).settle());
+        RowBatch::new(&context, done(batch.shortened()))
     }
 }

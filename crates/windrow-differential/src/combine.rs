@@ -86,13 +86,13 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
             if start + row.len() > end {
                 continue;
             }
-            let (old, lanes) = self.rows.bytes_mut()[start..start + row.len()].split_at_mut(body);
+            let (old, lanes) = self.rows.own()[start..start + row.len()].split_at_mut(body);
             if old == &row[..body]
                 && let Some(is_zero) = diff::add::<R>(lanes, &row[body..])
             {
                 self.combined += 1;
                 self.has_zero |= is_zero;
-                self.rows.count(1);
+                self.rows.records += 1;
                 return;
             }
         }

@@ -79,7 +79,8 @@ pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
         let order = u32::from_be_bytes(*first).cmp(&u32::from_be_bytes(*other));
         return order.then_with(|| if a.len() + b.len() == 0 { order } else { a.cmp(b) });
     }
-    a.cmp(b)
+    // At most three bytes of one side, often none.
+    a.iter().cmp(b)
 }
 
 impl<K: Row> fmt::Debug for Enc<'_, K> {

@@ -30,7 +30,7 @@ use windrow::{Cursor, KeyBlock};
 
 use crate::exchange::{hash_of, owner_of};
 use crate::row::Form;
-use crate::tactic::{Changes, Code, locate, look_up_in, scoped};
+use crate::tactic::{Changes, Code, locate, look_up_in_all, scoped};
 use crate::{DiffCode, Enc, Row, ScopedBatch, TimeCode};
 
 /// Joins each update with the changes of `arrangement` before the update's initial time. An update
@@ -121,23 +121,24 @@ where
             // The trace has the batches; their stream schedules the operator.
             batches.for_each(|_, _| {});
             let Some(reader) = &mut trace else { return };
-            let (start, mut pairs, mut is_paused) = (Instant::now(), 0, false);
-            let mut cursor = None;
+            let (start, mut pairs) = (Instant::now(), 0);
+            let (mut is_paused, mut cursor) = (false, None);
             let is_ready =
                 |initial: &T| !arranging.frontier().iter().any(|time| comparison(time, initial));
             while !is_paused && ready.refill(&mut waiting, is_ready) {
-                let cursor = cursor.get_or_insert_with(|| {
-                    let batches = reader.batches_through(Antichain::new().borrow());
-                    look_up_in(&batches.expect("all batches are a cut of the trace"))
-                });
+                let cursor = cursor.get_or_insert_with(|| look_up_in_all(reader));
                 let mut session = joined.session_with_builder(&times);
-                let join = |key: &[u8], update: &_, changes: &_| {
+                let join = |key: &[u8], update: &_, changes: &Changes<_, _, _>| {
+                    let ((_, value, time), initial, diff): &Waiting<K, V, T, R> = update;
                     let builder: &mut Joined<T, D, R::Output> = session.builder();
-                    pair(update, changes, &comparison, |value, other, time, initial, diff| {
-                        let data = output(Enc::new(key), value, other);
-                        builder.push_into(((data, time), initial, diff));
-                        pairs += 1;
-                    });
+                    for ((other, at), other_diff) in &changes.edits {
+                        if comparison(at, initial) {
+                            let data = output(Enc::new(key), value, changes.value(*other));
+                            let diff = diff.clone().multiply(other_diff);
+                            builder.push_into(((data, time.join(at)), initial.clone(), diff));
+                            pairs += 1;
+                        }
+                    }
                     session.extract_and_send();
                     yields(start, pairs)
                 };
@@ -146,9 +147,8 @@ where
             if is_paused {
                 activator.activate();
             } else {
-                times.downgrade(
-                    waiting.iter().map(|(_, initial, _)| initial.clone()).collect::<Antichain<T>>(),
-                );
+                let initials = waiting.iter().map(|(_, initial, _)| initial.clone());
+                times.downgrade(initials.collect::<Antichain<T>>());
             }
             let mut least = Antichain::new();
             coming.frontier().iter().for_each(|time| frontier(time, &mut least));
@@ -160,21 +160,6 @@ where
         }
     });
     joined.as_collection()
-}
-
-/// Pairs an update with the changes of its key before its initial time.
-fn pair<K, V, T: TimeCode, R: Semigroup + Multiply<R2>, V2, R2: DiffCode>(
-    ((_, value, time), initial, diff): &Waiting<K, V, T, R>,
-    changes: &Changes<V2, T, R2>,
-    comparison: impl Fn(&T, &T) -> bool,
-    mut each: impl FnMut(&V, Enc<'_, V2>, T, T, R::Output),
-) {
-    for ((other, at), other_diff) in &changes.edits {
-        if comparison(at, initial) {
-            let diff = diff.clone().multiply(other_diff);
-            each(value, changes.value(*other), time.join(at), initial.clone(), diff);
-        }
-    }
 }
 
 /// Collects results with their times and initial times.

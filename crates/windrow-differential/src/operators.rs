@@ -112,13 +112,12 @@ where
 
 /// Operators on collections arranged as rows, also if the arrangement [entered](Arranged::enter) a
 /// loop.
-pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Sized {
+pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>:
+    Into<Arranged<'scope, Self::Trace>>
+{
     /// The trace of the arrangement.
     type Trace: TraceReader<Time = T, Batch: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>>
         + 'static;
-
-    /// Returns the arrangement itself.
-    fn into_arranged(self) -> Arranged<'scope, Self::Trace>;
 
     /// Returns the arrangement with batches that arrive once a thread of the pool has read what
     /// their keys look up in `other`. A join or a reduction after it waits for no disk, and other
@@ -149,7 +148,7 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Size
     where
         Tr2: TraceReader<Time = T, Batch: ScopedBatch<Key = K, Time = T>> + Clone + 'static,
     {
-        read_ahead(self.into_arranged(), other.trace.clone())
+        read_ahead(self.into(), other.trace.clone())
     }
 
     /// Calls `result` for each pair of values of a key and returns the items. Differs from
@@ -180,8 +179,7 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Size
                 builder.push_into((data, time.clone(), diff.clone()));
             }
         };
-        join_with_tactic(self.into_arranged(), other, "JoinRows", RowJoin::new(logic))
-            .as_collection()
+        join_with_tactic(self.into(), other, "JoinRows", RowJoin::new(logic)).as_collection()
     }
 
     /// Calls `logic` for each key with its values and their multiplicities, and arranges the
@@ -208,7 +206,7 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Size
                 }));
             },
         );
-        reduce_with_tactic(self.into_arranged(), "ReduceRows", tactic)
+        reduce_with_tactic(self.into(), "ReduceRows", tactic)
     }
 
     /// Calls `logic` for each key and value, and returns the results with the times and diffs of
@@ -228,7 +226,7 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>: Size
         mut logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> I + 'static,
     ) -> VecCollection<'scope, T, I::Item, R> {
         type Mapped<T, D, R> = CapacityContainerBuilder<Vec<(D, T, R)>>;
-        let stream = self.into_arranged().stream;
+        let stream = self.into().stream;
         let mapped = scan::<_, Mapped<T, I::Item, R>>(
             stream,
             "MapRows",
@@ -249,10 +247,6 @@ where
     Tr::Batch: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>,
 {
     type Trace = Tr;
-
-    fn into_arranged(self) -> Self {
-        self
-    }
 }
 
 /// Operators on collections of rows without values.

@@ -67,16 +67,6 @@ impl<K, V, T, R> Updates<K, V, T, R> {
         self.bytes().is_empty()
     }
 
-    /// Returns the bytes of all rows, mutable in place.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        self.own()
-    }
-
-    /// Adds `records` to the record count, without rows.
-    pub(crate) fn count(&mut self, records: u64) {
-        self.records += records;
-    }
-
     /// Removes the rows, and keeps owned memory.
     pub(crate) fn clear(&mut self) {
         self.own().clear();
@@ -84,7 +74,8 @@ impl<K, V, T, R> Updates<K, V, T, R> {
         self.records = 0;
     }
 
-    fn own(&mut self) -> &mut Vec<u8> {
+    /// Returns the bytes of all rows, to change.
+    pub(crate) fn own(&mut self) -> &mut Vec<u8> {
         if let Rows::Wire(_) = self.rows {
             self.rows = Rows::Own(self.bytes().to_vec());
         }

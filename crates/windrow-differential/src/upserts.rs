@@ -18,14 +18,13 @@ use differential_dataflow::batcher::{Batcher, Extract};
 use differential_dataflow::trace::{Builder, TraceReader};
 use timely::dataflow::Stream;
 use timely::order::TotalOrder;
-use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
-use windrow::{KeyBlock, Layout};
+use windrow::{Cursor, KeyBlock, Layout};
 
 use crate::context::done;
 use crate::format::Format;
 use crate::operators::{arrange_with, encoded};
-use crate::tactic::{Changes, cursor_over, locate, look_up_in, next_block};
+use crate::tactic::{Changes, cursor_over, locate, look_up_in, look_up_in_all, next_block};
 use crate::{
     Context, Row, RowArranged, RowBatch, RowBatcher, RowBuffer, RowBuilder, RowTrace, TimeCode,
     Updates,
@@ -115,9 +114,10 @@ impl<K: Row, V: Row, T: TimeCode> Extract for UpsertBatcher<K, V, T> {
         let (batch, frontier) = upserts.extract(upper);
         let mut trace = trace.borrow_mut();
         let trace = trace.as_mut().expect("set when the operator was built");
-        let current = trace.batches_through(Antichain::new().borrow());
-        let current = current.expect("all batches are a cut of the trace");
-        let changes = batch.and_then(|batch| changes(batch, &current, context, layout));
+        let changes = batch.and_then(|batch| {
+            let current = look_up_in_all(trace);
+            changes(batch, current, context, layout)
+        });
         trace.set_logical_compaction(upper);
         trace.set_physical_compaction(upper);
         (changes, frontier)
@@ -127,13 +127,13 @@ impl<K: Row, V: Row, T: TimeCode> Extract for UpsertBatcher<K, V, T> {
 /// Returns the changes of the `current` values by a batch of upserts, as rows of `layout`.
 fn changes<K: Row, V: Row, T: TimeCode>(
     upserts: RowBatch<K, Option<V>, T, isize>,
-    current: &[RowBatch<K, V, T, isize>],
+    mut current: Option<Cursor<T::Code>>,
     context: &Context,
     layout: &Layout,
 ) -> Option<RowBatch<K, V, T, isize>> {
     let upserts = [upserts];
-    let (mut current, mut fresh) = (look_up_in(current), look_up_in(&upserts));
-    let (mut ahead, mut block) = (cursor_over(&upserts), KeyBlock::new());
+    let (mut fresh, mut ahead) = (look_up_in(&upserts), cursor_over(&upserts));
+    let mut block = KeyBlock::new();
     let (mut known, mut news) = (Changes::<V, T, isize>::new(), Vec::new());
     let mut builder = RowBuilder::default();
     let mut buffer = RowBuffer::of_layout(context, layout);

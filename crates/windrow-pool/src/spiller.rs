@@ -139,15 +139,14 @@ impl Spiller {
     /// Waits until all reads and writes have ended.
     pub(super) fn wait_for_all(&self) {
         let mut state = lock(&self.shared.state);
-        while state.is_busy() {
+        while state.in_flight() > 0 {
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Returns the number of queued and running reads and writes.
     pub(super) fn in_flight(&self) -> usize {
-        let state = lock(&self.shared.state);
-        state.writing + state.reading + state.writes.len() + state.reads.len()
+        lock(&self.shared.state).in_flight()
     }
 
     /// Takes the unreported failure, if any.
@@ -180,8 +179,8 @@ impl Drop for Spiller {
 }
 
 impl State {
-    fn is_busy(&self) -> bool {
-        self.writing + self.reading > 0 || !self.writes.is_empty() || !self.reads.is_empty()
+    fn in_flight(&self) -> usize {
+        self.writing + self.reading + self.writes.len() + self.reads.len()
     }
 
     /// Takes the next queued page; true if it is to be read, false if written.

@@ -2,7 +2,7 @@
 
 use differential_dataflow::trace::implementations::spine_fueled::Merger;
 use timely::progress::frontier::AntichainRef;
-use windrow::{Antichain, Merging, Pool};
+use windrow::{Antichain, Merging};
 
 use super::RowBatch;
 use crate::context::done;
@@ -23,7 +23,13 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
     fn new(a: &RowBatch<K, V, T, R>, b: &RowBatch<K, V, T, R>, since: AntichainRef<'_, T>) -> Self {
         let inputs = [a, b].map(|batch| batch.batch().try_clone().expect("batches are settled"));
         let context = a.context().clone();
-        let mut merging = Merging::new(a.batch().layout(), &pool_for_merges(&context), inputs);
+        // While memory is ample, chunks are as small as those of an index, so that no round waits
+        // for the end of a large one. Chunks that will leave memory are larger: stores are read
+        // faster.
+        let (pool, budget) = (context.pool(), context.pool().budget());
+        let is_ample = budget.used() < budget.limit() / 2;
+        let pool = if is_ample { pool.for_index() } else { pool.clone() };
+        let mut merging = Merging::new(a.batch().layout(), &pool, inputs);
         // At the minimum, advancing changes no time.
         if since[..] != [T::minimum()] {
             let since = Antichain::from_iter(since.iter().map(TimeCode::code));
@@ -46,16 +52,5 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, 
             return None;
         }
         RowBatch::new(&self.context, done(self.merging.finish()))
-    }
-}
-
-/// Returns the pool of a merge. While memory is ample, chunks are as small as those of an index, so
-/// that no round waits for the end of a large one. Chunks that will leave memory are larger: stores
-/// are read faster.
-fn pool_for_merges(context: &Context) -> Pool {
-    let (pool, budget) = (context.pool(), context.pool().budget());
-    match budget.used() < budget.limit() / 2 {
-        true => pool.for_index(),
-        false => pool.clone(),
     }
 }

@@ -78,11 +78,6 @@ impl<T, R> Changes<T, R> {
         (self.batch, self.times, self.diffs)
     }
 
-    /// Replaces the rows; the number of rows must not change.
-    pub(super) fn with_batch(self, batch: RecordBatch) -> Result<Self> {
-        Self::new(batch, self.times, self.diffs)
-    }
-
     fn with_times<T2>(self, times: impl FnMut(T) -> T2) -> Changes<T2, R> {
         let times = self.times.into_iter().map(times).collect();
         Changes { batch: self.batch, times, diffs: self.diffs }

@@ -68,15 +68,8 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
     /// [`Error::SchemaMismatch`] if the columns differ in name or type.
     pub fn concat(self, other: Self) -> Result<Self> {
         check_schema(&self.schema, &other.schema)?;
-        let fields = self
-            .schema
-            .fields()
-            .iter()
-            .zip(other.schema.fields())
-            .map(|(a, b)| a.as_ref().clone().with_nullable(a.is_nullable() || b.is_nullable()));
-        let metadata = self.schema.metadata().clone();
-        let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata);
-        Ok(Self { schema: Arc::new(schema), inner: self.inner.concat(other.inner) })
+        let schema = nullable(&self.schema, |at| other.schema.field(at).is_nullable());
+        Ok(Self { schema, inner: self.inner.concat(other.inner) })
     }
 
     /// Negates all differences.
@@ -112,13 +105,8 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
     /// # Errors
     /// [`Error::MissingColumn`].
     pub fn nullable<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Result<Self> {
-        let mut fields: Vec<_> = self.schema.fields().iter().cloned().collect();
-        for column in columns {
-            let at = place_of(&self.schema, column.as_ref())?;
-            fields[at] = Arc::new(fields[at].as_ref().clone().with_nullable(true));
-        }
-        let metadata = self.schema.metadata().clone();
-        self.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        let places = places_of(&self.schema, columns)?;
+        self.schema = nullable(&self.schema, |at| places.contains(&at));
         Ok(self)
     }
 
@@ -127,8 +115,7 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
     /// # Errors
     /// [`Error::MissingColumn`].
     pub fn project<S: AsRef<str>>(self, columns: impl IntoIterator<Item = S>) -> Result<Self> {
-        let places = columns.into_iter().map(|column| place_of(&self.schema, column.as_ref()));
-        let places = places.collect::<Result<Vec<_>>>()?;
+        let places = places_of(&self.schema, columns)?;
         let schema = Arc::new(self.schema.project(&places)?);
         Ok(self.map_batches(&schema, move |batch| Ok(batch.project(&places)?)))
     }
@@ -148,10 +135,10 @@ impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
             |_, _| {
                 move |input, output| {
                     input.for_each(|capability, changes| {
-                        let changes = std::mem::take(changes);
-                        let batch = done(logic(changes.batch().clone()));
+                        let (batch, times, diffs) = std::mem::take(changes).into_parts();
+                        let batch = done(logic(batch));
                         done(check_schema(&expected, batch.schema_ref()));
-                        let mut changes = done(changes.with_batch(batch));
+                        let mut changes = done(Changes::new(batch, times, diffs));
                         output.session(&capability).give_container(&mut changes);
                     });
                 }
@@ -274,6 +261,23 @@ fn encoded<T: TimeCode, R: DiffCode>(
             });
         }
     })
+}
+
+/// Returns `schema` with more nullable columns: those at the positions for which `is_nullable`.
+fn nullable(schema: &Schema, is_nullable: impl Fn(usize) -> bool) -> SchemaRef {
+    let fields = schema.fields().iter().enumerate().map(|(at, field)| {
+        field.as_ref().clone().with_nullable(field.is_nullable() || is_nullable(at))
+    });
+    let fields: Vec<_> = fields.collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// Returns the positions of columns.
+fn places_of<S: AsRef<str>>(
+    schema: &Schema,
+    columns: impl IntoIterator<Item = S>,
+) -> Result<Vec<usize>> {
+    columns.into_iter().map(|column| place_of(schema, column.as_ref())).collect()
 }
 
 /// Returns the position of a column.

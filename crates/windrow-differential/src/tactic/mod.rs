@@ -12,6 +12,8 @@ mod join;
 mod reduce;
 mod replay;
 
+use differential_dataflow::trace::TraceReader;
+use timely::progress::Antichain;
 use windrow::{Cursor, KeyBlock, Time};
 
 pub(crate) use changes::Changes;
@@ -43,6 +45,14 @@ pub(crate) fn look_up_in<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>
     Some(done(Cursor::idle(layout, batches.iter().map(|batch| batch.rows().batch()))))
 }
 
+/// Returns a cursor as [`look_up_in`] does, in all batches of a trace.
+pub(crate) fn look_up_in_all<Tr: TraceReader<Batch: ScopedBatch>>(
+    trace: &mut Tr,
+) -> Option<Cursor<Code<Tr::Batch>>> {
+    let batches = trace.batches_through(Antichain::new().borrow());
+    look_up_in(&batches.expect("all batches are a cut of the trace"))
+}
+
 /// Returns the current key of a cursor, if any.
 fn key_at<T: Time>(cursor: &Option<Cursor<T>>) -> Option<&[u8]> {
     cursor.as_ref()?.key()
@@ -56,12 +66,7 @@ fn step_key<T: Time>(cursor: &mut Option<Cursor<T>>) {
 /// Fills `block` with the next keys of `cursor`, with none after the last.
 pub(crate) fn next_block<T: Time>(cursor: &mut Option<Cursor<T>>, block: &mut KeyBlock) {
     block.clear();
-    while !block.is_full()
-        && let Some(key) = key_at(cursor)
-    {
-        block.push(key);
-        step_key(cursor);
-    }
+    cursor.as_mut().into_iter().for_each(|cursor| done(block.fill(cursor)));
 }
 
 /// Looks up the keys of `block` in all batches of `cursor`.

@@ -135,13 +135,8 @@ fn next_keys<C: Time, T>(
         let order = match (key_at(ahead), &waiting) {
             (None, None) => return,
             (Some(changed), Some(waiting)) => changed.cmp(waiting.key()),
-            (changed, _) => {
-                if changed.is_some() {
-                    Ordering::Less
-                } else {
-                    Ordering::Greater
-                }
-            }
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
         };
         match waiting {
             Some(waiting) if order.is_ge() => {

@@ -33,6 +33,9 @@ fn joins_and_reductions_are_those_of_stock() {
     );
 }
 
+/// Bytes of a chunk.
+const CHUNK: usize = 16 << 10;
+
 /// What a spill thread does with a page that it has read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reads {
@@ -41,8 +44,8 @@ enum Reads {
     Wait,
 }
 
-/// Spills everything, and keeps spill threads at their reads. Counts reads that began to wait or
-/// panicked.
+/// Spills all but small chunks, and keeps spill threads at their reads. Counts reads that began to
+/// wait or panicked.
 #[derive(Clone, Debug)]
 struct Gate(Arc<(Mutex<(Reads, usize)>, Condvar)>);
 
@@ -59,7 +62,11 @@ impl Gate {
 
 impl SpillPolicy for Gate {
     fn decide(&self, offer: &Offer) -> Decision {
-        ForceSpill.decide(offer)
+        // Merges read the few keys on the worker, which must not wait for a stopped thread.
+        match offer.may_stay && offer.bytes < CHUNK / 2 {
+            true => Decision::Keep,
+            false => ForceSpill.decide(offer),
+        }
     }
 
     fn record(&self, event: SpillEvent) {
@@ -92,7 +99,7 @@ impl Program {
     /// Has stored 20,000 keys at time 0, and is at time 1.
     fn new(worker: &mut Worker, threads: usize) -> Self {
         let gate = Gate(Arc::new((Mutex::new((Reads::End, 0)), Condvar::new())));
-        let options = PoolOptions::new().chunk_bytes(4 << 10).codec(Codec::None);
+        let options = PoolOptions::new().chunk_bytes(CHUNK).codec(Codec::None);
         let options = options.policy(gate.clone()).spill_threads(threads);
         let pool = Pool::new(Budget::bytes(64 << 20), options).unwrap();
         let context = Context::new(pool.clone());
@@ -193,13 +200,13 @@ fn a_dropped_dataflow_leaves_nothing_behind() {
         // A second batch, which the busy thread has not begun to read.
         (0..100).for_each(|number| program.inputs[1].insert((number * 7, number)));
         program.end(3);
-        (0..10).for_each(|_| drop(worker.step()));
+        (0..10).for_each(|_| _ = worker.step());
         worker.drop_dataflow(program.dataflow);
         program.gate.set(Reads::End);
         let Program { inputs, pool, found, .. } = program;
         drop(inputs);
         pool.wait_for_spills();
-        (0..10).for_each(|_| drop(worker.step()));
+        (0..10).for_each(|_| _ = worker.step());
         pool.release();
         assert_eq!((found.get(), pool.stats().in_flight, pool.budget().used()), (0, 0, 0));
     });

@@ -57,31 +57,35 @@ impl Pool {
     /// go on.
     pub fn buffer(&self, len: usize) -> Result<Buffer> {
         let len = self.buffer_bytes(len);
-        let lease = loop {
-            if let Some(buffer) = self.reused(len) {
-                return Ok(buffer);
-            }
-            if let Some(lease) = self.inner.budget.try_lease(len) {
-                break lease;
-            }
-            if self.release_recycled_beyond(0) == 0 && !self.wait_or_evict()? {
-                break self.inner.budget.lease(len);
-            }
-        };
-        self.mapped(len, lease)
+        let buffer = self.evicting_for(|| self.buffer_at_once(len))?;
+        buffer.unwrap_or_else(|| self.mapped(len, self.inner.budget.lease(len)))
     }
 
     /// Leases `bytes` of memory that the caller provides. Evicts pages as far as needed; returns
     /// `None` if that does not suffice.
     pub fn lease_or_evict(&self, bytes: usize) -> Result<Option<Lease>> {
+        self.evicting_for(|| self.inner.budget.try_lease(bytes))
+    }
+
+    /// Repeats `attempt` until it succeeds, and frees memory in between. Returns `None` if there is
+    /// none to free.
+    fn evicting_for<R>(&self, attempt: impl Fn() -> Option<R>) -> Result<Option<R>> {
         loop {
-            if let Some(lease) = self.inner.budget.try_lease(bytes) {
-                return Ok(Some(lease));
-            }
-            if self.release_recycled_beyond(0) == 0 && !self.wait_or_evict()? {
-                return Ok(None);
+            let done = attempt();
+            if done.is_some() || self.release_recycled_beyond(0) == 0 && !self.wait_or_evict()? {
+                return Ok(done);
             }
         }
+    }
+
+    /// Returns a buffer of `len` bytes, the size of a chunk or more: a recycled one, or within the
+    /// budget.
+    fn buffer_at_once(&self, len: usize) -> Option<Result<Buffer>> {
+        if let Some(buffer) = lock(&self.inner.recycled).take(len) {
+            return Some(Ok(buffer));
+        }
+        let lease = self.inner.budget.try_lease(len)?;
+        Some(self.mapped(len, lease))
     }
 
     /// Copies a few bytes into an exactly sized buffer for long-lived data. May exceed the budget,
@@ -120,32 +124,18 @@ impl Pool {
         if self.spare() < len {
             return None;
         }
-        if let Some(buffer) = self.reused(len) {
-            return Some(buffer);
-        }
-        let lease = self.inner.budget.try_lease(len)?;
-        self.mapped(len, lease).ok()
+        self.buffer_at_once(len)?.ok()
     }
 
     /// Returns the free bytes of the budget, recycled buffers included, beyond the reserve for
     /// running operations.
-    pub(super) fn spare(&self) -> usize {
+    pub fn spare(&self) -> usize {
         if !self.inner.budget.is_limited() {
             return usize::MAX;
         }
         let recycled = lock(&self.inner.recycled).bytes;
         let used = self.inner.budget.used() + SPARE_CHUNKS * self.chunk_bytes();
         self.inner.budget.limit().saturating_sub(used.saturating_sub(recycled))
-    }
-
-    /// Returns true if the budget has `bytes` to spare.
-    pub fn has_to_spare(&self, bytes: usize) -> bool {
-        self.spare() >= bytes
-    }
-
-    /// Returns a recycled buffer.
-    fn reused(&self, len: usize) -> Option<Buffer> {
-        lock(&self.inner.recycled).take(len)
     }
 
     fn mapped(&self, len: usize, lease: Lease) -> Result<Buffer> {

@@ -6,11 +6,18 @@
 //! cursor 2     a b - d                         and then in the other
 //! ```
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::Cursor;
+use super::ahead::ReadAhead;
 use super::hints::{BLOCK, ascends};
+use windrow_pool::Pool;
 use windrow_rows::{Diff, Result, Time};
+
+/// Most keys that are looked up ahead: at 4 KiB a look-up, 16 MiB of the system's cache.
+const MOST_AHEAD: usize = 4096;
 
 /// Up to 64 keys, looked up together; see [`Cursor::locate`].
 #[derive(Clone, Debug, Default)]
@@ -38,6 +45,21 @@ impl KeyBlock {
         }
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
+    }
+
+    /// Replaces the keys by the next ones of `cursor`; by none after the last.
+    ///
+    /// # Errors
+    /// Errors of reading a chunk.
+    pub fn fill<T: Time>(&mut self, cursor: &mut Cursor<T>) -> Result<()> {
+        self.clear();
+        while !self.is_full()
+            && let Some(key) = cursor.key()
+        {
+            self.push(key);
+            cursor.step_key()?;
+        }
+        Ok(())
     }
 
     /// Returns the number of keys.
@@ -91,10 +113,7 @@ impl<T: Time> Cursor<T> {
     /// let batch = batcher.seal(&Antichain::at(3))?;
     ///
     /// let (mut users, mut block) = (Cursor::new([&batch])?, KeyBlock::new());
-    /// while let Some(user) = users.key() {
-    ///     block.push(user);
-    ///     users.step_key()?;
-    /// }
+    /// block.fill(&mut users)?;
     /// let mut cursor = Cursor::idle(&layout, [&batch])?;
     /// cursor.locate(&block);
     /// let mut seen = Vec::new();
@@ -129,5 +148,40 @@ impl<T: Time> Cursor<T> {
         key.clone_into(&mut self.body);
         self.key_len = key.len();
         self.map_changes(change).map(|()| true)
+    }
+
+    /// Lets a spill thread of `pool` look the first 4,096 keys of `keys` up and read their rows, and
+    /// call `wake` afterwards. Returns `None` if the threads are busy, or if there are none.
+    pub fn read_ahead<K: Time>(
+        mut self,
+        mut keys: Cursor<K>,
+        pool: &Pool,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Option<Arc<ReadAhead>> {
+        let reads = move || {
+            // The second look-ups meet the same error.
+            let _failed = self.pass_over(&mut keys);
+        };
+        ReadAhead::start(pool, reads, wake)
+    }
+
+    /// Looks up the first keys of `keys`, and reads all their rows.
+    fn pass_over<K: Time>(&mut self, keys: &mut Cursor<K>) -> Result<()> {
+        keys.rewind_keys()?;
+        let (mut block, mut passed) = (KeyBlock::new(), 0);
+        while passed < MOST_AHEAD && keys.has_key() {
+            block.fill(keys)?;
+            self.locate(&block);
+            let hints = std::mem::take(&mut self.hints);
+            for number in 0..block.len() {
+                let key = block.key(number);
+                self.go_to_spots(&hints, number, key)?;
+                for &(at, _) in &self.with_key {
+                    self.readers[at].pass(key, |_, _| {})?;
+                }
+            }
+            passed += block.len();
+        }
+        Ok(())
     }
 }

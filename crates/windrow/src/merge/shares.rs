@@ -197,7 +197,7 @@ impl Shares {
     /// budget has memory to spare. Returns false if no share was merged.
     pub(crate) fn help(&self, most: usize) -> bool {
         let mut state = lock(&self.state);
-        let room = self.pool.has_to_spare(TIMES_SPARE * self.bytes);
+        let room = self.pool.spare() >= TIMES_SPARE * self.bytes;
         if !room || (state.outcomes.len() + 1) * self.bytes > most.max(self.bytes) {
             return false;
         }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::Spine;
 use super::levels::Standing;
-use super::{Entry, Spine};
 use crate::merge::Retain;
 use windrow_rows::{Result, Time};
 
@@ -57,7 +57,7 @@ impl<T: Time> Spine<T> {
 
     /// Returns true from a [`Spine::compact`] on until its merge has ended.
     pub fn is_compacting(&self) -> bool {
-        self.compacts || matches!(self.entries.first(), Some(Entry::Merging { .. }))
+        self.compacts || self.entries.first().is_some_and(|entry| entry.merge.is_some())
     }
 
     /// Returns all batches that may be merged, if no merge is running.

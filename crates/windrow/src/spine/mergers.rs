@@ -61,14 +61,13 @@ struct State {
 }
 
 impl Queue {
-    /// Enqueues a merge; false if the threads have ended.
-    pub(super) fn push(&self, job: Weak<dyn Job>) -> bool {
+    /// Enqueues a merge, unless the threads have ended.
+    pub(super) fn push(&self, job: Weak<dyn Job>) {
         let mut state = lock(&self.state);
         if !state.closed {
             state.jobs.push(job);
             self.work.notify_one();
         }
-        !state.closed
     }
 
     /// Returns true once the threads have ended.
@@ -122,10 +121,9 @@ impl Mergers {
             let queue = Arc::clone(&mergers.queue);
             let named = std::thread::Builder::new().name("windrow-merge".into());
             let thread = named.spawn(move || queue.serve());
-            let context = || "a thread to merge on".to_owned();
-            mergers
-                .threads
-                .push(thread.map_err(|source| Error::Io { context: context(), source })?);
+            let context = "a thread to merge on";
+            let failed = |source| Error::Io { context: context.into(), source };
+            mergers.threads.push(thread.map_err(failed)?);
         }
         Ok(mergers)
     }

@@ -29,8 +29,8 @@ mod slot;
 mod sync;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 use crate::batch::{Batch, Merging, check_times};
 use crate::cursor::Cursor;
@@ -146,9 +146,14 @@ pub struct SpineWork {
 }
 
 /// A batch, or the inputs of a running merge.
-enum Entry<T> {
-    Batch { batch: Batch<T>, size: Size, id: [u64; 1] },
-    Merging { inputs: Vec<Batch<T>>, size: Size, ids: Vec<u64>, merge: Arc<Merge<T>> },
+struct Entry<T> {
+    /// One, unless they are merged.
+    batches: Vec<Batch<T>>,
+    /// An identifier for each of the batches. While inputs of a merge are replaced by parts of its
+    /// output, saved inputs keep theirs.
+    ids: Vec<u64>,
+    size: Size,
+    merge: Option<Arc<Merge<T>>>,
 }
 
 /// Bytes of rows.
@@ -169,36 +174,7 @@ impl<T: Time> Entry<T> {
     /// Visits every chunk to count the bytes; the entry keeps the count.
     fn of(batch: Batch<T>) -> Self {
         let size = Size { bytes: batch.bytes().unwrap_or(0), replacing: 0 };
-        Self::Batch { size, batch, id: [next_id()] }
-    }
-
-    /// Returns an identifier for each of the batches. While inputs of a merge are replaced by
-    /// parts of its output, saved inputs keep theirs.
-    fn ids(&self) -> &[u64] {
-        match self {
-            Self::Batch { id, .. } => id,
-            Self::Merging { ids, .. } => ids,
-        }
-    }
-
-    fn batches(&self) -> &[Batch<T>] {
-        match self {
-            Self::Batch { batch, .. } => std::slice::from_ref(batch),
-            Self::Merging { inputs, .. } => inputs,
-        }
-    }
-
-    fn into_batches(self) -> Vec<Batch<T>> {
-        match self {
-            Self::Batch { batch, .. } => vec![batch],
-            Self::Merging { inputs, .. } => inputs,
-        }
-    }
-
-    fn size(&self) -> &Size {
-        match self {
-            Self::Batch { size, .. } | Self::Merging { size, .. } => size,
-        }
+        Self { batches: vec![batch], ids: vec![next_id()], size, merge: None }
     }
 }
 
@@ -262,7 +238,7 @@ impl<T: Time> Spine<T> {
     /// Returns the batches, oldest first, with the inputs of running merges in place of their
     /// outputs.
     pub fn batches(&self) -> impl Iterator<Item = &Batch<T>> {
-        self.entries.iter().flat_map(|entry| entry.batches())
+        self.entries.iter().flat_map(|entry| &entry.batches)
     }
 
     /// Inserts a batch of changes from [`Spine::upper`] on, and merges a bounded number of rows per
@@ -326,22 +302,17 @@ impl<T: Time> Spine<T> {
     fn overdue(&self) -> Option<Arc<Merge<T>>> {
         let (mut newer, mut oldest_merge) = (Size::default(), None);
         for (at, entry) in self.entries.iter().enumerate().rev() {
-            let waiting = match entry {
-                Entry::Batch { .. } => 0,
-                Entry::Merging { merge, .. } => {
-                    oldest_merge = Some(merge);
-                    newer.bytes
-                }
-            };
+            let waiting = if entry.merge.is_some() { newer.bytes } else { 0 };
+            oldest_merge = entry.merge.as_ref().or(oldest_merge);
             let part = if waiting > 0 { MOST_BEHIND_PART } else { MOST_REPLACED_PART };
-            let bytes = entry.size().bytes;
+            let bytes = entry.size.bytes;
             if waiting > LEAST_BEHIND.max(bytes)
                 || at == 0 && newer.replacing > LEAST_BEHIND.max(bytes / part)
             {
                 return oldest_merge.cloned();
             }
             newer.bytes += bytes;
-            newer.replacing += entry.size().replacing;
+            newer.replacing += entry.size.replacing;
         }
         None
     }
@@ -350,8 +321,8 @@ impl<T: Time> Spine<T> {
     fn count_replacing(&mut self, at: usize) {
         let Some((oldest, newer)) = self.entries.split_first_mut() else { return };
         if let (true, Some(at)) = (self.newest, at.checked_sub(1))
-            && let Entry::Batch { batch, size, .. } = &mut newer[at]
-            && let Some(oldest) = oldest.batches().first()
+            && let Entry { batches, size, merge: None, .. } = &mut newer[at]
+            && let (Some(batch), Some(oldest)) = (batches.first(), oldest.batches.first())
         {
             size.replacing = batch.bytes_also_in(oldest);
         }
@@ -359,17 +330,14 @@ impl<T: Time> Spine<T> {
 
     /// Returns the running merges, the newest and smallest first.
     fn merges(&self) -> impl Iterator<Item = &Arc<Merge<T>>> {
-        self.entries.iter().rev().filter_map(|entry| match entry {
-            Entry::Batch { .. } => None,
-            Entry::Merging { merge, .. } => Some(merge),
-        })
+        self.entries.iter().rev().filter_map(|entry| entry.merge.as_ref())
     }
 
     /// Moves merging, including running merges, to the threads of `mergers`. When the threads have
     /// ended, calls of the spine merge again.
     pub fn merge_on(&mut self, mergers: &Mergers) {
         for merge in self.merges() {
-            mergers.queue.push(weak(merge));
+            mergers.queue.push(Arc::<Merge<T>>::downgrade(merge));
         }
         self.queue = Some(Arc::clone(&mergers.queue));
     }
@@ -377,7 +345,8 @@ impl<T: Time> Spine<T> {
     /// Appends a batch. An empty batch extends the last batch instead, unless readers need to
     /// distinguish the two.
     fn push(&mut self, batch: Batch<T>) {
-        if let Some(Entry::Batch { batch: last, .. }) = self.entries.last_mut()
+        if let Some(Entry { batches, merge: None, .. }) = self.entries.last_mut()
+            && let Some(last) = batches.last_mut()
             && batch.rows() == Some(0)
             && last.upper().before(&self.distinguish)
         {
@@ -390,7 +359,7 @@ impl<T: Time> Spine<T> {
 
     /// Returns the number of levels of the present bytes.
     pub(crate) fn levels(&self) -> i64 {
-        let bytes: u64 = self.entries.iter().map(|entry| entry.size().bytes).sum();
+        let bytes: u64 = self.entries.iter().map(|entry| entry.size.bytes).sum();
         i64::from(level_of(bytes)) + 1
     }
 
@@ -418,14 +387,16 @@ impl<T: Time> Spine<T> {
     fn collect(&mut self) -> Result<bool> {
         let mut any = false;
         for at in 0..self.entries.len() {
-            let is_saved = self.are_saved(self.entries[at].ids());
-            let Entry::Merging { merge, inputs, ids, .. } = &mut self.entries[at] else { continue };
+            let is_saved = self.are_saved(&self.entries[at].ids);
+            let Entry { batches, ids, merge: Some(merge), .. } = &mut self.entries[at] else {
+                continue;
+            };
             let Some(Merged { batch, spent }) = merge.outcome() else {
                 // If the chunk at the boundary cannot be read, all inputs stay.
                 if let Some(part) = merge.done()
-                    && let Ok(Some(left)) = Batch::let_go(inputs, &part)
+                    && let Ok(Some(left)) = Batch::let_go(batches, &part)
                 {
-                    *inputs = left;
+                    *batches = left;
                     if !is_saved {
                         ids.fill_with(next_id);
                     }
@@ -444,7 +415,7 @@ impl<T: Time> Spine<T> {
                     self.work.merges += 1;
                 }
                 Err(error) => {
-                    let inputs = self.entries.remove(at).into_batches();
+                    let inputs = self.entries.remove(at).batches;
                     self.entries.splice(at..at, inputs.into_iter().map(Entry::of));
                     return Err(error);
                 }
@@ -461,12 +432,13 @@ impl<T: Time> Spine<T> {
     /// Begins the merges that are due.
     fn begin(&mut self) -> Result<()> {
         loop {
-            let standing = |entry: &Entry<T>| match entry {
-                Entry::Batch { batch, size, .. } if batch.upper().before(&self.distinguish) => {
-                    Standing::Batch(level_of(size.bytes))
+            let is_past = |batch: &Batch<T>| batch.upper().before(&self.distinguish);
+            let standing = |entry: &Entry<T>| match entry.merge {
+                Some(_) => Standing::Merging(level_of(entry.size.bytes)),
+                None if entry.batches.iter().all(is_past) => {
+                    Standing::Batch(level_of(entry.size.bytes))
                 }
-                Entry::Batch { .. } => Standing::Apart,
-                Entry::Merging { size, .. } => Standing::Merging(level_of(size.bytes)),
+                None => Standing::Apart,
             };
             let standing: Vec<Standing> = self.entries.iter().map(standing).collect();
             let range = match self.compacts {
@@ -476,7 +448,7 @@ impl<T: Time> Spine<T> {
             let Some(range) = range else { return Ok(()) };
             let all: Option<Vec<Batch<T>>> = self.entries[range.clone()]
                 .iter()
-                .flat_map(Entry::batches)
+                .flat_map(|entry| &entry.batches)
                 .map(Batch::try_clone)
                 .collect();
             // Always `Some`: inserted batches are settled.
@@ -491,32 +463,31 @@ impl<T: Time> Spine<T> {
                 Some(retain) => merging.retaining(retain)?,
                 None => merging,
             };
-            let entries = self.entries.splice(range.clone(), std::iter::empty());
-            let (mut inputs, mut size, mut ids) = (Vec::new(), Size::default(), Vec::new());
-            for entry in entries {
-                size.bytes += entry.size().bytes;
-                size.replacing += entry.size().replacing;
-                ids.extend_from_slice(entry.ids());
-                inputs.extend(entry.into_batches());
+            let (mut batches, mut size, mut ids) = (Vec::new(), Size::default(), Vec::new());
+            for entry in self.entries.drain(range.clone()) {
+                size.bytes += entry.size.bytes;
+                size.replacing += entry.size.replacing;
+                ids.extend(entry.ids);
+                batches.extend(entry.batches);
             }
-            let rows = inputs.iter().filter_map(Batch::rows).sum();
+            let rows = batches.iter().filter_map(Batch::rows).sum();
             let merge = Arc::new(Merge::new(merging, rows));
             if let Some(queue) = &self.queue {
-                queue.push(weak(&merge));
+                queue.push(Arc::<Merge<T>>::downgrade(&merge));
             }
-            self.entries.insert(range.start, Entry::Merging { inputs, size, ids, merge });
+            self.entries.insert(range.start, Entry { batches, ids, size, merge: Some(merge) });
         }
     }
 
     /// Returns the batches to merge next if newer changes have replaced much of the oldest batch.
     fn replacing(&self, standing: &[Standing]) -> Option<Range<usize>> {
         let oldest = self.entries.first().filter(|_| self.since != Antichain::least())?;
-        let bytes = oldest.size().bytes;
+        let bytes = oldest.size.bytes;
         let is_batch = |at: &usize| matches!(standing[*at], Standing::Batch(_));
         let mut replaced = 0;
         // Small new batches stay apart: a merge holds a chunk of each of its inputs.
         let last = (0..standing.len()).take_while(is_batch).find(|&at| {
-            replaced += self.entries[at].size().replacing;
+            replaced += self.entries[at].size.replacing;
             replaced > bytes / REPLACED_PART
         });
         Some(0..last? + 1)
@@ -584,12 +555,6 @@ fn beside(pool: &Pool) -> Option<Lease> {
     let budget = pool.budget();
     let bytes = (budget.limit() / BESIDE_PART).min(MOST_BESIDE);
     if budget.is_limited() { budget.try_lease(bytes) } else { None }
-}
-
-/// Converts a merge to a job of the threads.
-fn weak<T: Time>(merge: &Arc<Merge<T>>) -> Weak<dyn Job> {
-    let job: Arc<dyn Job> = Arc::<Merge<T>>::clone(merge);
-    Arc::downgrade(&job)
 }
 
 /// Sets `frontier` to `to`, unless that would go back.

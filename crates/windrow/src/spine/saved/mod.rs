@@ -75,7 +75,7 @@ impl<T: Time> Spine<T> {
             *last_save = LastSave::default();
         }
         let entries = self.entries.iter();
-        let all = entries.flat_map(|entry| entry.ids().iter().zip(entry.batches()));
+        let all = entries.flat_map(|entry| entry.ids.iter().zip(&entry.batches));
         let mut batches = Vec::new();
         for (number, (id, batch)) in all.enumerate() {
             batches.push(match last_save.batches.get(id) {
@@ -111,7 +111,7 @@ impl<T: Time> Spine<T> {
 
     /// Returns the batches of `manifest`, which are those of the spine.
     fn saved_as(&self, directory: &Path, manifest: &Manifest) -> LastSave {
-        let ids = self.entries.iter().flat_map(Entry::ids).copied();
+        let ids = self.entries.iter().flat_map(|entry| &entry.ids).copied();
         let batches = ids.zip(manifest.batches.iter().cloned()).collect();
         LastSave { directory: directory.into(), batches }
     }
