@@ -125,8 +125,9 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>:
     /// arrangement, of a reduction `self`.
     ///
     /// Covers the first 4,096 keys of a batch; those beyond, those while the threads are busy, and
-    /// all with direct I/O wait for the disk. Costs an operator and a second look-up of each key by
-    /// a thread of the pool, once the pool has spilled.
+    /// all with direct I/O wait for the disk. Costs an operator and, once the pool has spilled, a
+    /// second look-up of each key by a thread of the pool. So it pays with a slow store: if all
+    /// reads come from the system's cache, a round takes up to twice as long.
     ///
     /// ```
     /// use differential_dataflow::input::Input;
