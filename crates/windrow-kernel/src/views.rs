@@ -85,9 +85,13 @@ impl Views {
         self.push_first(string, first)
     }
 
-    /// Adds the first `len` bytes of `beyond`, whose further bytes may be read.
+    /// Adds the first `len` bytes of `beyond`, whose further bytes may be read, as [`Views::push`]
+    /// does.
+    ///
+    /// # Panics
+    /// If there are fewer.
     #[inline]
-    pub(crate) fn push_beyond(&mut self, beyond: &[u8], len: usize) -> bool {
+    pub fn push_beyond(&mut self, beyond: &[u8], len: usize) -> bool {
         match beyond.first_chunk() {
             Some(first) => self.push_first(&beyond[..len], *first),
             None => self.push(&beyond[..len]),

@@ -3,9 +3,9 @@
 //! ```text
 //! input 0 --task: hash, split--> filling 0 --whole record batches--> ready 0 --poll--> output 0
 //! input 1 --task: hash, split--> filling 1 --whole record batches--> ready 1 --poll--> output 1
-//!                                   | no memory                        | more than a part of the pool
-//!                                   v                                  v
-//!                                overflow: in the memory of the session's pool, on disk beyond
+//!                                               no memory, or more |  ^
+//!                                          than a part of the pool v  | in turn
+//!                                                      disks of the session
 //! ```
 //! Rows are copied from a split into the record batch that an output fills, so that the memory of a
 //! split is used again by the next one, and nothing that waits keeps record batches of an input alive.
@@ -13,8 +13,8 @@
 //! polled then goes on. As long as an output has none, inputs go on, whatever the others hold, so
 //! that no circle of waits can arise.
 //!
-//! Invariant: every row of an input is in the filling or ready rows or the overflow of its output, or was
-//! returned, unless the output was dropped or an error is returned to all outputs.
+//! Invariant: every row of an input is in the filling or ready rows of its output, or was returned,
+//! unless the output was dropped or an error is returned to all outputs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -33,32 +33,36 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::repartition::REPARTITION_RANDOM_STATE;
 use futures::{Stream, StreamExt, stream};
 use tokio::sync::Notify;
-use windrow::{PartitionBuilder, PartitionChunks, Partitioner};
+use windrow::{Partitioner, Pool, StoredRows};
 
 use crate::error::datafusion_error;
 use crate::memory::{RunMetrics, Workspace};
 
-/// Record batches of an output that wait in memory as they are; more go to the overflow, if all
-/// outputs have more than their part of the pool.
+/// Record batches of an output that wait, from which on an input lets other tasks go on.
 const WAITING: usize = 2;
-/// One part in `PARTS` of a pool's memory is for record batches that wait.
+/// One part in `PARTS` of a pool's memory is for record batches that wait, and as much again for the
+/// first of each output.
 const PARTS: usize = 4;
+/// Bytes of rows that an exchange keeps in memory whatever the pool grants: record batches of a few
+/// rows would cost more.
+const LEAST: usize = 4 << 20;
 /// Bytes of the memory of a split that is used again: a usual record batch, which caches still hold.
 const SPLIT: usize = 4 << 20;
 
 /// One run of an exchange.
 pub(crate) struct Exchange {
     keys: Vec<Arc<dyn PhysicalExpr>>,
-    schema: SchemaRef,
     context: Arc<TaskContext>,
     metrics: RunMetrics,
     /// One of each output.
     filling: Vec<Mutex<Filling>>,
-    /// Memory of filling and ready rows, and how much of it is taken before the overflow is.
+    /// Memory of filling and ready rows, and how much of it is taken before rows are stored.
     reserved: MemoryReservation,
     spare: usize,
     /// Locked after a [`Filling`], never before.
     state: Mutex<State>,
+    /// Where rows are stored, from the first of them on.
+    store: Mutex<Option<Workspace>>,
     /// Told when an output has taken rows or was dropped.
     room: Arc<Notify>,
 }
@@ -71,7 +75,6 @@ struct State {
     running: usize,
     failed: Option<Arc<DataFusionError>>,
     outputs: Vec<Output>,
-    overflow: Option<Overflow>,
 }
 
 /// The record batch of an output that is not whole yet.
@@ -82,17 +85,18 @@ struct Filling {
     bytes: usize,
 }
 
-/// Whole record batches of an output, with their reserved bytes.
+/// Whole record batches of an output, the oldest first.
 #[derive(Default)]
 struct Output {
-    ready: VecDeque<(RecordBatch, usize)>,
+    ready: VecDeque<Ready>,
     waker: Option<Waker>,
     is_dropped: bool,
 }
 
-struct Overflow {
-    builder: PartitionBuilder,
-    workspace: Workspace,
+enum Ready {
+    /// A record batch and its reserved bytes.
+    InMemory(RecordBatch, usize),
+    Stored(StoredRows),
 }
 
 impl Exchange {
@@ -108,6 +112,7 @@ impl Exchange {
         let reserved = MemoryConsumer::new("WindrowExchange").register(context.memory_pool());
         let spare = match context.memory_pool().memory_limit() {
             MemoryLimit::Infinite => usize::MAX,
+            _ if !context.runtime_env().disk_manager.tmp_files_enabled() => usize::MAX,
             MemoryLimit::Finite(bytes) => bytes / PARTS,
             MemoryLimit::Unknown => 0,
         };
@@ -120,10 +125,9 @@ impl Exchange {
         let mut outputs = Vec::new();
         outputs.resize_with(partitions, Output::default);
         let (tasks, running) = (JoinSet::new(), inputs.len());
-        let (failed, overflow) = Default::default();
-        let state = Mutex::new(State { inputs, tasks, running, failed, outputs, overflow });
-        let room = Arc::default();
-        Self { keys, schema, context, metrics, filling, reserved, spare, state, room }
+        let state = Mutex::new(State { inputs, tasks, running, failed: None, outputs });
+        let (store, room) = Default::default();
+        Self { keys, context, metrics, filling, reserved, spare, state, store, room }
     }
 
     /// Returns the rows of an output. Nothing runs before the first poll of any.
@@ -131,7 +135,7 @@ impl Exchange {
         self: &Arc<Self>,
         number: usize,
     ) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
-        let mut taker = Taker { exchange: Arc::clone(self), number, chunks: None, rest: None };
+        let taker = Taker { exchange: Arc::clone(self), number };
         stream::poll_fn(move |context| taker.poll(context))
     }
 
@@ -144,29 +148,64 @@ impl Exchange {
     }
 
     /// Adds rows to the record batch that an output fills. Hands over whole record batches, and what
-    /// has no memory.
-    fn fill(&self, number: usize, rows: RecordBatch) -> Result<()> {
+    /// has no memory. `scratch` is memory to store rows.
+    fn fill(&self, number: usize, rows: RecordBatch, scratch: &mut Vec<u8>) -> Result<()> {
         let mut filling = self.filling(number);
         let Filling { rows: Some(filled), bytes } = &mut *filling else { return Ok(()) };
         filled.push_batch(rows)?;
         let grown = filled.size().saturating_sub(*bytes);
-        let has_memory = self.reserved.try_grow(grown).is_ok();
+        let mut has_memory = self.reserved.try_grow(grown).is_ok();
+        if !has_memory && self.reserved.size() < LEAST {
+            self.reserved.grow(grown);
+            has_memory = true;
+        }
         if has_memory {
             *bytes += grown;
         } else {
             filled.finish_buffered_batch()?;
         }
-        if !filled.has_completed_batch() {
-            return Ok(());
-        }
-        let mut state = self.state();
         while let Some(whole) = filled.next_completed_batch() {
-            state.add(self, number, whole, has_memory)?;
+            // What was reserved for the record batch while it was filled is reserved while it waits.
+            let left = filled.size().min(*bytes);
+            self.reserved.shrink(*bytes - left);
+            *bytes = left;
+            self.add(number, whole, has_memory, scratch)?;
         }
-        let left = filled.size().min(*bytes);
-        self.reserved.shrink(*bytes - left);
-        *bytes = left;
         Ok(())
+    }
+
+    /// Adds a record batch to those that are ready, in memory or stored. The output is locked.
+    fn add(
+        &self,
+        number: usize,
+        rows: RecordBatch,
+        has_memory: bool,
+        scratch: &mut Vec<u8>,
+    ) -> Result<()> {
+        let bytes = rows.get_array_memory_size();
+        let is_first = self.state().outputs[number].ready.is_empty();
+        let most = if is_first { self.spare.saturating_mul(2) } else { self.spare };
+        let ready =
+            if has_memory && self.reserved.size() < most && self.reserved.try_grow(bytes).is_ok() {
+                Ready::InMemory(rows, bytes)
+            } else {
+                let stored = StoredRows::store(&rows, &self.store()?, scratch);
+                Ready::Stored(stored.map_err(datafusion_error)?)
+            };
+        let output = &mut self.state().outputs[number];
+        output.ready.push_back(ready);
+        output.waker.take().into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// Returns the pool in which rows are stored.
+    fn store(&self) -> Result<Pool> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Workspace { pool, .. }) = &*store {
+            return Ok(pool.clone());
+        }
+        let opened = Workspace::open(&self.context, "WindrowExchange store", 1, &self.metrics)?;
+        Ok(store.insert(opened).pool.clone())
     }
 
     /// Hands over the last rows of an output.
@@ -176,11 +215,6 @@ impl Exchange {
         let Some(mut filled) = rows.take() else { return Ok(None) };
         filled.finish_buffered_batch()?;
         Ok(filled.next_completed_batch())
-    }
-
-    /// Returns the usual number of rows of a record batch.
-    fn batch_size(&self) -> usize {
-        self.context.session_config().batch_size()
     }
 
     /// Starts a task for each input. Tasks do not keep the run alive: they end with the last output.
@@ -226,7 +260,7 @@ async fn wait_for_room(exchange: &Weak<Exchange>, room: &Notify) {
     loop {
         let mut told = std::pin::pin!(room.notified());
         told.as_mut().enable();
-        let is_full = |exchange: Arc<Exchange>| exchange.state().is_full(exchange.batch_size());
+        let is_full = |exchange: Arc<Exchange>| exchange.state().is_full();
         if !exchange.upgrade().is_some_and(is_full) {
             return;
         }
@@ -235,17 +269,9 @@ async fn wait_for_room(exchange: &Weak<Exchange>, room: &Notify) {
 }
 
 impl State {
-    /// Returns true if an output has a record batch of `batch` rows.
-    fn has_rows(&self, number: usize, batch: usize) -> bool {
-        let stored = || self.overflow.as_ref().map_or(0, |over| over.builder.rows(number));
-        !self.outputs[number].ready.is_empty() || stored() >= batch
-    }
-
     /// Returns true if every output that was not dropped has a record batch.
-    fn is_full(&self, batch: usize) -> bool {
-        let is_full =
-            |number: usize| self.outputs[number].is_dropped || self.has_rows(number, batch);
-        (0..self.outputs.len()).all(is_full)
+    fn is_full(&self) -> bool {
+        self.outputs.iter().all(|output| output.is_dropped || !output.ready.is_empty())
     }
 
     /// Returns true if an output does not take rows as fast as they come.
@@ -253,57 +279,8 @@ impl State {
         self.outputs.iter().any(|output| output.ready.len() >= WAITING)
     }
 
-    /// Adds a record batch to an output: to those that are ready, or to the overflow.
-    fn add(
-        &mut self,
-        exchange: &Exchange,
-        number: usize,
-        rows: RecordBatch,
-        has_memory: bool,
-    ) -> Result<()> {
-        let output = &mut self.outputs[number];
-        if output.is_dropped {
-            return Ok(());
-        }
-        let bytes = rows.get_array_memory_size();
-        if has_memory
-            && (output.ready.len() < WAITING || exchange.reserved.size() < exchange.spare)
-            && exchange.reserved.try_grow(bytes).is_ok()
-        {
-            output.ready.push_back((rows, bytes));
-            output.waker.take().into_iter().for_each(Waker::wake);
-            return Ok(());
-        }
-        let overflow = match &mut self.overflow {
-            Some(overflow) => overflow,
-            none => none.insert(Overflow::open(exchange, self.outputs.len())?),
-        };
-        let ids = vec![number as u32; rows.num_rows()];
-        overflow.builder.push_by_ids(&rows, &ids).map_err(datafusion_error)?;
-        overflow.workspace.tell();
-        // The builder may have split rows of other outputs, too, that were staged before.
-        for number in 0..self.outputs.len() {
-            if self.has_rows(number, exchange.batch_size())
-                && let Some(waker) = self.outputs[number].waker.take()
-            {
-                waker.wake();
-            }
-        }
-        Ok(())
-    }
-
     fn wake_all(&mut self) {
         self.outputs.iter_mut().filter_map(|output| output.waker.take()).for_each(Waker::wake);
-    }
-}
-
-impl Overflow {
-    fn open(exchange: &Exchange, partitions: usize) -> Result<Self> {
-        let workspace =
-            Workspace::open(&exchange.context, "WindrowExchange overflow", 1, &exchange.metrics)?;
-        let partitioner = Partitioner::ids(partitions);
-        let builder = PartitionBuilder::new(partitioner, &exchange.schema, &workspace.pool);
-        Ok(Self { builder: builder.map_err(datafusion_error)?, workspace })
     }
 }
 
@@ -312,12 +289,14 @@ struct Source {
     partitioner: Partitioner,
     hashes: Vec<u64>,
     ids: Vec<u32>,
+    /// Memory to store rows.
+    scratch: Vec<u8>,
 }
 
 impl Source {
     fn new(partitions: usize) -> Self {
         let partitioner = Partitioner::ids(partitions).keeping(SPLIT).pinning();
-        Self { partitioner, hashes: Vec::new(), ids: Vec::new() }
+        Self { partitioner, hashes: Vec::new(), ids: Vec::new(), scratch: Vec::new() }
     }
 
     /// Splits a record batch by DataFusion's hash, on which other operators rely.
@@ -340,7 +319,9 @@ impl Source {
             false => self.ids.extend(self.hashes.iter().map(|hash| (hash % partitions) as u32)),
         }
         let parts = self.partitioner.split_by_ids(&batch, &self.ids).map_err(datafusion_error)?;
-        parts.occupied().try_for_each(|(number, rows)| exchange.fill(number, rows))
+        parts
+            .occupied()
+            .try_for_each(|(number, rows)| exchange.fill(number, rows, &mut self.scratch))
     }
 }
 
@@ -368,86 +349,36 @@ impl Drop for Ended {
 struct Taker {
     exchange: Arc<Exchange>,
     number: usize,
-    /// Rows taken from the overflow.
-    chunks: Option<PartitionChunks>,
-    /// Rows to return, of which the overflow may have more together than is usual.
-    rest: Option<RecordBatch>,
 }
 
 impl Taker {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        loop {
-            if let Some(rows) = self.rest.take() {
-                let first = rows.num_rows().min(self.exchange.batch_size());
-                if first < rows.num_rows() {
-                    self.rest = Some(rows.slice(first, rows.num_rows() - first));
-                }
-                self.exchange.metrics.baseline.record_output(first);
-                return Poll::Ready(Some(Ok(rows.slice(0, first))));
-            }
-            if let Some(chunks) = &mut self.chunks {
-                match chunks.next().transpose().map_err(datafusion_error) {
-                    Ok(Some(rows)) => self.rest = Some(rows),
-                    Ok(None) => self.chunks = None,
-                    Err(error) => return Poll::Ready(Some(Err(error))),
-                }
-                continue;
-            }
-            match self.take(context) {
-                Ok(true) => {}
-                Ok(false) => return Poll::Pending,
-                Err(None) => return Poll::Ready(None),
-                Err(Some(error)) => return Poll::Ready(Some(Err(error))),
-            }
-        }
-    }
-
-    /// Takes rows that are ready or the last ones, or `chunks` of the overflow. Returns false if there
-    /// are none yet, and no error after the last.
-    fn take(
-        &mut self,
-        context: &Context<'_>,
-    ) -> std::result::Result<bool, Option<DataFusionError>> {
+    fn poll(&self, context: &Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         let exchange = &self.exchange;
-        let mut locked = exchange.state();
-        let state = &mut *locked;
-        exchange.start(state);
+        let mut state = exchange.state();
+        exchange.start(&mut state);
         if let Some(error) = &state.failed {
-            return Err(Some(DataFusionError::from(error)));
+            return Poll::Ready(Some(Err(DataFusionError::from(error))));
         }
-        let (is_last, batch) = (state.running == 0, exchange.batch_size());
-        if let Some((rows, bytes)) = state.outputs[self.number].ready.pop_front() {
-            drop(locked);
-            exchange.reserved.shrink(bytes);
-            exchange.room.notify_waiters();
-            self.rest = Some(rows);
-            return Ok(true);
+        let is_last = state.running == 0;
+        let output = &mut state.outputs[self.number];
+        let ready = output.ready.pop_front();
+        if ready.is_none() && !is_last {
+            output.waker = Some(context.waker().clone());
+            return Poll::Pending;
         }
-        if let Some(Overflow { builder, .. }) = &mut state.overflow {
-            let taken = match is_last {
-                true => Some(builder.flush(self.number)),
-                false if builder.rows(self.number) >= batch => {
-                    Some(builder.flush_split(self.number))
-                }
-                false => None,
-            };
-            if let Some(chunks) = taken {
-                let chunks = chunks.map_err(|error| Some(datafusion_error(error)))?;
-                if !chunks.is_empty() {
-                    self.chunks = Some(chunks);
-                    drop(locked);
-                    exchange.room.notify_waiters();
-                    return Ok(true);
-                }
+        drop(state);
+        exchange.room.notify_waiters();
+        let rows = match ready {
+            Some(Ready::InMemory(rows, bytes)) => {
+                exchange.reserved.shrink(bytes);
+                Some(rows)
             }
-        }
-        if is_last {
-            drop(locked);
-            self.rest = Some(exchange.finish(self.number).map_err(Some)?.ok_or(None)?);
-            return Ok(true);
-        }
-        state.outputs[self.number].waker = Some(context.waker().clone());
-        Ok(false)
+            Some(Ready::Stored(rows)) => Some(rows.read().map_err(datafusion_error)?),
+            None => exchange.finish(self.number)?,
+        };
+        let returned = rows.as_ref().map_or(0, RecordBatch::num_rows);
+        exchange.metrics.baseline.record_output(returned);
+        Poll::Ready(rows.map(Ok))
     }
 }
 
@@ -459,7 +390,11 @@ impl Drop for Taker {
         exchange.reserved.shrink(std::mem::take(bytes));
         let output = Output { is_dropped: true, ..Output::default() };
         let dropped = std::mem::replace(&mut exchange.state().outputs[self.number], output);
-        dropped.ready.iter().for_each(|(_, bytes)| exchange.reserved.shrink(*bytes));
+        for ready in dropped.ready {
+            if let Ready::InMemory(_, bytes) = ready {
+                exchange.reserved.shrink(bytes);
+            }
+        }
         exchange.room.notify_waiters();
     }
 }

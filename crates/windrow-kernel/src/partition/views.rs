@@ -16,17 +16,17 @@ use std::ops::Deref;
 pub const INLINE: usize = 12;
 /// Bytes of a copy whatever the length, and bytes after `out` within the reach of such a copy.
 const WIDE: usize = 32;
-pub(super) const PAD: usize = WIDE;
+pub const PAD: usize = WIDE;
 
 /// Returns the string of a view that is longer than [`INLINE`]. Returns `None` if the view refers
 /// to no bytes of `buffers`.
-pub fn outside(view: u128, buffers: &[impl Deref<Target = [u8]>]) -> Option<&[u8]> {
+pub(super) fn outside(view: u128, buffers: &[impl Deref<Target = [u8]>]) -> Option<&[u8]> {
     let (len, at) = (view as u32 as usize, (view >> 96) as usize);
     buffers.get((view >> 64) as u32 as usize)?.get(at..)?.get(..len)
 }
 
 /// Returns the total length of the strings outside of their views.
-pub(super) fn outside_bytes(views: &[u128]) -> usize {
+pub fn outside_bytes(views: &[u128]) -> usize {
     let lengths = views.iter().map(|view| *view as u32 as usize);
     lengths.map(|len| if len > INLINE { len } else { 0 }).sum()
 }
@@ -37,7 +37,7 @@ pub(super) fn outside_bytes(views: &[u128]) -> usize {
 ///
 /// # Panics
 /// If `out` is too short.
-pub(super) fn copy_out(views: &mut [u128], buffers: &[impl Deref<Target = [u8]>], out: &mut [u8]) {
+pub fn copy_out(views: &mut [u128], buffers: &[impl Deref<Target = [u8]>], out: &mut [u8]) {
     let mut end = 0;
     for view in views {
         let len = *view as u32 as usize;

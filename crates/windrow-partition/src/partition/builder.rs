@@ -30,6 +30,7 @@ use super::flat;
 use super::partitioner::Partitioner;
 use super::replicate::replicated;
 use super::splitter::checked_partitions;
+use super::stored;
 use super::waiting::Waiting;
 use windrow_pool::{Extent, Lease, Pool};
 use windrow_rows::engine::check_fields;
@@ -456,10 +457,7 @@ impl PartitionChunks {
     /// Takes the oldest blocks.
     fn take(&mut self) -> Result<Option<Buffer>> {
         if let Some(extent) = self.stored.pop_front() {
-            let buffer = self.pool.load(&extent, 0)?;
-            let loaded =
-                Loaded { pool: self.pool.clone(), len: extent.len(), buffer: Some(buffer) };
-            return Ok(Some(Buffer::from(bytes::Bytes::from_owner(loaded))));
+            return Ok(Some(stored::read(&self.pool, &extent, 0)?));
         }
         Ok(self.sealed.pop_front().map(Buffer::from_vec))
     }
@@ -476,7 +474,7 @@ impl PartitionChunks {
             blocks.push(more);
         }
         if !blocks.is_empty() {
-            flat::read(&self.schema, &blocks, &mut self.ready)?;
+            flat::read(&self.schema, &blocks, false, &mut self.ready)?;
         }
         Ok(self.ready.pop_front())
     }
@@ -493,26 +491,5 @@ impl Iterator for PartitionChunks {
             self.sealed.clear();
         }
         chunk.transpose()
-    }
-}
-
-/// Blocks that were read back, in a buffer that is recycled.
-struct Loaded {
-    pool: Pool,
-    buffer: Option<windrow_pool::Buffer>,
-    len: usize,
-}
-
-impl AsRef<[u8]> for Loaded {
-    fn as_ref(&self) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], |buffer| &buffer[..self.len])
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.pool.recycle(buffer);
-        }
     }
 }

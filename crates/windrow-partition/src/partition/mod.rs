@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A [`PartitionBuilder`] gathers many record batches into chunks of each partition, within a
-//! budget.
+//! budget. [`StoredRows`] are one record batch in the pool's store.
 //!
 //! Invariant: every split is stable. The rows of a partition keep their order, and all rows keep
 //! their values, types and encodings.
@@ -29,6 +29,7 @@ mod range;
 mod replicate;
 mod runs;
 mod splitter;
+mod stored;
 mod waiting;
 mod words;
 
@@ -37,3 +38,4 @@ pub use partitioned::{Partitioned, Partitions};
 pub use partitioner::Partitioner;
 #[cfg(feature = "presto")]
 pub(crate) use runs::run_ends;
+pub use stored::StoredRows;

@@ -10,7 +10,8 @@
 
 use std::collections::VecDeque;
 
-use windrow_pool::{Decision, Extent, Pool};
+use super::stored;
+use windrow_pool::{Extent, Pool};
 use windrow_rows::Result;
 
 /// Full buffers grow by this part of their length: at most a quarter of the leased memory is
@@ -59,10 +60,7 @@ impl Waiting {
     pub(super) fn store(&mut self, pool: &Pool) -> Result<()> {
         self.seal();
         while let Some(bytes) = self.sealed.front() {
-            // Rows are written once and read once, so the pool compresses like data that is stored
-            // for long.
-            let Decision::Spill { to, codec } = pool.decide(bytes.len(), 1, false) else { break };
-            self.stored.push_back(pool.store(bytes, (to, codec))?);
+            self.stored.push_back(stored::write(pool, bytes)?);
             self.sealed.pop_front();
         }
         Ok(())

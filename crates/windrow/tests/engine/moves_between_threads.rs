@@ -9,7 +9,7 @@ use windrow::compat::Converter;
 use windrow::{
     Antichain, Argsorter, Batch, Batcher, Budget, Cursor, Decoder, Error, Layout, Mergers, Merging,
     Order, OrderCheck, PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Pool, Pusher,
-    RecordBatches, RowEncoder, Rows, Slab, Slabs, Spine, Table,
+    RecordBatches, RowEncoder, Rows, Slab, Slabs, Spine, StoredRows, Table,
 };
 
 // Results of fallible calls also implement `Debug`, for `unwrap_err` and others.
@@ -44,6 +44,7 @@ fn by_type() {
     is_shared::<RowEncoder>();
     is_shared::<Rows>();
     is_shared::<Slab>();
+    is_shared::<StoredRows>();
 }
 
 #[test]

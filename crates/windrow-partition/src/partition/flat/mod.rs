@@ -114,8 +114,11 @@ mod tests {
 
     fn read_one(like: &RecordBatch, bytes: &[Buffer]) -> windrow_rows::Result<RecordBatch> {
         let mut out = VecDeque::new();
-        read(&like.schema(), bytes, &mut out)?;
+        read(&like.schema(), bytes, false, &mut out)?;
         assert_eq!(out.len(), 1);
+        let mut copied = VecDeque::new();
+        read(&like.schema(), bytes, true, &mut copied)?;
+        assert_eq!(copied, out);
         Ok(out.pop_front().unwrap())
     }
 

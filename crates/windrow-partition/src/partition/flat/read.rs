@@ -17,10 +17,16 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use super::{ALIGNMENT, HEAD, Plain, damaged};
 use crate::partition::concat::{children, concat};
 use windrow_kernel::partition::views::INLINE;
+use windrow_kernel::views::Views;
 use windrow_rows::Result;
 
+/// Bytes of a view, and of the length before an inline string.
+const VIEW: usize = 16;
+const PREFIX: usize = 4;
+
 /// Appends the rows of all blocks of all `bytes` to `out`, as one record batch; as several if
-/// dictionaries have more values together than keys. The arrays of a single block share its memory.
+/// dictionaries have more values together than keys. The arrays of a single block share its memory,
+/// unless plain arrays are `copied`.
 ///
 /// # Errors
 /// [`Error::Corrupt`](windrow_rows::Error::Corrupt) if the bytes are not blocks of the schema's
@@ -28,6 +34,7 @@ use windrow_rows::Result;
 pub(in crate::partition) fn read(
     schema: &SchemaRef,
     bytes: &[Buffer],
+    copied: bool,
     out: &mut VecDeque<RecordBatch>,
 ) -> Result<()> {
     let mut rows = Vec::new();
@@ -51,24 +58,25 @@ pub(in crate::partition) fn read(
         }
     }
     let columns: Vec<&[Raw]> = columns.iter().map(Vec::as_slice).collect();
-    join(schema, &rows, &columns, out)
+    join(schema, (&rows, copied), &columns, out)
 }
 
 /// Appends blocks of `rows` rows each to `out`.
 fn join(
     schema: &SchemaRef,
-    rows: &[usize],
+    (rows, copied): (&[usize], bool),
     columns: &[&[Raw]],
     out: &mut VecDeque<RecordBatch>,
 ) -> Result<()> {
     let arrays = schema.fields().iter().zip(columns);
-    let arrays = arrays.map(|(field, blocks)| column(field.data_type(), blocks).transpose());
+    let arrays =
+        arrays.map(|(field, blocks)| column(field.data_type(), blocks, copied).transpose());
     let Some(arrays) = arrays.map(Option::transpose).collect::<Result<Option<Vec<_>>>>()? else {
         let middle = rows.len() / 2;
         let (front, back): (Vec<_>, Vec<_>) =
             columns.iter().map(|blocks| blocks.split_at(middle)).unzip();
-        join(schema, &rows[..middle], &front, out)?;
-        return join(schema, &rows[middle..], &back, out);
+        join(schema, (&rows[..middle], copied), &front, out)?;
+        return join(schema, (&rows[middle..], copied), &back, out);
     };
     let options = RecordBatchOptions::new().with_row_count(Some(rows.iter().sum()));
     out.push_back(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?);
@@ -76,9 +84,9 @@ fn join(
 }
 
 /// Builds the array of all blocks, or returns `None` if the values do not fit into one.
-fn column(data_type: &DataType, blocks: &[Raw]) -> Result<Option<ArrayRef>> {
+fn column(data_type: &DataType, blocks: &[Raw], copied: bool) -> Result<Option<ArrayRef>> {
     match Plain::of(data_type) {
-        Some(plain) if blocks.len() > 1 => joined(plain, data_type, blocks).map(Some),
+        Some(plain) if copied || blocks.len() > 1 => joined(plain, data_type, blocks).map(Some),
         _ => {
             let arrays = blocks.iter().map(|raw| Ok(make_array(raw.filled(data_type)?)));
             let arrays = arrays.collect::<Result<Vec<_>>>()?;
@@ -91,6 +99,14 @@ fn column(data_type: &DataType, blocks: &[Raw]) -> Result<Option<ArrayRef>> {
 /// Joins plain arrays, one after the other.
 fn joined(plain: Plain, data_type: &DataType, blocks: &[Raw]) -> Result<ArrayRef> {
     let rows = blocks.iter().map(|block| block.len).sum();
+    let mut nulls = NullBufferBuilder::new(rows);
+    for block in blocks {
+        match &block.nulls {
+            Some(bits) => nulls.append_buffer(bits),
+            None => nulls.append_n_non_nulls(block.len),
+        }
+    }
+    let nulls = nulls.finish();
     let buffers = match plain {
         Plain::Bits => {
             let mut bits = BooleanBufferBuilder::new(0);
@@ -111,16 +127,9 @@ fn joined(plain: Plain, data_type: &DataType, blocks: &[Raw]) -> Result<ArrayRef
         }
         Plain::Texts(4) => joined_texts(blocks, i32::from_le_bytes)?,
         Plain::Texts(_) => joined_texts(blocks, i64::from_le_bytes)?,
-        Plain::Views => joined_views(blocks)?,
+        Plain::Views => return joined_views(*data_type == DataType::Utf8View, blocks, nulls),
     };
-    let mut nulls = NullBufferBuilder::new(rows);
-    for block in blocks {
-        match &block.nulls {
-            Some(bits) => nulls.append_buffer(bits),
-            None => nulls.append_n_non_nulls(block.len),
-        }
-    }
-    let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls.finish());
+    let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls);
     Ok(make_array(builder.buffers(buffers).align_buffers(true).build()?))
 }
 
@@ -154,25 +163,24 @@ where
     Ok(vec![Buffer::from_vec(offsets), Buffer::from_vec(bytes)])
 }
 
-fn joined_views(blocks: &[Raw]) -> Result<Vec<Buffer>> {
-    let (mut views, mut bytes) = (Vec::<u128>::new(), Vec::new());
+fn joined_views(is_text: bool, blocks: &[Raw], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let mut joined = Views::new(is_text);
     for block in blocks {
         let Some(strings) = block.buffers.get(1) else { return Err(damaged()) };
-        let [starts, _] = block.buffers(|len| [len * 16, strings.len()])?;
-        let (base, end) = (bytes.len(), bytes.len() + strings.len());
-        if i32::try_from(end).is_err() {
-            return Err(ArrowError::OffsetOverflowError(end).into());
-        }
-        views.extend(starts.as_chunks::<16>().0.iter().map(|view| {
+        let [views, _] = block.buffers(|len| [len * VIEW, strings.len()])?;
+        joined.reserve(block.len, strings.len());
+        for (row, view) in views.as_chunks::<VIEW>().0.iter().enumerate() {
             let view = u128::from_le_bytes(*view);
-            // The constructor of the array checks the bounds of the view.
-            let long = view as u32 as usize > INLINE;
-            if long { view.wrapping_add((base as u128) << 96) } else { view }
-        }));
-        bytes.extend_from_slice(strings);
+            let (len, at) = (view as u32 as usize, (view >> 96) as usize);
+            let beyond =
+                if len > INLINE { strings.get(at..) } else { views.get(row * VIEW + PREFIX..) };
+            let beyond = beyond.filter(|beyond| beyond.len() >= len).ok_or_else(damaged)?;
+            if !joined.push_beyond(beyond, len) {
+                return Err(damaged());
+            }
+        }
     }
-    let views = Buffer::from_vec(views);
-    Ok(if bytes.is_empty() { vec![views] } else { vec![views, Buffer::from_vec(bytes)] })
+    Ok(joined.finish(nulls)?)
 }
 
 /// The buffers of an array and of all its children.

@@ -22,7 +22,7 @@ use arrow_schema::DataType;
 
 use super::{ALIGNMENT, HEAD, Plain};
 use crate::partition::nested::select;
-use windrow_kernel::partition::views::{INLINE, outside};
+use windrow_kernel::partition::views::{PAD, copy_out, outside_bytes};
 use windrow_rows::Result;
 
 /// Writes blocks of the rows of one record batch.
@@ -105,8 +105,7 @@ impl Plain {
             Self::Texts(4) => buffers(&[(len + 1) * 4, between(offsets::<i32>(data, rows)).len()]),
             Self::Texts(_) => buffers(&[(len + 1) * 8, between(offsets::<i64>(data, rows)).len()]),
             Self::Views => {
-                let strings = views(data, rows).iter().filter_map(|view| long(*view, data));
-                buffers(&[len * 16, strings.map(<[u8]>::len).sum()]);
+                buffers(&[len * 16, outside_bytes(views(data, rows))]);
             }
         }
     }
@@ -137,23 +136,16 @@ impl Plain {
                 out.extend_from_slice(&data.buffers()[1][between(offsets)]);
             }
             Self::Views => {
-                let mut end = 0;
-                for &view in views(data, rows) {
-                    let moved = match long(view, data) {
-                        Some(bytes) => {
-                            // Length and prefix stay; there is one buffer.
-                            let moved = u128::from(view as u64) | (end as u128) << 96;
-                            end += bytes.len();
-                            moved
-                        }
-                        None if view as u32 as usize > INLINE => 0,
-                        None => view,
-                    };
-                    out.extend_from_slice(&moved.to_le_bytes());
-                }
-                pad(out);
-                for &view in views(data, rows) {
-                    out.extend_from_slice(long(view, data).unwrap_or_default());
+                // There is one buffer of strings, after the views.
+                let mut moved = views(data, rows).to_vec();
+                let first = out.len();
+                let start = first + moved.len() * 16;
+                let end = start + outside_bytes(&moved);
+                out.resize(end + PAD, 0);
+                copy_out(&mut moved, &data.buffers()[1..], &mut out[start..]);
+                out.truncate(end);
+                for (bytes, view) in out[first..].as_chunks_mut().0.iter_mut().zip(moved) {
+                    *bytes = view.to_le_bytes();
                 }
             }
         }
@@ -196,12 +188,6 @@ fn between<O: ArrowNativeType>(offsets: &[O]) -> Range<usize> {
 
 fn views<'a>(data: &'a ArrayData, rows: &Range<usize>) -> &'a [u128] {
     &data.buffer::<u128>(0)[rows.start..rows.end]
-}
-
-/// Returns the string of a view that is not inline. Returns `None` also for a view without a
-/// target.
-fn long(view: u128, data: &ArrayData) -> Option<&[u8]> {
-    if view as u32 as usize > INLINE { outside(view, &data.buffers()[1..]) } else { None }
 }
 
 /// Copies `array` to offset 0, with no more values, buffers and entries than it uses.
