@@ -38,10 +38,10 @@ use windrow::{Partitioner, Pool, StoredRows};
 use crate::error::datafusion_error;
 use crate::memory::{RunMetrics, Workspace};
 
-/// Record batches of an output that wait, from which on an input lets other tasks go on.
+/// Record batches of an output that wait in memory; more are stored, if all outputs have more than
+/// their part of the pool.
 const WAITING: usize = 2;
-/// One part in `PARTS` of a pool's memory is for record batches that wait, and as much again for the
-/// first of each output.
+/// One part in `PARTS` of a pool's memory is for record batches that wait.
 const PARTS: usize = 4;
 /// Bytes of rows that an exchange keeps in memory whatever the pool grants: record batches of a few
 /// rows would cost more.
@@ -183,15 +183,16 @@ impl Exchange {
         scratch: &mut Vec<u8>,
     ) -> Result<()> {
         let bytes = rows.get_array_memory_size();
-        let is_first = self.state().outputs[number].ready.is_empty();
-        let most = if is_first { self.spare.saturating_mul(2) } else { self.spare };
-        let ready =
-            if has_memory && self.reserved.size() < most && self.reserved.try_grow(bytes).is_ok() {
-                Ready::InMemory(rows, bytes)
-            } else {
-                let stored = StoredRows::store(&rows, &self.store()?, scratch);
-                Ready::Stored(stored.map_err(datafusion_error)?)
-            };
+        let ready = if has_memory
+            && (self.state().outputs[number].ready.len() < WAITING
+                || self.reserved.size() < self.spare)
+            && self.reserved.try_grow(bytes).is_ok()
+        {
+            Ready::InMemory(rows, bytes)
+        } else {
+            let stored = StoredRows::store(&rows, &self.store()?, scratch);
+            Ready::Stored(stored.map_err(datafusion_error)?)
+        };
         let output = &mut self.state().outputs[number];
         output.ready.push_back(ready);
         output.waker.take().into_iter().for_each(Waker::wake);
