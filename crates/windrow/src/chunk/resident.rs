@@ -88,10 +88,11 @@ impl Chunk {
         chunk
     }
 
-    /// Returns true if leases exceed the budget: all evictable memory has left, and this chunk is
-    /// part of the pinned rest.
+    /// Returns true if leases exceed the budget without this chunk, too: all evictable memory has
+    /// left, and this chunk is part of the pinned rest.
     pub(crate) fn is_beyond_limit(&self) -> bool {
-        self.pool.budget().used() > self.pool.budget().limit()
+        let budget = self.pool.budget();
+        budget.used() > budget.limit().saturating_add(self.leased_bytes())
     }
 
     #[inline]

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::arrays::Rng;
 use crate::common::engine::{Way, assert_returned, collect};
-use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use windrow::{
-    Batch, Batcher, Budget, Codec, Decision, Error, ForceSpill, Layout, Merging, Offer, Order,
-    Pool, PoolOptions, SpillEvent, SpillPolicy, SpillTo, Tiered,
+    Batch, Batcher, Budget, Codec, Cursor, Decision, Error, ForceSpill, Layout, Merging, Offer,
+    Order, Pool, PoolOptions, RowEncoder, SpillEvent, SpillPolicy, SpillTo, Tiered,
 };
 
 /// Returns `rows` unordered rows of 24 bytes.
@@ -47,6 +47,40 @@ fn what_was_dropped_half_way_can_be_released() {
         assert!(pool.budget().used() > 0, "kept for whoever asks next");
         pool.release();
         assert_eq!(pool.budget().used(), 0);
+    }
+}
+
+/// Keys are in one of four batches each, so that most readers hold a chunk without the key.
+#[test]
+fn ascending_look_ups_read_a_chunk_once() {
+    const KEYS: usize = 80_000;
+    let texts = |first: usize, step: usize| {
+        let keys: Vec<String> =
+            (first..KEYS).step_by(step).map(|key| format!("{key:08}")).collect();
+        let ones = Int64Array::from(vec![1; keys.len()]);
+        let columns: [(&str, ArrayRef); 2] =
+            [("key", Arc::new(StringArray::from(keys))), ("diff", Arc::new(ones))];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let layout = Order::by("key").diff("diff").bind(&texts(0, KEYS).schema()).unwrap();
+    let options = PoolOptions::new().chunk_bytes(32 << 10);
+    for budget in (604_332..764_420).step_by(20_011) {
+        let pool = Pool::new(Budget::bytes(budget), options.clone()).unwrap().for_index();
+        let batches: Vec<Batch> = (0..4)
+            .map(|first| sorted(&layout, &pool, &texts(first, 4)).settle().unwrap())
+            .collect();
+        pool.wait_for_spills();
+        let wanted = RowEncoder::of_keys(&layout).encode(&texts(0, 1).project(&[0]).unwrap());
+        let (before, mut found) = (pool.stats().loads, 0);
+        let mut cursor = Cursor::idle(&layout, &batches).unwrap();
+        let count = |_, _: &mut Cursor| {
+            found += 1;
+            Ok(())
+        };
+        cursor.probe(&wanted.unwrap(), count).unwrap();
+        let loads = pool.stats().loads - before;
+        assert_eq!(found, KEYS);
+        assert!(loads <= 300, "{budget}: {loads} loads");
     }
 }
 
