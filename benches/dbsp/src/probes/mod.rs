@@ -1,7 +1,7 @@
 //! Lookups of sorted keys, and sums of the diffs of all their values, in spines and over batches.
 //!
 //! The keys are even numbers, each its own value, distributed over sixteen batches that are
-//! inserted in sequence; every looked-up key exists in one batch. Each spine decides how far to
+//! inserted in sequence; a looked-up key exists in one batch, or in none. Each spine decides how far to
 //! merge; measurements start when DBSP's threads are idle. In addition, cursors over the same
 //! number of unmerged batches are measured on both sides.
 //!
@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Options, mut cells: Cells) -> Result<Cells> {
     cells.unit = "ns/key";
     runtime::run(None, true, move || {
         let is_wanted = |case: &str, cells: &Cells| {
-            CASES.iter().any(|(share, _)| cells.wants(&name(share, case)))
+            CASES.iter().any(|(share, ..)| cells.wants(&name(share, case)))
         };
         if is_wanted("spines", &cells) {
             spines(&options, &mut cells)?;
@@ -91,8 +91,8 @@ fn cursors(batches: u64, options: &Options, cells: &mut Cells) -> Result<()> {
     measured(&format!("{batches} batches"), &sides, options, cells)
 }
 
-/// Shares of looked-up keys: the first of every n.
-const CASES: [(&str, usize); 2] = [("1 %", 100), ("all", 1)];
+/// Shares of looked-up keys: the first of every n, or the absent one after it.
+const CASES: [(&str, usize, u64); 3] = [("1 %", 100, 0), ("all", 1, 0), ("absent keys", 1, 1)];
 
 fn name(share: &str, case: &str) -> String {
     format!("probes of {share}, {case}")
@@ -104,12 +104,12 @@ fn measured(
     options: &Options,
     cells: &mut Cells,
 ) -> Result<()> {
-    for (share, step) in CASES {
+    for (share, step, after) in CASES {
         let case = name(share, case);
         if !cells.wants(&case) {
             continue;
         }
-        let keys: Vec<u64> = (0..options.keys).step_by(step).map(|key| key * 2).collect();
+        let keys: Vec<u64> = (0..options.keys).step_by(step).map(|key| key * 2 + after).collect();
         let mut sides: Vec<_> = sides
             .iter()
             .map(|(name, probe)| contender(name, |(), _| seconds(|| Ok(probe(&keys)? as u64))))
