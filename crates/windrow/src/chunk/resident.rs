@@ -88,11 +88,11 @@ impl Chunk {
         chunk
     }
 
-    /// Returns true if leases exceed the budget without this chunk, too: all evictable memory has
-    /// left, and this chunk is part of the pinned rest.
+    /// Returns true if leases exceed the budget by more than a quarter of this chunk, such as a list
+    /// of row starts: all evictable memory has left, and this chunk is part of the pinned rest.
     pub(crate) fn is_beyond_limit(&self) -> bool {
         let budget = self.pool.budget();
-        budget.used() > budget.limit().saturating_add(self.leased_bytes())
+        budget.used() > budget.limit().saturating_add(self.leased_bytes() / 4)
     }
 
     #[inline]
