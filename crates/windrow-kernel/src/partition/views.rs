@@ -20,7 +20,7 @@ pub const PAD: usize = WIDE;
 
 /// Returns the string of a view that is longer than [`INLINE`]. Returns `None` if the view refers
 /// to no bytes of `buffers`.
-pub(super) fn outside(view: u128, buffers: &[impl Deref<Target = [u8]>]) -> Option<&[u8]> {
+pub fn outside(view: u128, buffers: &[impl Deref<Target = [u8]>]) -> Option<&[u8]> {
     let (len, at) = (view as u32 as usize, (view >> 96) as usize);
     buffers.get((view >> 64) as u32 as usize)?.get(at..)?.get(..len)
 }

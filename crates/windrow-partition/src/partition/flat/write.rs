@@ -22,7 +22,7 @@ use arrow_schema::DataType;
 
 use super::{ALIGNMENT, HEAD, Plain};
 use crate::partition::nested::select;
-use windrow_kernel::partition::views::{PAD, copy_out, outside_bytes};
+use windrow_kernel::partition::views::{INLINE, PAD, copy_out, outside, outside_bytes};
 use windrow_rows::Result;
 
 /// Writes blocks of the rows of one record batch.
@@ -105,7 +105,7 @@ impl Plain {
             Self::Texts(4) => buffers(&[(len + 1) * 4, between(offsets::<i32>(data, rows)).len()]),
             Self::Texts(_) => buffers(&[(len + 1) * 8, between(offsets::<i64>(data, rows)).len()]),
             Self::Views => {
-                buffers(&[len * 16, outside_bytes(views(data, rows))]);
+                buffers(&[len * 16, outside_bytes(&valid_views(data, rows))]);
             }
         }
     }
@@ -137,7 +137,7 @@ impl Plain {
             }
             Self::Views => {
                 // There is one buffer of strings, after the views.
-                let mut moved = views(data, rows).to_vec();
+                let mut moved = valid_views(data, rows);
                 let first = out.len();
                 let start = first + moved.len() * 16;
                 let end = start + outside_bytes(&moved);
@@ -188,6 +188,20 @@ fn between<O: ArrowNativeType>(offsets: &[O]) -> Range<usize> {
 
 fn views<'a>(data: &'a ArrayData, rows: &Range<usize>) -> &'a [u128] {
     &data.buffer::<u128>(0)[rows.start..rows.end]
+}
+
+/// Returns the views of `rows`. Those of null rows, which may refer to any bytes, are empty if they
+/// refer to none.
+fn valid_views(data: &ArrayData, rows: &Range<usize>) -> Vec<u128> {
+    let mut views = views(data, rows).to_vec();
+    if data.null_count() > 0 {
+        for view in &mut views {
+            if *view as u32 as usize > INLINE && outside(*view, &data.buffers()[1..]).is_none() {
+                *view = 0;
+            }
+        }
+    }
+    views
 }
 
 /// Copies `array` to offset 0, with no more values, buffers and entries than it uses.
